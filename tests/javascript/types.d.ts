@@ -148,6 +148,8 @@ interface CallCell {
   isAlarm?: boolean;
   /** Whether it is the name of what belongs to the value above. */
   isBelow?: boolean;
+  /** The number by which its values can be seen. */
+  kept?: number;
 }
 
 /** One call that was opened. */
@@ -155,6 +157,8 @@ interface SeenCall {
   name: string;
   className: string;
   code: string;
+  /** The line that would keep all elements; empty where they are here. */
+  hint: string;
   facts: [string, string][];
   error: string;
   notes: string[];

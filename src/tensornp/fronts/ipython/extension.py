@@ -75,7 +75,7 @@ class Extension:
         anchors = Anchors(shell)
         weights = LiveWeights(shell, config, live.bind)
         undo.callback(weights.close)
-        passes = LivePasses(shell, config)
+        passes = LivePasses(shell, config, live.bind)
         undo.callback(passes.close)
         film = LiveFilm(shell, config)
         undo.callback(film.close)

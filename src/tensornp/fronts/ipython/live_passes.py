@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
 
 
 class LivePasses:
-    """Makes the trees of passes live; what is kept of a pass is its record, which holds no tensor."""
+    """Makes the trees of passes live; what is held of a pass is its record, without the copies that it may have kept.
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
-        self._shell, self._config = shell, config
+    These go with the pass, unless no name reaches it: then its tree holds it.
+    """
+
+    def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
+        self._shell, self._config, self._bind = shell, config, bind
         self._residents = Residents(shell)
         self._made: tuple[FollowedPass, str, str] | None = None
 
@@ -46,7 +50,12 @@ class LivePasses:
             return
         from tensornp.widget.passes.calls import CallsWidget
 
-        self._residents.keep(CallsWidget(run, opened=opened, anchor=anchor), IsolatedOutput(self._shell))
+        output = IsolatedOutput(self._shell)
+        widget = CallsWidget(
+            run, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
+            has_values=not output.is_needed,
+        )  # fmt: skip
+        self._residents.keep(widget, output)
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""

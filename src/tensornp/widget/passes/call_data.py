@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
@@ -26,6 +27,7 @@ _MAX_VALUES, _MAX_PICTURES = 30, 4
 """Values of a kind that have rows, and of all that have pictures."""
 _WIDTH, _HEIGHT = 224, 48
 _MAX_TEXT = 400
+_NAME = re.compile(r"[\w.-]+")
 _AROUND, _MAX_NBYTES = 2, 2**22
 """Lines before and behind one of a program, and bytes of a file of which these are read."""
 
@@ -36,27 +38,30 @@ def call_data(
     index: int,
     opened: str = "",
     born: tuple[str, SourceLine | None] = ("", None),
+    kept: Collection[int] = (),
 ) -> dict[str, Any]:
     """Return what is known of one call.
 
-    `opened` is the expression of the pass, `grads` are by parameter; `born` is what was born in this call, and where.
+    `opened` is the expression of the pass, `grads` are by parameter; `born` is what was born in this call, and where;
+    `kept` are the numbers of those of its values of which all elements can be seen.
     """
     call = calls[index]
     kinds = (("inputs", call.inputs), ("outputs", call.outputs), ("parameters", call.params))
     return {
         "name": cut(call.title, _MAX_TEXT),
         "className": cut(call.class_name, _MAX_TEXT) if call.class_name != call.title else "",
-        "code": _code(calls, call, opened),
+        "code": code_of(calls, call, opened),
+        "hint": "" if kept else _hint(call),
         "facts": [[label, cut(said, _MAX_TEXT)] for label, said in _facts(calls, call) if said],
         "error": cut(call.error, _MAX_TEXT),
         "notes": [cut(note, _MAX_TEXT) for note in call.notes],
         "places": [*_place_data(born[0], born[1] if born[1] != call.source else None), *_place_data("", call.source)],
         "pictures": list(_pictures(call)),
-        **_table(call, {kind: values for kind, values in kinds if values}, grads),
+        **_table(call, {kind: values for kind, values in kinds if values}, grads, kept),
     }
 
 
-def _code(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
+def code_of(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
     """Return what gives the call from the pass; empty where no expression gives that."""
     if not opened:
         return ""
@@ -78,12 +83,29 @@ def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str,
     yield "device", devices.pop() if len(devices) == 1 else ""
 
 
-def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mapping[str, Gradient]) -> dict[str, Any]:
+def _hint(call: ModuleCall) -> str:
+    """Return what keeps all elements of a call of which a sample was kept; empty where no pattern is its name."""
+    sampled = [one for one in call.outputs if one.sample and one.figures and one.figures.count > len(one.sample)]
+    return f"%%follow --keep {call.name}" if sampled and _NAME.fullmatch(call.name) else ""
+
+
+def _table(
+    call: ModuleCall,
+    kinds: Mapping[str, Sequence[Value]],
+    grads: Mapping[str, Gradient],
+    kept: Collection[int],
+) -> dict[str, Any]:
     """Return all values under headings, without those under which nothing is said, and the device where it is one."""
     rows: list[list[dict[str, Any]]] = []
     groups: list[dict[str, Any]] = []
+    first = 0
     for kind, values in kinds.items():
-        own = [row for one in values[:_MAX_VALUES] for row in _rows(call, kind, one, grads)]
+        own: list[list[dict[str, Any]]] = []
+        for number, one in enumerate(values[:_MAX_VALUES], first):
+            row, *below = _rows(call, kind, one, grads)
+            row[0] |= {"kept": number} if number in kept else {}
+            own += [row, *below]
+        first += len(values)
         more = max(len(values) - _MAX_VALUES, 0)
         groups.append({"title": kind, "rows": own, "more": counted(more, "more value") if more else ""})
         rows += own

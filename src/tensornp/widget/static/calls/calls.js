@@ -7,7 +7,7 @@ import { CallPanel } from "./panel.js";
 class Calls extends Tree {
   /** @param {Model} model */
   constructor(model) {
-    const panelOf = (calls) => new CallPanel(calls);
+    const panelOf = (calls) => new CallPanel(model, calls);
     super(model, { kind: "calls", label: `Calls of ${model.get("label")}`, kept: "tensornp.columns.calls", panelOf });
   }
 }

@@ -1,13 +1,14 @@
 // One call that was opened: where it was called, and all that it got, gave and held.
 
 import { copyButton } from "../page/copy.js";
-import { button, element, nameOf, pictureOf } from "../page/elements.js";
+import { button, element, focused, nameOf, pictureOf } from "../page/elements.js";
 import { Panel, factsOf } from "../tree/panel.js";
 
 export class CallPanel extends Panel {
-  /** @param {Record<string, (...args: any[]) => any>} calls */
-  constructor(calls) {
+  /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
+  constructor(model, calls) {
     super(calls);
+    this.model = model;
     this.lead = calls.lead;
   }
 
@@ -19,7 +20,7 @@ export class CallPanel extends Panel {
   }
 
   /** @param {SeenCall} content */
-  paint({ facts, error, notes, places, pictures, headings, groups }) {
+  paint({ facts, error, notes, places, pictures, headings, groups, hint }) {
     this.node.append(factsOf(facts));
     if (error) this.node.append(element("div", "call-error", error));
     this.node.append(...notes.map((note) => element("div", "said", note)));
@@ -30,6 +31,39 @@ export class CallPanel extends Panel {
       row.append(...pictures.map(sampleOf));
       this.node.append(row);
     }
+    if (hint) this.node.append(hintOf(hint));
+    // The navigator docks into it by this class.
+    this.place = element("div");
+    this.place.className = this.model.get("place");
+    this.node.append(this.place);
+  }
+
+  close() {
+    if (!this.node.hidden && this.hasNavigator()) this.post({ type: "values", open: false });
+    super.close();
+  }
+
+  left() {
+    this.comes?.disconnect();
+  }
+
+  hasNavigator() {
+    return Boolean(this.place?.querySelector(".tensornp-values"));
+  }
+
+  // The grid has the focus once it is there, if nobody has gone on meanwhile.
+  showValues(value) {
+    const from = focused();
+    this.comes?.disconnect();
+    this.comes = new MutationObserver(() => {
+      const cell = this.place.querySelector("[role='grid'] [tabindex='0']");
+      if (!cell) return;
+      this.comes.disconnect();
+      if (from === focused()) cell.focus({ preventScroll: true });
+      this.seen();
+    });
+    this.comes.observe(this.place, { childList: true, subtree: true });
+    this.post({ type: "values", row: this.opened, value, open: true });
   }
 
   table(headings, groups) {
@@ -56,10 +90,11 @@ export class CallPanel extends Panel {
     return body;
   }
 
-  // What another call has made leads to that.
-  cell({ text, number, isAlarm, isBelow }, isRight) {
+  // What another call has made leads to that, and what was kept to its values.
+  cell({ text, number, isAlarm, isBelow, kept }, isRight) {
     const cell = element("td", isRight ? "right" : isBelow ? "below" : "");
     if (number !== undefined) cell.append(button(text, "Show this call", () => this.lead(number), "copy tensornp-link"));
+    else if (kept !== undefined) cell.append(button(text, "Walk through the values", () => this.showValues(kept), "copy tensornp-link"));
     else if (isAlarm && text) cell.append(element("span", "alarm", text));
     else cell.textContent = text;
     return cell;
@@ -114,5 +149,12 @@ function sampleOf({ src, alt, caption, ends }) {
   const between = element("div", "sample-ends");
   between.append(...ends.map((end) => element("span", "", end)));
   node.append(pictureOf({ src, alt }), between, element("div", "said", caption));
+  return node;
+}
+
+// What follows it again, with all that is not here.
+function hintOf(line) {
+  const node = element("div", "said tensornp-hint", "Of each value a sample was kept; for all elements: ");
+  node.append(element("span", "program-text", line), copyButton("this line", () => line));
   return node;
 }
