@@ -123,3 +123,27 @@ def test_in_a_notebook_that_is_not_trusted_the_static_tree_stands_alone(lab: Pag
     expect(cell.locator(".tensornp-static table")).to_be_visible()
     expect(cell.get_by_role("treegrid")).to_have_count(0)
     assert cell.inner_text().count("first NaN") == 2
+
+
+def test_the_values_that_were_kept_are_walked_by_keys(lab: Page, server: Server) -> None:
+    """In the navigator, in the panel of their call; of others it is said what keeps them. Escape leads back."""
+    notebook = ran(lab, server, "kept.ipynb", "%%follow --keep 0.lin -o run model\nmodel(torch.ones(99, 8))")
+    cell = notebook.cell(1)
+    tree(cell)
+    cell.get_by_label("Search the names").fill("0.lin")
+    expect(cell.get_by_role("treegrid").locator("tbody tr")).to_have_count(2)
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("Enter")
+    panel = cell.locator(".tensornp-panel")
+    panel.get_by_role("button", name="result").press("Enter")
+    element = panel.get_by_role("grid").locator("[tabindex='0']")
+    expect(element).to_be_focused()
+    lab.keyboard.press("ArrowDown")
+    expect(panel.locator(".tensornp-where")).to_contain_text("[1, 0]")
+    expect(panel).to_contain_text("run['0.lin'].outputs[0].tensor[")
+    lab.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(cell.get_by_role("treegrid").locator("tr[tabindex='0']")).to_be_focused()
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("Enter")
+    expect(panel).to_contain_text("for all elements: %%follow --keep 10.lin")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import time
+import weakref
 from typing import Any
 
 import pytest
+import torch
 from built_passes import Builder, figures, transformer, value
 
+import tensornp as tnp
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import Gradient, PassRecord, SourceLine
 from tensornp.widget.passes.calls import CallsWidget
@@ -29,9 +33,11 @@ class Shown:
     def __init__(self, record: PassRecord, opened: str = "run") -> None:
         self.record, self.answers = record, []
         self.widget = CallsWidget(pickle.loads(pickle.dumps(run_of(record))), opened=opened, anchor="a")
-        self.widget.send = lambda content, buffers=None: self.answers.append(
-            json.loads(json.dumps(content, allow_nan=False))
-        )
+        self.widget.send = self.take
+
+    def take(self, content: dict[str, Any], buffers: Any = None) -> None:
+        """Hear an answer, as a page does: by JSON, which has no NaN."""
+        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
 
     def ask(self, kind: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request, which has its number."""
@@ -248,3 +254,49 @@ def test_whatever_names_hold_can_be_sent_and_printed():
         sent = json.dumps(answer, ensure_ascii=False)
         sent.encode("utf-8")
         assert "\u202e" not in sent and "\\u001b" not in sent
+
+
+def followed(**options: Any) -> FollowedPass:
+    """Return a pass of which what the first of two layers got and gave was kept."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 200), torch.nn.ReLU())
+    with tnp.follow(model, keep="0", **options) as run:
+        model(torch.ones(40, 3))
+    return run
+
+
+def test_what_was_kept_is_looked_at_and_goes_with_the_pass():
+    """By an expression that reaches it; of what was not kept, it is said what would keep it."""
+    page, run = Shown(PassRecord()), followed()
+    page.widget, page.record = CallsWidget(run, opened="run", anchor="a"), run.record
+    page.widget.send = page.take
+    seen = page.open("0")
+    assert [group["rows"][0][0].get("kept") for group in seen["groups"]] == [0, 1, None]
+    assert seen["hint"] == ""
+    assert page.open("1")["hint"] == "%%follow --keep 1"
+    assert page.ask("values", row=page.index("0"), value=1, open=True) == {
+        "type": "values", "open": True, "page": "p", "number": 2,
+    }  # fmt: skip
+    looked_at = page.widget._navigator._looked_at
+    assert looked_at.name == "run['0'].outputs[0].tensor"
+    assert torch.equal(looked_at.held(), eval(looked_at.name, {"run": run}))
+    for wrong in ({"row": 0, "value": 0}, {"row": 1, "value": 2}, {"row": 1, "value": None}, {"row": -1, "value": 0}):
+        assert page.ask("values", open=True, **wrong)["text"] == NONSENSE
+    gone = weakref.ref(run.record.calls[1].outputs[0].tensor)
+    page.record = PassRecord()
+    del run
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(tnp.NoDataError, match="has gone with the pass"):
+        looked_at.held()
+
+
+def test_what_was_kept_of_a_pass_that_no_name_reaches_stays_with_its_tree():
+    """Until that is closed."""
+    run = followed()
+    widget, gone = CallsWidget(run, anchor="a"), weakref.ref(run.record.calls[1].outputs[0].tensor)
+    del run
+    gc.collect()
+    assert gone() is not None
+    widget.close()
+    gc.collect()
+    assert gone() is None
