@@ -150,6 +150,8 @@ interface CallCell {
   isBelow?: boolean;
   /** The number by which its values can be seen. */
   kept?: number;
+  /** What is said behind it. */
+  alarm?: string;
 }
 
 /** One call that was opened. */
@@ -166,5 +168,12 @@ interface SeenCall {
   places: { where: string; lines: { line: number; text: string; isIt: boolean }[] }[];
   pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
   headings: { text: string; isRight: boolean }[];
-  groups: { title: string; rows: CallCell[][]; more: string }[];
+  groups: CallGroup[];
+  operators: { headings: { text: string; isRight: boolean }[]; groups: CallGroup[] };
+}
+
+interface CallGroup {
+  title: string;
+  rows: CallCell[][];
+  more: string;
 }

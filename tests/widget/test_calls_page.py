@@ -300,3 +300,29 @@ def test_what_was_kept_of_a_pass_that_no_name_reaches_stays_with_its_tree():
     widget.close()
     gc.collect()
     assert gone() is None
+
+
+def test_operators_stand_in_the_call_that_they_were_called_in():
+    """With the one in which a NaN was born; of very many, those around it."""
+
+    class Far(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(20):
+                x = x + 1
+            x = (x - 1e6).log()
+            for _ in range(20):
+                x = x * 2
+            return x
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), Far())
+    with tnp.follow(model, level="operators") as run:
+        held = model(torch.ones(5, 3))
+    assert held.isnan().all()
+    page = Shown(run.record)
+    (group,) = page.open("1")["operators"]["groups"]
+    names = [row[0]["text"] for row in group["rows"]]
+    assert [row[0]["text"] for row in group["rows"] if row[0]["alarm"]] == ["log"]
+    assert len(names) == 30 and names[14:17] == ["sub", "log", "mul"]
+    assert group["more"] == "12 more operators"
+    assert [row[0]["alarm"] for group in page.open("0")["operators"]["groups"] for row in group["rows"]] == [""]
+    assert Shown(NAN).open("head")["operators"]["groups"] == []

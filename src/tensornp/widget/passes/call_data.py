@@ -14,8 +14,10 @@ from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
 from tensornp.passes.outline import not_finite
-from tensornp.passes.records import Figures, Gradient, ModuleCall, SourceLine, Value
+from tensornp.passes.records import Figures, Gradient, ModuleCall, OperatorCall, SourceLine, Value
 from tensornp.passes.wording import parameter_name
+from tensornp.render.layout.table import RIGHT, without_common
+from tensornp.render.passes.operator_line import inside_table
 from tensornp.render.passes.sample import histogram_of
 from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import histogram_alt
@@ -55,7 +57,7 @@ def call_data(
         "facts": [[label, cut(said, _MAX_TEXT)] for label, said in _facts(calls, call) if said],
         "error": cut(call.error, _MAX_TEXT),
         "notes": [cut(note, _MAX_TEXT) for note in call.notes],
-        "places": [*_place_data(born[0], born[1] if born[1] != call.source else None), *_place_data("", call.source)],
+        "places": list(_places(call, *born)),
         "pictures": list(_pictures(call)),
         **_table(call, {kind: values for kind, values in kinds if values}, grads, kept),
     }
@@ -81,6 +83,23 @@ def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str,
     yield "thread", call.thread
     yield "dtype", dtypes.pop() if len(dtypes) == 1 else ""
     yield "device", devices.pop() if len(devices) == 1 else ""
+
+
+def operators_data(operators: Sequence[OperatorCall], born: int | None) -> dict[str, Any]:
+    """Return the operators inside a call as a table, those around the one of index `born` if there are too many."""
+    at = next((i for i, one in enumerate(operators) if one.index == born), 0)
+    first = max(min(at - _MAX_VALUES // 2, len(operators) - _MAX_VALUES), 0)
+    some = operators[first : first + _MAX_VALUES]
+    table, _ = without_common(inside_table(some, born), ("dtype",))
+    rows = [
+        [{"text": row.cells[0], "alarm": row.alarm}, *({"text": text} for text in row.cells[1:])] for row in table.rows
+    ]
+    more = len(operators) - len(some)
+    group = {"title": "", "rows": rows, "more": counted(more, "more operator") if more else ""}
+    return {
+        "headings": [{"text": heading, "isRight": heading in RIGHT} for heading in table.headings],
+        "groups": [group] if rows else [],
+    }
 
 
 def _hint(call: ModuleCall) -> str:
@@ -182,25 +201,31 @@ def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
         }
 
 
-def _place_data(what: str, source: SourceLine | None) -> Iterator[dict[str, Any]]:
-    """Yield a line of a program with those around it, where its file still has it."""
-    if source is None:
-        return
+def _places(call: ModuleCall, what: str, born: SourceLine | None) -> Iterator[dict[str, Any]]:
+    """Yield where something was born in a call, and where that was called; around the first there are other lines."""
+    if born is not None and born != call.source:
+        yield _place_data(what, born, _AROUND)
+    if call.source is not None:
+        yield _place_data("called", call.source, 0 if born is not None and born != call.source else _AROUND)
+
+
+def _place_data(what: str, source: SourceLine, around: int) -> dict[str, Any]:
     place = f"{source.cell} line {source.line}" if source.cell else f"{source.file}:{source.line}"
     function = f" in {source.function}" if source.function.isidentifier() else ""
-    lines = [{"line": line, "text": legible(text), "isIt": line == source.line} for line, text in lines_around(source)]
-    yield {"where": cut(f"{what or 'called'}: {place}{function}", _MAX_TEXT), "lines": lines}
+    found = lines_around(source, around)
+    lines = [{"line": line, "text": legible(text), "isIt": line == source.line} for line, text in found]
+    return {"where": cut(f"{what}: {place}{function}", _MAX_TEXT), "lines": lines}
 
 
-def lines_around(source: SourceLine) -> list[tuple[int, str]]:
+def lines_around(source: SourceLine, around: int) -> list[tuple[int, str]]:
     """Return a line of a program and some around it by their numbers; that alone where its file has another there."""
     if not source.text:
         return []
     lines = _lines_of(source.file)
     if not 0 < source.line <= len(lines) or lines[source.line - 1].strip() != source.text:
         return [(source.line, source.text)]
-    first = max(source.line - _AROUND, 1)
-    some = [line.expandtabs().rstrip("\n") for line in lines[first - 1 : source.line + _AROUND]]
+    first = max(source.line - around, 1)
+    some = [line.expandtabs().rstrip("\n") for line in lines[first - 1 : source.line + around]]
     return list(enumerate(textwrap.dedent("\n".join(some)).split("\n"), first))
 
 

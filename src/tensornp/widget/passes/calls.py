@@ -17,7 +17,7 @@ from tensornp.render.passes.followed_pass import alarms_of, outer_of
 from tensornp.widget.answering import AnsweringWidget
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
-from tensornp.widget.passes.call_data import call_data, code_of
+from tensornp.widget.passes.call_data import call_data, code_of, operators_data
 from tensornp.widget.passes.call_tree import CallTree
 from tensornp.widget.passes.kept_values import values_of, without_tensors
 from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
@@ -117,7 +117,12 @@ class CallsWidget(AnsweringWidget):
         is_born = origin is not None and origin.call == index
         born = (self._alarms[index], origin.source) if origin is not None and is_born else ("", None)
         kept = [number for call, number in self._kept if call == index and self._has_values]
-        return {"type": "call", **call_data(self._record.calls, self._grads, index, self._opened, born, kept)}
+        inside = [one for one in self._record.operators if one.call == index]
+        return {
+            "type": "call",
+            **call_data(self._record.calls, self._grads, index, self._opened, born, kept),
+            "operators": operators_data(inside, origin.operator_index if origin is not None else None),
+        }
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at a value that was kept, or leave."""

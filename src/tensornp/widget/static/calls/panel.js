@@ -20,22 +20,23 @@ export class CallPanel extends Panel {
   }
 
   /** @param {SeenCall} content */
-  paint({ facts, error, notes, places, pictures, headings, groups, hint }) {
+  paint({ facts, error, notes, places, pictures, headings, groups, hint, operators }) {
     this.node.append(factsOf(facts));
     if (error) this.node.append(element("div", "call-error", error));
     this.node.append(...notes.map((note) => element("div", "said", note)));
     this.node.append(...places.map(placeOf));
-    if (groups.length) this.node.append(this.table(headings, groups));
+    if (groups.length) this.node.append(this.table("Inputs, outputs and parameters", headings, groups));
+    // The navigator docks into it by this class.
+    this.place = element("div");
+    this.place.className = this.model.get("place");
+    this.node.append(this.place);
     if (pictures.length) {
       const row = element("div", "samples");
       row.append(...pictures.map(sampleOf));
       this.node.append(row);
     }
     if (hint) this.node.append(hintOf(hint));
-    // The navigator docks into it by this class.
-    this.place = element("div");
-    this.place.className = this.model.get("place");
-    this.node.append(this.place);
+    if (operators.groups.length) this.node.append(this.table("Operators", operators.headings, operators.groups));
   }
 
   close() {
@@ -66,8 +67,8 @@ export class CallPanel extends Panel {
     this.post({ type: "values", row: this.opened, value, open: true });
   }
 
-  table(headings, groups) {
-    const scroller = scrollerOf("Inputs, outputs and parameters");
+  table(label, headings, groups) {
+    const scroller = scrollerOf(label);
     const table = element("table", "figure-table");
     const head = element("tr");
     head.append(...headings.map(({ text, isRight }) => headOf(text, isRight)));
@@ -80,7 +81,7 @@ export class CallPanel extends Panel {
 
   group({ title, rows, more }, headings) {
     const body = element("tbody");
-    body.append(rowAcross("th", title, headings.length));
+    if (title) body.append(rowAcross("th", title, headings.length));
     for (const cells of rows) {
       const row = element("tr");
       row.append(...cells.map((cell, i) => this.cell(cell, headings[i].isRight)));
@@ -91,12 +92,13 @@ export class CallPanel extends Panel {
   }
 
   // What another call has made leads to that, and what was kept to its values.
-  cell({ text, number, isAlarm, isBelow, kept }, isRight) {
+  cell({ text, number, isAlarm, isBelow, kept, alarm }, isRight) {
     const cell = element("td", isRight ? "right" : isBelow ? "below" : "");
     if (number !== undefined) cell.append(button(text, "Show this call", () => this.lead(number), "copy tensornp-link"));
     else if (kept !== undefined) cell.append(button(text, "Walk through the values", () => this.showValues(kept), "copy tensornp-link"));
     else if (isAlarm && text) cell.append(element("span", "alarm", text));
     else cell.textContent = text;
+    if (alarm) cell.append(document.createTextNode(" "), element("span", "alarm", alarm));
     return cell;
   }
 }
