@@ -13,7 +13,8 @@
     ├── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
     ├── CheckpointError         (ValueError)  a file that is malformed, or not understood
     ├── ChangedFileError        (OSError)     a file that is another one than when it was listed
-    └── NoSuchWeightError       (KeyError)    a name that an explorer does not have
+    ├── NoSuchWeightError       (KeyError)    a name that an explorer does not have
+    └── NoSuchCallError         (KeyError)    a name of which no call was followed
 
 Each message is one sentence: what, where, the cure.
 """
@@ -120,6 +121,10 @@ class ChangedFileError(TensornpError, OSError):
 
 class NoSuchWeightError(TensornpError, KeyError):
     """A name, or the beginning of one, that an explorer does not have."""
+
+
+class NoSuchCallError(TensornpError, KeyError):
+    """A name of which no call was followed."""
 
 
 class NotReadError(NoDataError):

@@ -540,7 +540,7 @@ def test_a_pass_without_calls_says_so_and_one_that_is_not_over_too():
     """In the card."""
     with tnp.follow() as run:
         assert "not over" in tnp.card(run).text
-    assert tnp.card(run).text == "no module was called here"
+    assert tnp.card(run).text == "no module was called here; %%follow --operators follows functions"
     with pytest.raises(KeyError, match="no call of 'head' was followed"):
         _over()["head"]
 

@@ -21,7 +21,10 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
 
 
 def _entered(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | None:
-    calls = [one for one in _backwards(tree) if before is None or one.index < before.index]
+    around = {one.index for one in tree.above(before)} if before is not None else set()
+    earlier = [one for one in _backwards(tree) if before is None or one.index < before.index]
+    # The gradients of the calls around it came after it.
+    calls = [one for one in earlier if one.index not in around]
     first = next((i for i, call in enumerate(calls) if _odd_gradient(what, call)), len(calls))
     params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
     odd = [one for one in params if holds(what, one.figures) and before is None]

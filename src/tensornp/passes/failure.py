@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from tensornp.core.lowlevel.units import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes.call_tree import CallTree, end_of
 from tensornp.passes.operator_origin import overwritten
 from tensornp.passes.records import LEFT, RAISED, RETURNED, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import is_floating, named, number
+
+_MISFIT = re.compile(r"shape|size|dim|channel|dtype|type|feature|index|device|element", re.IGNORECASE)
+"""What torch says where an input does not fit."""
 
 
 def failed_call(record: PassRecord) -> ModuleCall | None:
@@ -18,13 +23,18 @@ def failed_call(record: PassRecord) -> ModuleCall | None:
     failed: ModuleCall | None = None
     last = max(record.calls, key=end_of)
     # What ended last came first: inside it, the last that ended is where its error came from, if that raised.
-    while last.status == RAISED:
+    while last.status == RAISED and _is_of(record, last):
         failed = last
         below = tree.below(last)
         if not below:
             break
         last = below[-1]
     return failed
+
+
+def _is_of(record: PassRecord, call: ModuleCall) -> bool:
+    """Return whether what a call raised has ended the block, and was not handled."""
+    return not record.causes or call.error in record.causes
 
 
 def failure_of(record: PassRecord) -> str:
@@ -35,7 +45,8 @@ def failure_of(record: PassRecord) -> str:
         return told
     tree, call = CallTree(record), failed_call(record)
     if call is not None:
-        return _misfit(tree, call) or f"{named(call)} raised {call.error or record.error}{_got(call)}"
+        misfit = _misfit(tree, call) if call.is_torch and _MISFIT.search(call.error or record.error) else ""
+        return misfit or f"{named(call)} raised {call.error or record.error}{_got(call)}"
     left = tree.innermost([one for one in record.calls if one.status == LEFT])
     place = f" in {named(left[-1])}," if left else ""
     returned = [one for one in tree.ended if one.status == RETURNED]

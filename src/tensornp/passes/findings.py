@@ -81,17 +81,22 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
     # Of what could not be read, such as a sharded one, nothing is known.
     grads = tree.record.grads if tree.record.had_backward else ()
     names = [one.name for one in grads if one.figures is None and not one.note]
-    yield from _folded(
-        "no gradient", names, "was used and got no gradient", "parameter", "that were used got no gradient"
-    )
+    if len(names) == len(grads):
+        # `torch.autograd.grad` gives them to who asks, and to no parameter.
+        reached = {call.name for call in tree.ended if any(one.grad for one in call.outputs)}
+        names = [name for name in names if name.rpartition(".")[0] not in reached]
+    yield from _folded("no gradient", names, "got no gradient", "parameter", "got no gradient")
 
 
 def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
-    before = defaultdict(set)
+    before: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for call in tree.ended:
-        before[call.name].add(_came_out(call))
+        before[call.name][_went_in(call)].add(_came_out(call))
+    # What got something else is none of these calls anew.
     other = [
-        call for call in tree.again if call.outputs and before[call.name] and _came_out(call) not in before[call.name]
+        call
+        for call in tree.again
+        if call.outputs and (came := before[call.name].get(_went_in(call))) and _came_out(call) not in came
     ]
     inner = sorted(tree.innermost(other), key=lambda call: call.order)
     yield from _folded(
@@ -100,13 +105,18 @@ def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _went_in(call: ModuleCall) -> str:
+    return repr([one.figures for one in call.inputs])
+
+
 def _came_out(call: ModuleCall) -> str:
     # A NaN is like another NaN in words alone.
     return repr([one.figures for one in call.outputs])
 
 
 def _dead(tree: CallTree) -> Iterator[Finding]:
-    dead = [call for call in _constant_calls(tree) if _is_dead(call)]
+    alive = {call.name for call in tree.ended if any(one.max != one.min for one in _figures(call))}
+    dead = [call for call in _constant_calls(tree) if _is_dead(call) and call.name not in alive]
     num = max((one.count for call in dead for one in _figures(call)), default=0)
     told = f"gave {counted(num, 'value')}, all of them 0: its units are dead"
     yield from _folded("dead units", map(named, dead), told, "activation", "gave 0 and nothing else")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -16,7 +17,7 @@ from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.namespace.caller import names_of_caller
-from tensornp.errors import BadRequestError
+from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
@@ -42,6 +43,9 @@ class FollowOptions:
     has_grads: bool = True
     keep: str | None = None
     max_calls: int = 10_000
+
+
+_LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
 
 
 class FollowedPass:
@@ -79,27 +83,43 @@ class FollowedPass:
         )
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
-        hooks.install()
-        if options.level == "operators":
-            self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
-            self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
+        try:
+            hooks.install()
+            if options.level == "operators":
+                self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
+                self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
+        except BaseException:
+            # Ctrl-C, in all likelihood.
+            self._leave(recorder, hooks)
+            raise
         return self
 
-    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks = self._recorder, self._hooks
-        if recorder is None or hooks is None or self._results is None:
-            return
+    def _leave(self, recorder: Recorder, hooks: ModuleHooks) -> None:
+        """Follow no more, whatever comes in between."""
+        recorder.is_over = True
         try:
             if self._mode is not None:
                 self._mode.leave()
         finally:
             try:
                 hooks.remove()
-                namespace = self._names(sys._getframe())
-                with modes.undisturbed():
-                    recorder.results = self._results.read(namespace, recorder.tensors)
-            finally:
-                recorder.end()
+            except KeyboardInterrupt:
+                hooks.remove()
+                raise
+
+    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
+        recorder, hooks = self._recorder, self._hooks
+        if recorder is None or hooks is None or self._results is None:
+            return
+        try:
+            self._leave(recorder, hooks)
+            # What ends the making of the record leaves this.
+            self._record = _LOST
+            namespace = self._names(sys._getframe())
+            with modes.undisturbed():
+                recorder.results = self._results.read(namespace, recorder.tensors)
+        finally:
+            recorder.end()
         self._record = first_that_works(
             "the record of a pass",
             lambda: recorded(recorder, namespace, error, self._options.max_calls),
@@ -141,11 +161,23 @@ class FollowedPass:
     def __len__(self) -> int:
         return len(self.record.calls)
 
+    def __iter__(self) -> Iterator[ModuleCall]:
+        return iter(self.record.calls)
+
     def __getitem__(self, name: str) -> ModuleCall:
-        """Return the first call of the module `name`, as `tnp.weights` or an expression names it; else KeyError."""
+        """Return the first call of the module `name`, as `tnp.weights` or an expression names it.
+
+        Raises
+        ------
+        NoSuchCallError
+            A KeyError, where none was followed.
+        """
         found = next((call for call in self.calls if _is_named(call, name)), None)
         if found is None:
-            raise KeyError(f"no call of {quoted(name)} was followed; .calls has all {len(self.calls):,}")
+            names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
+            closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
+            hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
+            raise NoSuchCallError(f"no call of {quoted(name)} was followed{hint}")
         return found
 
     def find(self, pattern: str) -> list[ModuleCall]:
@@ -158,6 +190,8 @@ class FollowedPass:
 
     def first(self, what: str = "nan") -> Origin | None:
         """Return where the first NaN, the first infinity or the first of either came from; None where there is none.
+
+        An infinity beside a NaN in one tensor is not known.
 
         Raises
         ------

@@ -27,26 +27,27 @@ class ModuleHooks:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._handles: list[Any] = []
 
     def install(self) -> None:
         """Begin."""
         _FOLLOWING.set((*_FOLLOWING.get(), self._recorder))
-        self._handles.append(torch_module.register_module_forward_pre_hook(self._began))
+        torch_module.register_module_forward_pre_hook(self._began)
         register: Callable[..., Any] = torch_module.register_module_forward_hook
         try:
-            self._handles.append(register(self._ended, with_kwargs=True, always_call=True))
+            register(self._ended, with_kwargs=True, always_call=True)
         except TypeError:
             # torch 2.4 does not pass the keyword arguments.
-            self._handles.append(register(self._ended, always_call=True))
+            register(self._ended, always_call=True)
 
     def remove(self) -> None:
         """End, and leave nothing behind: torch forgets its own entry for hooks that take keyword arguments."""
-        for handle in self._handles:
-            handle.remove()
-            for name in ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called"):
-                getattr(torch_module, name, {}).pop(handle.id, None)
-        self._handles.clear()
+        # Found among all: of one that Ctrl-C has kept from being noted there is no handle.
+        for table in ("_global_forward_pre_hooks", "_global_forward_hooks"):
+            hooks = getattr(torch_module, table)
+            for key in [key for key, hook in list(hooks.items()) if getattr(hook, "__self__", None) is self]:
+                hooks.pop(key, None)
+                for name in ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called"):
+                    getattr(torch_module, name, {}).pop(key, None)
         _FOLLOWING.set(tuple(one for one in _FOLLOWING.get() if one is not self._recorder))
 
     @property

@@ -20,8 +20,9 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
-from tensornp.passes.recorder import Call, Recorder
+from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
+from tensornp.passes.remembered import Call
 from tensornp.passes.seen_tensors import Seen
 
 _graph_task = find("_C._current_graph_task_id")
@@ -109,7 +110,7 @@ class OperatorMode(TorchDispatchMode):
         if func is _READ_OUT:
             self._recorder.tensors.read_out(args[0])
         operation, kind = None, _kind_of(func)
-        if kind is not None and not self._recorder.is_over and self._is_followed():
+        if kind is not None and self._recorder.is_at_work and self._is_followed():
             operation = self._began(kind, args, kwargs, sys._getframe(1))
         if operation is None or kind is None:
             return func(*args, **kwargs)

@@ -6,6 +6,7 @@ import difflib
 import functools
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
 from tensornp.passes.bounded import bounded
 from tensornp.passes.operator_mode import Operation
-from tensornp.passes.recorder import Call, Got, Module, Recorder
+from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     Figures,
@@ -32,7 +33,8 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
-from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.remembered import Call, Got, Module
+from tensornp.passes.seen_tensors import EXPANDED, Seen
 from tensornp.passes.source_lines import line_at
 
 
@@ -43,7 +45,8 @@ def recorded(
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     making = _Recording(recorder, namespace)
     calls = tuple(map(making.call, recorder.calls))
-    grads = tuple(making.gradient(name, seen, module) for (_, name), (seen, module) in recorder.parameters.items())
+    awaited = recorder.gradients.parameters
+    grads = tuple(making.gradient(name, one.seen, one.module) for (_, name), one in awaited.items())
     operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
         calls,
@@ -54,6 +57,7 @@ def recorded(
         versions={"torch": torch.__version__},
         operators=operators,
         only=recorder.only,
+        causes=tuple(_causes(error)),
         results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
     )
     return bounded(record, max_calls)
@@ -72,6 +76,25 @@ def _unmatched(recorder: Recorder) -> Iterator[str]:
             yield f"{option}={quoted(pattern)} matches no module that was called{hint}"
 
 
+def _causes(error: BaseException | None) -> Iterator[str]:
+    """Yield an error and those in whose handling it was raised, each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error_text(error)
+        error = error.__cause__ or error.__context__
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Return names of models, a number behind those that stand there before; that of a single one may be empty."""
+    counts: Counter[str] = Counter()
+    told = []
+    for name in names:
+        counts[name] += 1
+        told.append(f"{name} #{counts[name]}" if name and counts[name] > 1 else name)
+    return told
+
+
 class _Recording:
     """What the making of one record needs to know."""
 
@@ -79,18 +102,20 @@ class _Recording:
         self._rows, self._samples = recorder.tensors.table.read()
         self._calls = recorder.calls
         self._glances: dict[int, Value] = {}
+        self._gradients: dict[int, tuple[Figures | None, int]] = {}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
         self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
         self._threads = {one.ident: one.name for one in threading.enumerate()}
         roots = [reference() for reference, _ in recorder.roots]
         self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
-        has_parameters = [root is not None and next(root.parameters(), None) is not None for root in roots]
+        with_weights = {call.module.root for call in self._calls if call.params}
         # The names of one model are those of its weights; beside another one, and of what has none, its own name leads.
-        self._prefixes = [
-            "" if has and sum(has_parameters) == 1 else (code or name)
-            for has, code, (_, name) in zip(has_parameters, self._codes, recorder.roots, strict=True)
+        names = [
+            "" if {number} == with_weights else (code or name)
+            for number, (code, (_, name)) in enumerate(zip(self._codes, recorder.roots, strict=True))
         ]
+        self._prefixes = _told_apart(names)
 
         self._operations: list[Operation] = recorder.operations
         self._param_names = {
@@ -109,10 +134,7 @@ class _Recording:
     def code(self, module: Module) -> str:
         """Return the expression that reaches a module; empty where none is known."""
         root = self._codes[module.root]
-        if not root or not module.name:
-            return root
-        steps = module.name.split(".")
-        return root + "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps)
+        return root + module.code if root and module.code is not None else ""
 
     def call(self, call: Call) -> ModuleCall:
         """Return the record of one call."""
@@ -133,6 +155,8 @@ class _Recording:
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
+            call.notes,
+            call.module.is_torch,
         )
 
     def value(self, got: Got) -> Value:
@@ -198,19 +222,22 @@ class _Recording:
         if row is None:
             numel = math.prod(seen.shape) if all(type(size) is int for size in seen.shape) else 1
             return Figures(math.nan, math.nan, 0.0, 0.0, 0) if not numel and seen.dtype is not None else None
-        numel = math.prod(seen.shape)
-        read: Row = self._rows[row]
-        times = numel / seen.count if "expanded" in seen.note else 1.0
-        count = numel if times > 1 else seen.count
-        return Figures(read.min, read.max, read.sum * times, read.norm * math.sqrt(times), count)
+        times = math.prod(seen.shape) / seen.count if seen.note.startswith(EXPANDED) and seen.count else 1.0
+        return _figures(self._rows[row], times, round(seen.count * times))
 
     def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
         """Return what came back: the first that is not finite, else the last, and when it came."""
-        rows = [(order, self._rows[row]) for order, row in seen.gradients]
+        known = self._gradients.get(id(seen))
+        if known is None:
+            known = self._gradients[id(seen)] = self._gradient_of(seen)
+        return known
+
+    def _gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
+        rows = [(order, self._rows[row], times) for order, row, times in seen.gradients]
         if not rows:
             return None, -1
-        order, read = next((one for one in rows if not math.isfinite(one[1].min + one[1].max)), rows[-1])
-        return Figures(read.min, read.max, read.sum, read.norm, seen.count or math.prod(seen.shape)), order
+        order, read, times = next((one for one in rows if not math.isfinite(one[1].min + one[1].max)), rows[-1])
+        return _figures(read, times, seen.count or math.prod(seen.shape)), order
 
     def gradient(self, name: str, seen: Seen, module: Module) -> Gradient:
         """Return what came back for a parameter."""
@@ -218,3 +245,11 @@ class _Recording:
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else ""
         return Gradient(".".join(filter(None, (prefix, name))), figures, order, note)
+
+
+def _figures(read: Row, times: float, count: int) -> Figures:
+    """Return the figures of a tensor in which each element that was read stands so many times."""
+    norm, reach = read.norm * math.sqrt(times), max(abs(read.min), abs(read.max))
+    # Squares of float32 are beyond its range before the numbers are.
+    is_lost = (math.isinf(norm) and math.isfinite(reach)) or (norm == 0 and reach > 0)
+    return Figures(read.min, read.max, read.sum * times, math.nan if is_lost else norm, count)

@@ -3,75 +3,41 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
+import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable
-from types import CodeType
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch.autograd.graph import get_gradient_edge
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
+from tensornp.passes.calling_frames import came_through, is_within, keywords_of
+from tensornp.passes.gradients import AwaitedGradients
 from tensornp.passes.kept import Kept
-from tensornp.passes.records import FORWARD, LEFT, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import FORWARD, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.remembered import Call, Got, Module, step_to
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.source_lines import SourceLines
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
 """Errors by which a checkpoint ends what it calls again, once it has what the backward needs."""
-
-
-class Module:
-    """A module that was called or may be: its place in a model, and nothing that keeps it alive."""
-
-    __slots__ = ("class_name", "name", "num_calls", "reference", "root")
-
-    def __init__(self, module: torch.nn.Module, root: int, name: str) -> None:
-        self.reference = weakref.ref(module)
-        self.root, self.name = root, name
-        self.class_name = class_name(type(module))
-        self.num_calls = 0
-
-
-class Got:
-    """A tensor that a call got or gave; `before` is its storage and version as the call began."""
-
-    __slots__ = ("before", "path", "relation", "seen", "tensor")
-
-    def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
-        self.path, self.seen, self.before, self.relation = path, seen, before, relation
-        self.tensor: torch.Tensor | None = None
-
-
-class Call:
-    """A call, from its begin on."""
-
-    __slots__ = (
-        "depth", "error", "index", "inputs", "is_kept", "is_within", "module", "nth", "num_handled", "order", "outputs",
-        "params", "parent", "phase", "source", "status", "thread",
-    )  # fmt: skip
-
-    def __init__(self, index: int, module: Module, parent: Call | None, thread: int) -> None:
-        self.index, self.module, self.thread = index, module, thread
-        self.parent = parent.index if parent is not None else None
-        self.depth: int = parent.depth + 1 if parent is not None else 0
-        self.nth, self.order = module.num_calls, -1
-        self.phase, self.status, self.error = FORWARD, LEFT, ""
-        self.source: tuple[CodeType, int] | None = None
-        self.inputs: list[Got] = []
-        self.outputs: list[Got] = []
-        self.params: list[Got] = []
-        self.num_handled: Any = None
-        self.is_kept = False
-        self.is_within: bool = parent is not None and parent.is_within
+_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "torch/_functorch/")
+_MOST_FRAMES = 16
+_MOST_LEAVES = 10_000
+"""Objects of an argument that are looked at."""
 
 
 class Recorder:
@@ -95,26 +61,31 @@ class Recorder:
         self.only, self.keep = only, keep
         self.kept = Kept()
         self.tensors = SeenTensors()
-        self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
+        self.gradients = AwaitedGradients(self._came_back)
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = False
-        self._has_grads, self._max_samples = has_grads, max_samples
         self.lock = threading.RLock()
+        self._process = os.getpid()
+        self._has_grads, self._max_samples = has_grads, max_samples
         self._modules: dict[int, Module] = {}
+        self._names: Counter[tuple[int, str]] = Counter()
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
-        self._edges: list[Any] = []
-        self._handles: list[Any] = []
         for root in roots:
             self._know(root)
         self.is_bound = bool(self.roots)
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether what runs now may be followed: not in a forked process, nor what a look of tensornp's own calls."""
+        return not self.is_over and self._process == os.getpid() and not modes.is_own_look()
+
     def follows(self, module: torch.nn.Module, is_in_context: bool) -> bool:
-        """Return whether a call of `module` in this thread is one of the pass."""
-        if self.is_over or (_is_graph(module) and self._known(module) is None):
+        """Return whether a call of `module` in this thread is one of the pass; none of a forked process is."""
+        if not self.is_at_work or _is_made_by_compiler(module):
             return False
         if not self.is_bound:
             return is_in_context
@@ -133,9 +104,19 @@ class Recorder:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
         self.roots.append((weakref.ref(root), class_name(type(root))))
-        for name, module in root.named_modules():
-            if self._known(module) is None:
-                self._modules[id(module)] = Module(module, number, name)
+        codes: dict[str, tuple[Any, str]] = {"": (root, "")}
+        self._modules[id(root)] = Module(root, number, "", "")
+        try:
+            for name, module in torch.nn.Module.named_modules(root):
+                above, _, step = name.rpartition(".")
+                parent, code = codes.get(above, (None, ""))
+                if name:
+                    codes[name] = module, code + step_to(parent, step)
+                    if self._known(module) is None:
+                        self._modules[id(module)] = Module(module, number, name, codes[name][1])
+        except Exception as error:
+            # Its own parts have no names then.
+            self.problems.append(told("the names of a model", error))
 
     def _known(self, module: torch.nn.Module) -> Module | None:
         known = self._modules.get(id(module))
@@ -149,34 +130,54 @@ class Recorder:
         if known is None:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
-            name = f"{above.name}.({class_name(type(module))})".lstrip(".") if above is not None else ""
-            known = Module(module, above.root if above is not None else 0, name)
-            self._modules[id(module)] = known
+            root, prefix = (above.root, above.name) if above is not None else (0, "")
+            name = f"{prefix}.({class_name(type(module))})".lstrip(".")
+            self._names[root, name] += 1
+            if (number := self._names[root, name]) > 1:
+                name = f"{name[:-1]} {number})"
+            known = self._modules[id(module)] = Module(module, root, name, None)
         return known
 
     def began(self, module: torch.nn.Module, args: Any) -> None:
         """Take in a call that begins."""
-        place = self.lines.place_of(sys._getframe(2))
+        frame = sys._getframe(2)
+        place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
         with modes.undisturbed(), self.lock:
-            self._begin(module, args, place)
+            if not self.is_over:
+                self._begin(module, args, keywords, place, is_grad_enabled, frame)
 
-    def _begin(self, module: torch.nn.Module, args: Any, place: tuple[CodeType, int] | None) -> None:
+    def _begin(
+        self,
+        module: torch.nn.Module,
+        args: Any,
+        keywords: dict[str, Any] | None,
+        place: tuple[CodeType, int] | None,
+        is_grad_enabled: bool,
+        frame: FrameType,
+    ) -> None:
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
         if stack is None:
             stack = self._stacks[thread] = []
+        while stack and not is_within(stack[-1].frame, frame.f_back):
+            # Something has ended it of which torch does not tell.
+            stack.pop().edges.clear()
         parent = stack[-1] if stack else None
-        call = Call(len(self.calls), self._of(module, parent), parent, thread)
+        call = Call(len(self.calls), self._of(module, parent), parent, thread, id(frame))
         call.module.num_calls += 1
-        call.num_handled = id(sys.exc_info()[1])
         if _graph_task is not None and _graph_task() != -1:
             call.phase = RECOMPUTED
         call.is_within = call.is_within or _is_named(call, self.only)
         call.is_kept = _is_named(call, self.keep)
         call.source = place
+        call.has_grads = self._has_grads and is_grad_enabled
+        call.has_keywords = keywords is not None
+        call.notes = tuple(_own_hooks(module))
         self.calls.append(call)
         stack.append(call)
         call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]
+        if keywords:
+            call.inputs += [self._input(path, tensor, call) for path, tensor in _tensors_of(keywords)]
         call.params = list(self._params_of(module, call))
 
     def _input(self, path: Path | None, tensor: torch.Tensor, call: Call) -> Got:
@@ -192,20 +193,26 @@ class Recorder:
         for name, tensor in parameters.items():
             if tensor is not None:
                 seen = self.tensors.seen(tensor)
-                if seen.requires_grad and self._has_grads:
-                    self._await_parameter(tensor, name, seen, call)
+                if isinstance(tensor, UninitializedTensorMixin):
+                    # It becomes another one in the call; a node that was asked for now would keep its shape.
+                    call.is_lazy = True
+                elif seen.requires_grad and call.has_grads:
+                    self.gradients.of_parameter(tensor, name, seen, call)
                 yield Got((None, name), seen)
         for name, tensor in buffers.items():
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
-                yield Got((None, name), self.tensors.seen(tensor))
+                # Batch norm writes its own in a training, and torch does not count that.
+                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training))
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
+        frame = sys._getframe(2)
         with modes.undisturbed(), self.lock:
-            self._end(module, kwargs, result, is_raised)
+            if not self.is_over:
+                self._end(module, kwargs, result, is_raised, frame)
 
-    def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
+    def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool, frame: FrameType) -> None:
         stack = self._stacks.get(threading.get_ident()) or []
         known = self._known(module)
         at = next((i for i in reversed(range(len(stack))) if stack[i].module is known), None)
@@ -213,15 +220,20 @@ class Recorder:
             return
         call = stack[at]
         # What lies above it has neither returned nor raised anything that torch tells of.
+        for left in stack[at:]:
+            left.edges.clear()
         del stack[at:]
         call.order, self._num_ended = self._num_ended, self._num_ended + 1
         error = sys.exc_info()[1]
-        if is_raised and error is not None and id(error) != call.num_handled:
+        if is_raised and error is not None and came_through(error, frame):
             is_stop = class_name(type(error)) in _STOPS
             call.status, call.error = (STOPPED_EARLY if is_stop else RAISED), error_text(error)
             return
         call.status = RETURNED
-        if kwargs:
+        if call.is_lazy:
+            call.params = list(self._params_of(module, call))
+            call.edges.clear()
+        if kwargs and not call.has_keywords:
             call.inputs += [self._input(path, tensor, call) for path, tensor in _tensors_of(kwargs)]
         before = {got.before[0]: got.before for got in call.inputs if got.before[0] is not None}
         for path, tensor in _tensors_of(result):
@@ -231,52 +243,26 @@ class Recorder:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
             if self._has_grads and call.phase == FORWARD:
-                self._await_gradient(tensor, seen)
-
-    def _await_gradient(self, tensor: torch.Tensor, seen: Seen) -> None:
-        """Have the node that made `tensor` tell what comes back for it, once."""
-        try:
-            node, number = tensor.grad_fn, tensor.output_nr
-        except Exception:
-            # Torch makes the node of a view when it is asked for, and may refuse; so may a class.
-            return
-        if node is None or seen.is_awaited:
-            return
-        seen.is_awaited = True
-        self._handles.append(node.register_prehook(functools.partial(self._came_back, seen, number)))
-
-    def _await_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
-        """Have the node that accumulates the gradient of a parameter tell what comes, and hold it: else it goes."""
-        place = call.module.root, f"{call.module.name}.{name}".lstrip(".")
-        if place in self.parameters:
-            return
-        self.parameters[place] = seen, call.module
-        try:
-            edge = get_gradient_edge(tensor)
-        except Exception:
-            # Of an uninitialized one, of one that was computed.
-            return
-        self._edges.append(edge)
-        self._handles.append(edge.node.register_prehook(functools.partial(self._came_back, seen, 0)))
+                self.gradients.of_value(tensor, seen)
 
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
         with modes.undisturbed(), self.lock:
-            row = self.tensors.read(grads[number])
-            if row is not None:
-                seen.gradients.append((self.num_gradients, row))
+            read = None if self.is_over else self.tensors.read(grads[number])
+            if read is not None:
+                seen.gradients.append((self.num_gradients, *read))
                 self.num_gradients += 1
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
         self.is_over = True
-        self.tensors.end()
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        self._edges.clear()
-        self._stacks.clear()
+        with self.lock:
+            self.tensors.end()
+            self.gradients.end()
+            for call in self.calls:
+                call.edges.clear()
+            self._stacks.clear()
 
 
 def _is_named(call: Call, pattern: str | None) -> bool:
@@ -284,9 +270,25 @@ def _is_named(call: Call, pattern: str | None) -> bool:
     return pattern is not None and fnmatch.fnmatchcase(call.module.name or call.module.class_name, pattern)
 
 
-def _is_graph(module: torch.nn.Module) -> bool:
-    """Return whether a compiler has made the module."""
-    return "torch._dynamo" in sys.modules and class_name(type(module)) == "GraphModule"
+def _own_hooks(module: torch.nn.Module) -> Iterator[str]:
+    """Yield what hooks of the user's may change that is not seen: those for all modules run before these."""
+    for table, noun in (("_forward_pre_hooks", PRE_HOOKS), ("_forward_hooks", HOOKS)):
+        if count := len(module.__dict__.get(table) or ()):
+            yield f"{counted(count, 'hook')} of its own {noun}"
+
+
+def _is_made_by_compiler(module: torch.nn.Module) -> bool:
+    """Return whether a compiler has made the module, and calls it."""
+    if "torch._dynamo" not in sys.modules or class_name(type(module)) != "GraphModule":
+        return False
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return False
+        if any(part in frame.f_code.co_filename.replace(os.sep, "/") for part in _COMPILERS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _tensors_of(tree: Any) -> Iterable[tuple[Path | None, torch.Tensor]]:
@@ -295,7 +297,7 @@ def _tensors_of(tree: Any) -> Iterable[tuple[Path | None, torch.Tensor]]:
         return [(None, tree)]
     if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
         return [((None, "[0]"), tree[0])]
-    return [(path, leaf) for path, leaf in leaves(tree) if is_tensor(leaf)]
+    return [(path, leaf) for path, leaf in islice(leaves(tree), _MOST_LEAVES) if is_tensor(leaf)]
 
 
 def _relation(tensor: torch.Tensor, before: dict[int, Any]) -> str:

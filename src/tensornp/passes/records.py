@@ -8,6 +8,8 @@ from typing import Any
 
 CAME_WITH_THE_CALL = "came with the call"
 """What a value is made by that no call that was followed has given."""
+PRE_HOOKS, HOOKS = "come before it, after its inputs were read", "come after its outputs were read"
+"""What a note says of hooks that a program has put on one module."""
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
@@ -178,6 +180,10 @@ class ModuleCall:
         Where it was called, in the innermost frame outside of torch.
     params : tuple of Value
         The module's own parameters and buffers, as they were before.
+    notes : tuple of str
+        What could not be seen.
+    is_torch : bool
+        Whether the class is one of torch's own.
     """
 
     index: int
@@ -197,6 +203,7 @@ class ModuleCall:
     outputs: tuple[Value, ...] = ()
     params: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
+    is_torch: bool = True
 
     @property
     def is_fine(self) -> bool:
@@ -342,6 +349,8 @@ class PassRecord:
         Calls, of modules or of operators, of which only trouble was kept, since there were more than `max_calls`.
     operators : tuple of OperatorCall
         In the order in which they were called; none but inside the modules that match `only`, where that is given.
+    causes : tuple of str
+        The error that has ended the block, and those of which it came.
     results : tuple of Value
         What the block has bound to names, which stand in `Value.path`: numbers, and what autograd has computed.
     """
@@ -356,3 +365,4 @@ class PassRecord:
     operators: tuple[OperatorCall, ...] = ()
     only: str | None = None
     results: tuple[Value, ...] = ()
+    causes: tuple[str, ...] = ()

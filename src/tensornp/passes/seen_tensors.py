@@ -6,6 +6,8 @@ says that the address is not another one's yet.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,9 +16,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.form import form_of, plain
+from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
+
+EXPANDED = "expanded"
 
 
 class Seen:
@@ -36,7 +40,7 @@ class Seen:
         self.operator: int | None = None
         self.row: int | None = None
         self.sample: int | None = None
-        self.gradients: list[tuple[int, int]] = []
+        self.gradients: list[tuple[int, int, float]] = []
         self.note, self.count = "", 0
         self.is_awaited = self.is_held = False
 
@@ -98,12 +102,17 @@ class SeenTensors:
         self.table = RowTable()
         self._memories: dict[int, _Memory] = {}
 
-    def seen(self, tensor: torch.Tensor, *, maker: int | None = None, has_sample: bool = False) -> Seen:
+    def seen(
+        self, tensor: torch.Tensor, *, maker: int | None = None, has_sample: bool = False, is_written: bool = False
+    ) -> Seen:
         """Return what is known of `tensor`, which is read if it was not, or has been written since.
 
-        `maker` is the call that has just given it, of which it is the work if it was not seen before.
+        `maker` is the call that has just given it, of which it is the work if it was not seen before; `is_written` says
+        that it may have been written in a way that torch does not count.
         """
         try:
+            if is_written:
+                self.forget(tensor)
             return self._seen(tensor, maker, has_sample)
         except Exception as error:
             return _unread(tensor, maker, error)
@@ -124,6 +133,11 @@ class SeenTensors:
             if not memory.reference.expired():
                 for state in memory.states:
                     state.seen.is_held = True
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Forget what was read of the memory of a tensor."""
+        if (memory := self._memories.get(storage_key(tensor) or -1)) is not None:
+            memory.states.clear()
 
     def is_known(self, tensor: torch.Tensor) -> bool:
         """Return whether the memory of `tensor` was seen before: what an operator gives there is a view."""
@@ -168,16 +182,21 @@ class SeenTensors:
         except Exception as error:
             return _unread(tensor, None, error)
 
-    def read(self, tensor: torch.Tensor) -> int | None:
-        """Return the number of the figures of a tensor that nobody will ask for again; None where it has none."""
+    def read(self, tensor: torch.Tensor) -> tuple[int, float] | None:
+        """Return the number of the figures of a tensor that nobody will ask for again; None where it has none.
+
+        Beside it stands how often each element that was read stands in the tensor, as those of an expanded one do.
+        """
         try:
             memory = self._memories.get(storage_key(tensor) or -1)
             found = memory.found(_place_of(tensor), _counted_version(tensor), None) if memory is not None else None
             if found is None or found.row is None:
-                readable, _ = _readable(tensor)
-                return None if readable is None else self.table.add(readable)
+                readable, note = _readable(tensor)
+                if readable is None:
+                    return None
+                return self.table.add(readable), _times(tensor.shape, readable.numel(), note)
             self._take(tensor, found, False)
-            return found.row
+            return found.row, _times(found.shape, found.count, found.note)
         except Exception:
             return None
 
@@ -189,10 +208,14 @@ class SeenTensors:
             return seen
         memory = self._memory(tensor)
         place, version, requires_grad = _place_of(tensor), _counted_version(tensor), tensor.requires_grad
-        found = memory.found(place, version, requires_grad) if version is not None or maker is None else None
-        if found is None:
+        found = memory.found(place, version, requires_grad)
+        # Where torch counts no versions, a write is only known to who follows operators.
+        is_same = found is not None and (version is not None or found.operator is not None)
+        if found is None or not is_same:
             seen = self._new(tensor, requires_grad, memory)
-            if (last := memory.last(version)) is not None:
+            if found is not None:
+                maker = found.maker if maker is None else maker
+            elif (last := memory.last(version)) is not None:
                 # A view of what a call or an operator has given, not written since.
                 maker, seen.operator = last.seen.maker if maker is None else maker, last.seen.operator
                 if _are_same_elements(last.place, place):
@@ -237,7 +260,9 @@ class SeenTensors:
         return memory
 
     def _new(self, tensor: torch.Tensor, requires_grad: bool | None, memory: _Memory | None = None) -> Seen:
-        seen = Seen(_shape_of(tensor.shape), tensor.dtype, tensor.device, requires_grad)
+        # A class may say something else of itself.
+        bare = tensor if type(tensor) in _PLAIN else Bare(tensor)
+        seen = Seen(_shape_of(bare.shape), bare.dtype, bare.device, requires_grad)
         if memory is not None and memory.is_unwritten:
             seen.note = UNWRITTEN
         return seen
@@ -276,11 +301,16 @@ def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
 
 
 def _is_within_storage(tensor: torch.Tensor) -> bool:
-    end = (tensor.storage_offset() + tensor.numel()) * tensor.itemsize
-    return end <= tensor.untyped_storage().nbytes()
+    end = tensor.storage_offset() + _extent(_place_of(tensor))
+    return bool(end * tensor.itemsize <= tensor.untyped_storage().nbytes())
 
 
 _PLAIN, _WITH_VALUES = (torch.Tensor, torch.nn.Parameter), ("cpu", "cuda")
+
+
+def _times(shape: Sequence[Any], count: int, note: str) -> float:
+    """Return how often each element that was read stands in a tensor; once, unless it is expanded."""
+    return math.prod(shape) / count if note.startswith(EXPANDED) and count else 1.0
 
 
 def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -327,20 +357,24 @@ def _readable(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         return None, f"{form.state}: not read"
     if form.kind is kinds.SPARSE:
         raw = plain(tensor)
-        stored = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+        is_coo = raw.layout == torch.sparse_coo
+        if is_coo and not raw.is_coalesced():
+            # What stands several times in one place is the sum of these.
+            raw = raw.coalesce()
+        stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
         return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     if not tensor.numel():
         return None, ""
-    if not tensor.untyped_storage().nbytes():
+    if not _is_within_storage(tensor):
         return None, "freed: not read"
     # Each element of an expanded one is read once.
     repeated = [d for d, (size, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)) if size > 1 > step]
     inner = plain(tensor)
     for dim in repeated:
         inner = inner.narrow(dim, 0, 1)
-    return _widened(inner), "expanded: each element was read once" if repeated else ""
+    return _widened(inner), f"{EXPANDED}: each element was read once" if repeated else ""
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

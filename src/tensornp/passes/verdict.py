@@ -8,7 +8,17 @@ from dataclasses import replace
 from tensornp.passes.backward_origin import backward_origin
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.operator_origin import operator_origin
-from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, OPTIMIZER, ModuleCall, Origin, PassRecord, Value
+from tensornp.passes.records import (
+    BACKWARD,
+    BEFORE,
+    FORWARD,
+    OPTIMIZER,
+    PRE_HOOKS,
+    ModuleCall,
+    Origin,
+    PassRecord,
+    Value,
+)
 from tensornp.passes.wording import (
     are_finite,
     at,
@@ -40,6 +50,15 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
         return operator
     module = _origin_by_modules(record, what)
     return operator if operator is not None and _is_same_place(record, module, operator) else module
+
+
+def first_origin(record: PassRecord) -> Origin | None:
+    """Return where the first NaN came from; an infinity of the forward comes before a NaN of the backward."""
+    nan = origin_of(record, "nan")
+    if nan is not None and nan.phase != BACKWARD:
+        return nan
+    inf = origin_of(record, "inf")
+    return nan if inf is None or (nan is not None and inf.phase == BACKWARD) else inf
 
 
 def _is_same_place(record: PassRecord, module: Origin | None, operator: Origin) -> bool:
@@ -163,6 +182,8 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
     """Return what is known of that of which a call made what is not finite, behind a semicolon."""
+    if any(note.endswith(PRE_HOOKS) for note in call.notes):
+        return "; hooks of its own have changed its inputs, or may have"
     if odd := next((one for one in call.params if one.is_finite is False), None):
         return f"; its {odd.path} held {_word(odd)}"
     if odd := next((one for one in call.inputs if one.is_finite is False), None):

@@ -58,7 +58,7 @@ def _is_floating(dtype: str) -> bool:
 
 def word_of(figures: Figures) -> str:
     """Return what is not finite in something: ``NaN``, ``Inf``, or ``−Inf`` where there is no other."""
-    return "NaN" if figures.has_nan else "−Inf" if math.isfinite(figures.max) else "Inf"
+    return "NaN" if figures.has_nan else "Inf" if figures.max == math.inf else "−Inf"
 
 
 def named(call: ModuleCall, *, has_class: bool = True) -> str:

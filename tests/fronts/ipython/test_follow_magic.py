@@ -126,7 +126,7 @@ def test_a_loss_that_is_nan_is_told_although_no_module_gave_it(shell):
     text = shown_by(shell, "%%follow\nloss = (model(x).sum() - 1000).log()")[1]
     assert text.startswith("`loss` holds NaN, which was born in the code around the modules")
     text = shown_by(shell, "%%follow --operators\nloss = (model(x).sum() - 1000).log()")[1]
-    assert text.startswith("the first NaN was born at `log`, In[")
+    assert text.startswith("the first NaN was born at `log`, the cell line 2 ")
 
 
 def test_a_cell_that_calls_no_module_says_so(shell):

@@ -112,6 +112,11 @@ def unnoticed(function: _F) -> _F:
     return cast(_F, never_compiled(call))
 
 
+def is_own_look() -> bool:
+    """Return whether what runs is an `unnoticed` function, which a program does not know of."""
+    return _stands_outside.get()
+
+
 def undisturbed() -> AbstractContextManager[Any]:
     """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
     return _INSIDE if is_undisturbed() else _Block(_way_out())

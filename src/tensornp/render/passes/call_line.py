@@ -47,8 +47,8 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
         between(given),
-        at_most([one.norm for one in given]),
-        at_most([one.norm for one in back]),
+        at_most(norms_of(given)),
+        at_most(norms_of(back)),
         cut(", ".join(filter(None, marks_of(line, num_calls, alarm, outer))), _MAX_TEXT),
     )
     titles = ("", all_shapes(first), *[""] * (len(cells) - 2))
@@ -80,6 +80,11 @@ def all_shapes(call: ModuleCall) -> str:
         for values in (call.inputs, call.outputs)
     ]
     return cut(" → ".join(sides), _MAX_TEXT)
+
+
+def norms_of(figures: Iterable[Figures]) -> list[float]:
+    """Return the norms that are known: those of numbers near the ends of float32's range are not."""
+    return [one.norm for one in figures if one.has_nan or not math.isnan(one.norm)]
 
 
 def at_most(values: Sequence[float]) -> str:

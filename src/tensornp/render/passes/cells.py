@@ -29,6 +29,7 @@ def shapes(got: Value | None, gave: Value | None) -> str:
 
 def between(figures: Sequence[Figures]) -> str:
     """Return the extremes of all."""
+    figures = [one for one in figures if one.count]
     if not figures:
         return ""
     if any(one.has_nan for one in figures):

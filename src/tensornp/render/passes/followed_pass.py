@@ -20,6 +20,7 @@ from tensornp.passes.records import (
     PassRecord,
     SourceLine,
 )
+from tensornp.passes.verdict import first_origin
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -50,7 +51,7 @@ def pass_document(run: FollowedPass) -> Document:
         told = "no module was called here; %%follow --operators follows functions"
         return Document((Lines((told, *run.record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
-    return followed_pass_document(run.record, run.problems, title, run.first("nan") or run.first("inf"), run.failed)
+    return followed_pass_document(run.record, run.problems, title, first_origin(run.record), run.failed)
 
 
 def followed_pass_document(
@@ -96,7 +97,8 @@ def _further(origin: Origin) -> str:
     """Return what tells the operator and the line, where only the module is known."""
     if origin.phase == BEFORE or origin.call is None:
         return ""
-    only = f" --only {origin.name}" if origin.name and origin.phase == FORWARD else ""
+    is_plain = origin.name.replace(".", "").replace("_", "").isalnum() and origin.name.isascii()
+    only = f" --only {cut(origin.name, MAX_SHOWN)}" if is_plain and origin.phase == FORWARD else ""
     return f"%%follow --operators{only} names the operator and its line"
 
 
@@ -108,8 +110,10 @@ def _calm(record: PassRecord) -> str:
     made = [value for one in record.operators for value in one.outputs]
     if not is_calm or any(value.has_nan for value in made) or not any(value.figures for value in (*outputs, *made)):
         return ""
+    is_masked = any(value.figures.has_inf for value in (*outputs, *made) if value.figures)
     kinds = ((len(record.calls), "call"), (len(record.operators), "operator"))
-    return f"no NaN and no infinity in {' and '.join(counted(n, noun) for n, noun in kinds if n)}"
+    told = "no NaN, and no infinity but those of masks" if is_masked else "no NaN and no infinity"
+    return f"{told} in {' and '.join(counted(n, noun) for n, noun in kinds if n)}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:

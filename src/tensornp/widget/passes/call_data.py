@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import os
 import re
 import textwrap
@@ -17,6 +18,7 @@ from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Gradient, ModuleCall, OperatorCall, SourceLine, Value
 from tensornp.passes.wording import parameter_name
 from tensornp.render.layout.table import RIGHT, without_common
+from tensornp.render.passes.call_line import norms_of
 from tensornp.render.passes.operator_line import inside_table
 from tensornp.render.passes.sample import histogram_of
 from tensornp.render.pictures.png import data_uri, histogram_png
@@ -167,10 +169,11 @@ def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradien
 def _figures(figures: Figures | None, *, is_odd: bool) -> list[dict[str, Any]]:
     if figures is None or not figures.count:
         return [{"text": ""}] * len(_NUMBERS)
+    norm = norms_of([figures])
     return [
         {"text": _between(figures), "isAlarm": is_odd},
-        {"text": _number(figures.mean)},
-        {"text": _number(figures.norm)},
+        {"text": _number(figures.mean) if figures.has_nan or not math.isnan(figures.mean) else ""},
+        {"text": _number(norm[0]) if norm else ""},
     ]
 
 

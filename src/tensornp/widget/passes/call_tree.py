@@ -18,7 +18,7 @@ from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.opened import OpenedCalls, OpenedLine
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import RETURNED, Figures, ModuleCall, PassRecord, Value
-from tensornp.render.passes.call_line import all_shapes, at_most, marks_of, worst_figures
+from tensornp.render.passes.call_line import all_shapes, at_most, marks_of, norms_of, worst_figures
 from tensornp.render.passes.cells import main_value, shapes
 from tensornp.render.passes.sample import histogram_of
 from tensornp.widget.tree_requests import NONSENSE, asked_by
@@ -57,6 +57,11 @@ def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
     return order
 
 
+def _norm(figures: Figures | None) -> float | None:
+    """Return a norm that is known."""
+    return next(iter(norms_of([figures])), None) if figures is not None else None
+
+
 def _numel(call: ModuleCall) -> int | None:
     value = main_value(call.outputs)
     return math.prod(value.shape) if value is not None and all(type(size) is int for size in value.shape) else None
@@ -78,8 +83,8 @@ _COLUMNS = {
     PICTURE: _Column("sample", 10, 4),
     MIN: _Column("min", 8, 3, _figure(lambda value: value.min), is_right=True),
     MAX: _Column("max", 8, 3, _figure(lambda value: value.max), is_right=True, has_large_first=True),
-    NORM: _Column("‖out‖", 8, 0, _figure(lambda value: value.norm), is_right=True, has_large_first=True),
-    GRAD: _Column("‖grad‖", 8, 2, _figure(lambda value: value.grad_norm), is_right=True, has_large_first=True),
+    NORM: _Column("‖out‖", 8, 0, _figure(lambda value: _norm(value.figures)), is_right=True, has_large_first=True),
+    GRAD: _Column("‖grad‖", 8, 2, _figure(lambda value: _norm(value.grad)), is_right=True, has_large_first=True),
     MARKS: _Column("marks", 16, 5),
 }
 _CHOICES: dict[str, Callable[[ModuleCall], str]] = {
@@ -165,8 +170,8 @@ class CallTree:
                 PICTURE: "",
                 MIN: _extreme([one.min for one in given], min),
                 MAX: _extreme([one.max for one in given], max),
-                NORM: at_most([one.norm for one in given]),
-                GRAD: at_most([one.norm for one in back]),
+                NORM: at_most(norms_of(given)),
+                GRAD: at_most(norms_of(back)),
                 MARKS: cut(", ".join(self._marks(opened)), _MAX_TEXT),
             },
             "branch": opened.branch, "parent": opened.parent, "level": opened.level, "position": opened.position,

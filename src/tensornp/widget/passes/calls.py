@@ -13,6 +13,7 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.names.quoted import cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import PassRecord
+from tensornp.passes.verdict import first_origin
 from tensornp.render.passes.followed_pass import alarms_of, outer_of
 from tensornp.widget.answering import AnsweringWidget
 from tensornp.widget.dock import module, stylesheet
@@ -69,7 +70,7 @@ class CallsWidget(AnsweringWidget):
         self._run: Callable[[], FollowedPass | None] = ref(run) if opened else lambda: run
         self._binder = binder
         self._navigator: NavigatorWidget | None = None
-        self._origin, self._opened = run.first("nan") or run.first("inf"), opened
+        self._origin, self._opened = first_origin(run.record), opened
         self._alarms = alarms_of(self._record, self._origin, run.failed)
         self._made_tree: CallTree | None = None
         self._grads = {one.name: one for one in self._record.grads}

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.forked import PROCESS
+
 NUM_SAMPLED = 256
 """Elements of a sample."""
 _NUM_ROWS, _MOST_ROWS = 16, 256
@@ -47,6 +50,12 @@ class RowTable:
 
     def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
         """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
+        if PROCESS.is_forked:
+            # The threads of OpenMP were not copied with the rest.
+            return _add_apart(self, tensor, has_sums)
+        return self._add(tensor, has_sums)
+
+    def _add(self, tensor: torch.Tensor, has_sums: bool) -> int:
         dtype = tensor.dtype
         if dtype not in _FLOATS:
             tensor, dtype = _comparable(tensor)
@@ -106,6 +115,11 @@ class RowTable:
             ],
             [tuple(samples[one][at][:count]) for one, at, count in self._samples],
         )
+
+
+@modes.apart
+def _add_apart(table: RowTable, tensor: torch.Tensor, has_sums: bool) -> int:
+    return table._add(tensor, has_sums)
 
 
 class _Chunk:

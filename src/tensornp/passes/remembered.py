@@ -1,0 +1,81 @@
+"""A call, a module and a tensor, as they are remembered while a pass is followed."""
+
+from __future__ import annotations
+
+import keyword
+import weakref
+from types import CodeType
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name
+from tensornp.core.tensor.paths import Path
+from tensornp.passes.records import FORWARD, LEFT
+from tensornp.passes.seen_tensors import Seen
+
+
+class Module:
+    """A module that was called or may be: its place in a model, and nothing that keeps it alive.
+
+    `code` is the expression that reaches it from its model, None of one that is no registered part of it.
+    """
+
+    __slots__ = ("class_name", "code", "is_torch", "name", "num_calls", "reference", "root")
+
+    def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
+        self.reference = weakref.ref(module)
+        self.root, self.name, self.code = root, name, code
+        self.class_name = class_name(type(module))
+        self.is_torch = module_name(type(module)).startswith("torch.nn.")
+        self.num_calls = 0
+
+
+_LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
+
+
+def step_to(parent: Any, step: str) -> str:
+    """Return the code that goes from a module to one that it has registered under a name."""
+    if is_subclass(type(parent), torch.nn.ModuleDict):
+        return f"[{step!r}]"
+    if step.isdecimal() and any(is_subclass(type(parent), one) for one in _LISTS):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and not keyword.iskeyword(step) else f".get_submodule({step!r})"
+
+
+class Got:
+    """A tensor that a call got or gave; `before` is its storage and version as the call began."""
+
+    __slots__ = ("before", "path", "relation", "seen", "tensor")
+
+    def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
+        self.path, self.seen, self.before, self.relation = path, seen, before, relation
+        self.tensor: torch.Tensor | None = None
+
+
+class Call:
+    """A call, from its begin on.
+
+    `frame` is the address of the frame that calls, `edges` keep the nodes of its parameters until it has used them.
+    """
+
+    __slots__ = (
+        "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_kept", "is_lazy",
+        "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase", "source", "status",
+        "thread",
+    )  # fmt: skip
+
+    def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
+        self.index, self.module, self.thread, self.frame = index, module, thread, frame
+        self.parent = parent.index if parent is not None else None
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+        self.nth, self.order = module.num_calls, -1
+        self.phase, self.status, self.error = FORWARD, LEFT, ""
+        self.source: tuple[CodeType, int] | None = None
+        self.notes: tuple[str, ...] = ()
+        self.inputs: list[Got] = []
+        self.outputs: list[Got] = []
+        self.params: list[Got] = []
+        self.edges: list[Any] = []
+        self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
+        self.is_within: bool = parent is not None and parent.is_within

@@ -1,0 +1,446 @@
+"""What attackers found: programs that were ended, or of which something untrue was said, while they were followed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import torch
+from interrupts import interrupted_everywhere
+from torch import nn
+from torch.nn.modules import module as torch_module
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+import tensornp as tnp
+from tensornp.core.lowlevel.attributes import error_text
+
+NAN, INF = float("nan"), float("inf")
+
+
+def step(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Run forward and backward, and return the loss."""
+    loss = model(x).square().sum()
+    loss.backward()
+    return loss
+
+
+def hooks() -> int:
+    """Return how many hooks there are on all modules."""
+    return len(torch_module._global_forward_pre_hooks) + len(torch_module._global_forward_hooks)
+
+
+def test_a_lazy_module_can_be_trained():
+    """Its parameter gets a shape in the first call."""
+    model = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.ReLU())
+    with tnp.follow(model) as run:
+        step(model, torch.randn(3, 5))
+    assert run.grads["0.weight"].norm == pytest.approx(model[0].weight.grad.norm().item(), rel=1e-5)
+    assert run["0"].params[0].shape == (4, 5)
+
+
+def test_a_parameter_may_get_another_shape_in_the_block():
+    """Through .data, as pruning does."""
+    model = nn.Linear(4, 3)
+    with tnp.follow(model) as run:
+        step(model, torch.ones(2, 4))
+        model.weight.grad = None
+        model.weight.data = torch.ones(3, 5)
+        step(model, torch.ones(2, 5))
+    assert [call.params[0].shape for call in run.calls] == [(3, 4), (3, 5)]
+
+
+def test_a_model_that_is_dropped_in_the_block_is_freed():
+    """With its weights and gradients."""
+    with tnp.follow():
+        model = nn.Linear(4, 3)
+        step(model, torch.ones(2, 4))
+        freed = weakref.ref(model.weight.untyped_storage())
+        freed_grad = weakref.ref(model.weight.grad.untyped_storage())
+        del model
+        gc.collect()
+        assert freed() is freed_grad() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_is_not_followed():
+    """Nor does it wait for threads that it does not have."""
+    given = torch.ones(3_000_000)
+    with tnp.follow():
+        nn.Identity()(given)
+        child = os.fork()
+        if child == 0:
+            nn.Identity()(given)
+            os._exit(0)
+        waiter = threading.Timer(60, os.kill, (child, 9))
+        waiter.start()
+        assert os.waitpid(child, 0)[1] == 0
+        waiter.cancel()
+
+
+def test_what_came_back_is_told_of_all_elements_of_an_expanded_gradient():
+    """As the gradient of a sum is."""
+    model = nn.Linear(4, 5)
+    with tnp.follow(model) as run:
+        model(torch.ones(2, 4)).sum().backward()
+    figures = run.calls[0].outputs[0].grad
+    assert (figures.norm, figures.sum, figures.count) == (pytest.approx(10**0.5), 10.0, 10)
+
+
+def test_a_sparse_gradient_is_summed_before_it_is_told():
+    """Of an index that came several times."""
+    model = nn.Embedding(4, 2, sparse=True)
+    with tnp.follow(model) as run:
+        model(torch.tensor([1, 1, 1, 2])).sum().backward()
+    dense = model.weight.grad.to_dense()
+    assert (run.grads["weight"].norm, run.grads["weight"].max) == (pytest.approx(dense.norm().item()), 3.0)
+
+
+def test_what_is_detached_is_another_tensor_for_autograd():
+    """And a call that gives it is told to have lost the gradient."""
+
+    class Stop(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.detach()
+
+    model = nn.Sequential(nn.Linear(2, 2), Stop(), nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        step(model, torch.ones(1, 2))
+    assert run["1"].outputs[0].requires_grad is False
+    assert run["1"].inputs[0].requires_grad is True
+    assert any("without a gradient" in problem for problem in run.problems)
+
+
+def test_weights_that_are_thawed_in_the_block_have_gradients():
+    """Frozen in the first call."""
+    model = nn.Linear(2, 2).requires_grad_(False)
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2))
+        model.requires_grad_(True)
+        step(model, torch.ones(1, 2))
+    assert run.grads["weight"].norm > 0
+
+
+def test_gradients_that_are_asked_for_reach_no_parameter_and_none_is_accused():
+    """By torch.autograd.grad."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        torch.autograd.grad(model(torch.ones(1, 2)).sum(), list(model.parameters()))
+    assert not any("no gradient" in problem for problem in run.problems)
+
+
+def test_a_new_head_is_another_parameter():
+    """Under the name of the old one."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2))
+        model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()}, assign=True)
+        step(model, torch.ones(1, 2))
+    assert all(figures is not None for figures in run.grads.values())
+
+
+def test_an_error_that_was_handled_is_not_the_reason_of_another_one():
+    """Which the block ends with."""
+    model = nn.Linear(6, 2)
+    with pytest.raises(KeyError), tnp.follow(model) as run:
+        with suppress(RuntimeError):
+            model(torch.ones(2, 3))
+        {}["key"]
+    assert run.failed is None
+    assert run.problems[0].startswith("KeyError after 1 call")
+    with pytest.raises(ValueError, match="mine"), tnp.follow(model) as run:
+        try:
+            model(torch.ones(2, 3))
+        except RuntimeError as error:
+            raise ValueError("mine") from error
+    assert run.failed is run.calls[0]
+
+
+def test_a_class_of_the_user_s_is_not_told_by_the_rules_of_torch_s():
+    """Of the same name, with another layout."""
+
+    class Linear(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(torch.ones(6, 8)), nn.Parameter(torch.ones(7))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight + self.bias
+
+    with pytest.raises(RuntimeError), tnp.follow() as run:
+        Linear()(torch.ones(2, 6))
+    assert "it takes" not in run.problems[0]
+    assert "raised RuntimeError" in run.problems[0]
+
+
+def test_an_infinity_of_the_forward_comes_before_a_nan_of_the_backward():
+    """That it has made."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with torch.no_grad():
+        model[1].weight.zero_()
+        model[1].bias.zero_()
+    with tnp.follow(model) as run:
+        loss = torch.log(model(torch.ones(1, 2))).sum()
+        (loss * 0).backward()
+    assert "holds −Inf" in run.problems[0]
+
+
+def test_hooks_of_a_module_s_own_are_said():
+    """What they change is not seen."""
+    model = nn.Linear(2, 2)
+    model.register_forward_pre_hook(lambda _, args: (args[0] * NAN,))
+    model.register_forward_hook(lambda _, args, out: out * 10)
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2))
+    assert len(run.calls[0].notes) == 2
+    assert "1 hook of its own come" in tnp.card(run).text
+    assert "inputs" not in run.first("nan").sentence or "hooks of its own" in run.first("nan").sentence
+
+
+def test_keyword_arguments_are_read_before_the_call():
+    """As it may write them."""
+
+    class Writes(nn.Module):
+        def forward(self, *, hidden: torch.Tensor) -> torch.Tensor:
+            return hidden.fill_(NAN)
+
+    with tnp.follow() as run:
+        Writes()(hidden=torch.ones(2))
+    (value,) = run.calls[0].inputs
+    assert (value.path, value.has_nan) == ("['hidden']", False)
+    assert run.calls[0].outputs[0].relation == "in place"
+    assert run.first("nan").sentence.startswith("the first NaN was born in Writes")
+
+
+def test_what_is_written_in_inference_mode_is_read_anew():
+    """Where torch counts no versions."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    with tnp.follow(model) as run, torch.inference_mode():
+        h = model[0](torch.ones(1, 2))
+        h.fill_(NAN)
+        model[1](h)
+    assert "LayerNorm" not in run.first("nan").sentence.partition(";")[0] or "input" in run.first("nan").sentence
+    assert run["1"].inputs[0].has_nan
+
+
+def test_running_figures_of_a_training_are_read_at_each_call():
+    """Torch does not count what batch norm writes."""
+    model = nn.BatchNorm1d(2)
+    with tnp.follow(model) as run:
+        for _ in range(3):
+            model(torch.full((4, 2), 5.0) + torch.randn(4, 2))
+    means = [next(one for one in call.params if one.path == "running_mean").max for call in run.calls]
+    assert means[0] == 0 < means[1] < means[2]
+
+
+def test_a_call_that_was_left_has_no_calls_inside_that_came_later():
+    """After Ctrl-C that was handled."""
+
+    class Ends(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    with tnp.follow() as run:
+        with suppress(KeyboardInterrupt):
+            Ends()(torch.ones(1))
+        nn.Identity()(torch.ones(1))
+    assert [(call.status, call.depth) for call in run.calls] == [("left", 0), ("returned", 0)]
+
+
+def test_a_call_that_raises_what_was_being_handled_has_raised():
+    """Above it."""
+    handled = ValueError("first")
+
+    class Again(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise handled
+
+    class Gives(nn.Module):
+        def forward(self, x: torch.Tensor) -> None:
+            return None
+
+    with tnp.follow() as run:
+        try:
+            raise handled
+        except ValueError:
+            Gives()(torch.ones(1))
+            with pytest.raises(ValueError, match="first"):
+                Again()(torch.ones(1))
+    assert [call.status for call in run.calls] == ["returned", "raised"]
+
+
+def test_modules_without_a_name_are_told_apart():
+    """Of a plain list, and made in the forward."""
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = [nn.Linear(2, 2) for _ in range(3)]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model = Plain()
+    with torch.no_grad():
+        model.layers[1].weight.fill_(NAN)
+    with tnp.follow() as run:
+        model(torch.ones(1, 2))
+    assert [call.title for call in run.calls][1:] == ["(Linear)", "(Linear 2)", "(Linear 3)"]
+    assert run.first("nan").sentence == "(Linear 2).weight held NaN before the pass"
+    assert not any("one set of weights" in problem for problem in run.problems)
+    models = [nn.Linear(2, 2) for _ in range(3)]
+    with tnp.follow() as run:
+        sum(step(one, torch.ones(1, 2)) for one in models)
+    assert len(run.grads) == 6
+    assert [call.title for call in run.calls] == ["Linear", "Linear #2", "Linear #3"]
+
+
+def test_expressions_of_odd_names_are_code():
+    """Of dictionaries of modules, and of names that are no words of Python."""
+    model = nn.ModuleDict({"a b": nn.Linear(2, 2), "0": nn.Linear(2, 2)})
+    model.add_module("class", nn.Linear(2, 2))
+    outer = nn.Sequential(model)
+    with tnp.follow(outer) as run:
+        for inner in model.children():
+            inner(torch.ones(1, 2))
+    for call, inner in zip(run.calls, model.children(), strict=True):
+        assert eval(call.code, {"outer": outer}) is inner
+
+
+def test_a_unit_that_gave_something_in_another_call_is_not_dead():
+    """Of the same module."""
+    act = nn.ReLU()
+    with tnp.follow() as run:
+        act(torch.tensor([-1.0, -2.0, -3.0]))
+        act(torch.tensor([-1.0, 2.0, 3.0]))
+    assert not any("dead" in problem for problem in run.problems)
+
+
+def test_an_empty_result_and_a_norm_beyond_its_range_are_not_told_as_nan_or_infinite():
+    """The norm is not known then."""
+    with tnp.follow() as run:
+        nn.Identity()(torch.ones(0, 3))
+        nn.Tanh()(torch.full((4,), 1e-30))
+        nn.Identity()(torch.full((4,), 1e30))
+    assert "nan" not in tnp.card(run).text
+    assert "inf" not in tnp.card(run).text.partition("\n")[2]
+    assert run.calls[2].outputs[0].norm != INF
+
+
+def test_a_call_in_the_backward_is_no_recomputation_of_one_with_other_inputs():
+    """As a hook of a tensor makes."""
+    model, x = nn.Linear(2, 2), torch.ones(1, 2, requires_grad=True)
+    with tnp.follow(model) as run:
+        out = model(x)
+        out.register_hook(lambda grad: model(grad * 3).detach())
+        out.sum().backward()
+    assert not any("recomputed" in problem for problem in run.problems)
+
+
+def test_our_own_looks_are_no_calls():
+    """Of a program that looks in the block."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        tnp.card(model(torch.ones(1, 2)))
+        _ = tnp.weights(model)["0.weight"].to_numpy()
+    assert len(run.calls) == 2
+
+
+def test_a_module_whose_parameters_is_another_method_loses_nothing():
+    """It is the user's to define."""
+
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+
+        def parameters(self, group: str) -> list[Any]:  # type: ignore[override]
+            raise ValueError(group)
+
+        def named_modules(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            raise ValueError
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    with tnp.follow() as run:
+        Odd()(torch.ones(1, 2))
+    assert [call.name for call in run.calls] == ["", "fc"]
+
+
+def test_arguments_of_many_objects_are_looked_at_in_bounded_time():
+    """Lists that share their parts, and long ones."""
+    shared: Any = [1]
+    for _ in range(60):
+        shared = [shared, shared]
+    module = nn.Identity()
+    with tnp.follow() as run:
+        module(shared)
+        module(list(range(1_000_000)))
+    assert len(run.calls) == 2
+
+
+def test_a_name_that_was_not_called_is_refused_with_the_closest():
+    """And a pass is iterated by its calls."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2))
+    with pytest.raises(tnp.errors.NoSuchCallError, match=r"no call of 'mode\[0\]' was followed; the closest name is"):
+        run["mode[0]"]
+    assert list(run) == list(run.calls)
+
+
+def test_nothing_is_left_wherever_ctrl_c_comes():
+    """In entering and leaving; as __exit__ begins, what is left goes by calling it once more, as the magic does."""
+    model, x, runs = nn.Linear(2, 2), torch.ones(1, 2), []
+
+    def act() -> None:
+        runs.append(tnp.follow(model, level="operators"))
+        with runs[-1]:
+            model(x).sum().backward()
+
+    act()
+    places = []
+    for place, error in interrupted_everywhere(
+        act, lambda file: file.endswith(("passes/follow.py", "module_hooks.py"))
+    ):
+        del error
+        if (hooks(), _get_current_dispatch_mode_stack()) != (0, []):
+            places.append(place)
+            runs[-1].__exit__(None, None, None)
+        assert (hooks(), _get_current_dispatch_mode_stack()) == (0, []), place
+        runs.clear()
+    assert {place.partition(" in ")[2].partition(",")[0] for place in places} <= {"__exit__", "_leave"}
+
+
+def test_threads_that_still_call_as_the_block_ends_lose_nothing():
+    """Of what was before."""
+    model, is_over = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            model(torch.ones(2, 4))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(100):
+            with tnp.follow(model) as run:
+                model(torch.ones(2, 4))
+            assert not run.record.notes
+            assert len(run.calls) >= 3
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_errors_have_texts():
+    """Of which a block's and a call's are compared."""
+    assert error_text(ValueError("a")) == error_text(ValueError("a"))
