@@ -117,7 +117,7 @@ def test_what_is_open_beside_stays_in_view_as_the_page_scrolls(tree: MakeTree, h
     """And a line that is clicked then leads there without the page moving, but where the window is low."""
     shown = tree({f"w{i}": torch.ones(2, 3) * i for i in range(50)})
     resize(shown, WIDE, height)
-    page, head = shown.page, shown.page.locator(".tensornp-weight-head")
+    page, head = shown.page, shown.page.locator(".tensornp-panel-head")
     page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
     shown.row("w0").first.click()
     shown.settle()
@@ -127,7 +127,7 @@ def test_what_is_open_beside_stays_in_view_as_the_page_scrolls(tree: MakeTree, h
     for name in ("w15", "w18"):
         shown.row(name).first.click()
         shown.settle()
-        expect(page.locator(".tensornp-weight-name")).to_have_text(name)
+        expect(page.locator(".tensornp-panel-name")).to_have_text(name)
         expect(head).to_be_in_viewport(ratio=1)
         expect(shown.grid.locator("tr.tensornp-opened")).to_be_in_viewport(ratio=1)
     assert page.evaluate("scrollY") == scroll
@@ -148,7 +148,7 @@ def test_a_search_keeps_what_is_open(tree: MakeTree, width: int) -> None:
     shown.settle()
     assert [name.split("w")[1] for name in shown.names()][:2] == ["4", "40"]
     expect(opened).to_have_count(0)
-    expect(page.locator(".tensornp-weight-name")).to_have_text("attention_output_w3")
+    expect(page.locator(".tensornp-panel-name")).to_have_text("attention_output_w3")
     assert page.locator(".tensornp-weight pre").evaluate("node => node.scrollTop") == 40
     shown.press("Backspace", "3")
     expect(opened).to_contain_text("w3")

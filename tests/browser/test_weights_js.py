@@ -462,7 +462,7 @@ def test_what_is_opened_and_its_line_stay_in_the_window_as_the_list_gets_short(t
         shown.row(name).first.click()
         shown.settle()
         expect(shown.grid.locator("tr.tensornp-opened")).to_be_in_viewport(ratio=1)
-        expect(shown.page.locator(".tensornp-weight" if height == 800 else ".tensornp-weight-head")).to_be_in_viewport(
+        expect(shown.page.locator(".tensornp-weight" if height == 800 else ".tensornp-panel-head")).to_be_in_viewport(
             ratio=1
         )
         shown.page.get_by_role("button", name="close", exact=True).click()
@@ -581,7 +581,7 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
     expect(quiet).not_to_have_css("color", alarms.first.evaluate("node => getComputedStyle(node).color"))
     shown.grid.get_by_role("button", name="1 NaN in 3").click()
     shown.settle()
-    expect(shown.page.locator(".tensornp-weight-name")).to_have_text("3.0.weight")
+    expect(shown.page.locator(".tensornp-panel-name")).to_have_text("3.0.weight")
     assert Axe().run(shown.page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight").press("Enter")
     shown.settle()
@@ -720,7 +720,7 @@ def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
     assert shown.names() == [hostile, "\\u202eevil", "שלום"]
     shown.grid.locator("tbody tr").first.click()
     shown.settle()
-    expect(shown.page.locator(".tensornp-weight-name")).to_have_text(hostile)
+    expect(shown.page.locator(".tensornp-panel-name")).to_have_text(hostile)
     assert shown.page.evaluate("window.hit") is None
 
 

@@ -98,7 +98,7 @@ def test_what_is_open_follows_the_window_and_stays_in_view_beside_the_tree(lab: 
     cell = notebook.cell(1)
     rows = tree(cell).locator("tbody tr")
     rows.nth(2).click()
-    head, outer = cell.locator(".tensornp-weight-head"), notebook.panel.locator(".jp-WindowedPanel-outer")
+    head, outer = cell.locator(".tensornp-panel-head"), notebook.panel.locator(".jp-WindowedPanel-outer")
     expect(head).to_be_visible()
     outer.evaluate("""node => {
       const below = document.querySelector(".tensornp-tree tbody tr:nth-child(5)").getBoundingClientRect().top;

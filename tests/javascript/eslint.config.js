@@ -11,7 +11,7 @@ export default [
       "max-depth": ["error", 3],
       "max-lines-per-function": ["error", { max: 90, skipComments: true }],
       "no-shadow": "error",
-      "no-unused-vars": ["error", { varsIgnorePattern: "^is[A-Z]" }],
+      "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^is[A-Z]" }],
       "no-use-before-define": ["error", { functions: false, variables: false }],
       "no-var": "error",
       "object-shorthand": "error",

@@ -42,7 +42,7 @@ interface Message {
   [fact: string]: any;
 }
 
-/** A column of the tree of weights. */
+/** A column of a tree. */
 interface Column {
   name: string;
   heading: string;
@@ -59,7 +59,7 @@ interface Column {
   roomPx?: number;
 }
 
-/** A line of it: a weight by its `number`, what opens by its `branch`; -1 where there is none. */
+/** A line of it: what can be shown by its `number`, what opens by its `branch`; -1 where there is none. */
 interface Line {
   cells: Record<string, string>;
   branch: number;
@@ -71,11 +71,11 @@ interface Line {
   number: number;
   picture: { src?: string; alt?: string };
   title: string;
-  /** By their columns, what is behind what a line says of several weights. */
+  /** By their columns, what is behind what a line says of several. */
   titles: Record<string, string>;
-  alarm: { text: string; weight: number; goal: string } | null;
-  /** Of several weights, the one that stands out among them. */
-  odd: { text: string; title: string; weight: number; goal: string } | null;
+  alarm: { text: string; number: number; goal: string } | null;
+  /** Of several, the one that stands out among them. */
+  odd: { text: string; title: string; number: number; goal: string } | null;
   isQuiet: boolean;
   className: string;
   mark: [number, number] | null;
@@ -86,7 +86,7 @@ interface Finding {
   text: string;
   what: string;
   isAlarm: boolean;
-  weight: number;
+  number: number;
   name: string;
   more: number;
   goal: string;
@@ -96,18 +96,19 @@ interface Finding {
 interface SeenLines {
   total: number;
   first: number;
-  /** The line of the weight that was to be seen, -1 where none was; and what is open then. */
+  /** The line of what was to be seen, -1 where none was; and what is open then. */
   revealed: number;
   toggled: number[];
   lines: Line[];
   columns: Column[];
-  choices: { column: string; label: string; values: string[] }[];
+  choices: { column: string; label: string; values: string[]; shown?: string[] }[];
   isList: boolean;
   marked: string;
   nothing: string;
   text: string;
   code: string;
-  cost: string;
+  /** What a scan of all costs, where there is one. */
+  cost?: string;
 }
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */
@@ -138,4 +139,41 @@ interface SeenWindow {
   rows: [string, number][];
   columns: [string, number][];
   overview: string;
+}
+
+/** A value of a call under one heading: what has made it has a number. */
+interface CallCell {
+  text: string;
+  number?: number;
+  isAlarm?: boolean;
+  /** Whether it is the name of what belongs to the value above. */
+  isBelow?: boolean;
+  /** The number by which its values can be seen. */
+  kept?: number;
+  /** What is said behind it. */
+  alarm?: string;
+}
+
+/** One call that was opened. */
+interface SeenCall {
+  name: string;
+  className: string;
+  code: string;
+  /** The line that would keep all elements; empty where they are here. */
+  hint: string;
+  facts: [string, string][];
+  error: string;
+  notes: string[];
+  /** Lines of programs, each among those around it. */
+  places: { where: string; lines: { line: number; text: string; isIt: boolean }[] }[];
+  pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
+  headings: { text: string; isRight: boolean }[];
+  groups: CallGroup[];
+  operators: { headings: { text: string; isRight: boolean }[]; groups: CallGroup[] };
+}
+
+interface CallGroup {
+  title: string;
+  rows: CallCell[][];
+  more: string;
 }

@@ -516,3 +516,25 @@ def test_what_the_first_card_needs_is_imported_ahead():
     finally:
         kernel.client.stop_channels()
         kernel.manager.shutdown_kernel(now=True)
+
+
+def test_a_followed_pass_has_a_tree_that_goes_with_its_cell(kernel):
+    """The card is the only output, of the magic and of a cell's value; where no widget is wanted, there is no other."""
+
+    def trees() -> list[str]:
+        return [state["anchor"] for state in kernel.comms.values() if state.get("label") == "net"]
+
+    kernel.run("net = torch.nn.Linear(3, 2)\nx = torch.ones(4, 3)")
+    follow = "%%follow -o run net\nnet(x);"
+    for _ in range(2):
+        (card,) = kernel.run(follow, cell_id="a")
+        (anchor,) = trees()
+        assert anchor in card["text/html"] and WIDGET not in card
+    (card,) = kernel.run("import pickle\npickle.loads(pickle.dumps(run))", cell_id="b")
+    assert trees()[1] in card["text/html"]
+    kernel.run("%config TensorDisplay.widget = 'never'")
+    (card,) = kernel.run(follow, cell_id="a")
+    assert len(trees()) == 1 and "tensornp-static" in card["text/html"]
+    kernel.run("%unload_ext tensornp")
+    assert trees() == []
+    kernel.run("%load_ext tensornp")

@@ -19,7 +19,8 @@ from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
 from tensornp.widget.navigator import look_again
-from tensornp.widget.weights import MAX_LINES, WeightsWidget
+from tensornp.widget.tree_requests import MAX_LINES
+from tensornp.widget.weights import WeightsWidget
 
 
 class Reached(Find):
@@ -200,10 +201,10 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     assert {"figures", "findings"} < {column["name"] for column in answer["columns"]}
     worst = page.lines(sort="findings")[0]
     assert worst["cells"]["name"] == "3.0.weight"
-    assert worst["alarm"] == {"text": "1 NaN", "weight": number, "goal": "nan"}
+    assert worst["alarm"] == {"text": "1 NaN", "number": number, "goal": "nan"}
     assert worst["cells"]["findings"] == ""
     assert worst["picture"]["src"].startswith("data:image/png")
-    told = {"text": "1 NaN in 3", "weight": number, "goal": "nan"}
+    told = {"text": "1 NaN in 3", "number": number, "goal": "nan"}
     assert [line["alarm"] for line in answer["lines"] if line["alarm"]] == [told]
     assert next(line for line in answer["lines"] if line["alarm"])["cells"]["name"].endswith("weight")
     top = next(line for line in answer["lines"] if line["cells"]["name"] == "{0..11}")
@@ -355,7 +356,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     number = [*page.explorer].index("3.0.bias")
     nan, inf, *others = page.widget.findings
     told = {"text": "1 weight has NaN", "what": "NaN", "isAlarm": True, "name": "3.0.bias", "more": 0}
-    assert nan == {**told, "weight": number, "goal": "nan"}
+    assert nan == {**told, "number": number, "goal": "nan"}
     assert (inf["text"], inf["name"], inf["goal"]) == ("1 weight has infinities", "1.0.weight", "inf")
     assert not any(one["isAlarm"] or one["goal"] for one in others)
     alarms = {line["cells"]["name"]: line["alarm"] for line in page.lines(sort="findings")}
@@ -374,7 +375,7 @@ def test_a_fold_names_the_one_that_stands_out_of_it(shown):
     fold, head = page.lines()
     assert fold["odd"]["text"] == "72.0 in layer 4, others ≤ 2.22"
     assert "34 times" in fold["odd"]["title"]
-    assert page.widget._weights[fold["odd"]["weight"]].name == "layer.4.w"
+    assert page.widget._weights[fold["odd"]["number"]].name == "layer.4.w"
     assert head["odd"] is None
     (said,) = [one for one in page.widget.findings if "among siblings" in one["text"]]
     assert (said["text"], said["name"], said["isAlarm"]) == ("1 standing out among siblings", "layer.4.w", False)

@@ -88,7 +88,16 @@ def _is_mask(figures: Figures | None) -> bool:
 
 
 def _root_of(calls: Sequence[ModuleCall], told: frozenset[int]) -> Branch:
-    """Return the calls as a tree, folded; without recursion, since a record may be of any depth."""
+    """Return the calls as a tree, folded."""
+    return branches_of(calls, told)[0]
+
+
+def branches_of(calls: Sequence[ModuleCall], told: frozenset[int]) -> tuple[Branch, list[Branch]]:
+    """Return the calls as a tree, folded, and the branch of each call by itself, of which only what is below is folded.
+
+    Without recursion, since a record may be of any depth.
+    """
+    each: list[Branch] = []
     below: defaultdict[int | None, list[Branch]] = defaultdict(list)
     known: dict[Hashable, int] = {}
     # A call comes after the one above it.
@@ -100,7 +109,8 @@ def _root_of(calls: Sequence[ModuleCall], told: frozenset[int]) -> Branch:
         # What is told stands alone.
         branch.signature = known.setdefault((_kind(call), call.index if call.index in told else -1, *parts), len(known))
         below[call.parent].append(branch)
-    return Branch("", below=_folded(below.pop(None, [])[::-1]))
+        each.append(branch)
+    return Branch("", below=_folded(below.pop(None, [])[::-1])), each[::-1]
 
 
 def _label(call: ModuleCall, above: ModuleCall | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 """What the navigator looks for, and how it is called."""
+_SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
+_LAST_PART = re.compile(r"[\\/]")
 MAX_FOLDED = 1000
 """Weights of a line that is folded, of which one histogram is made: some ten milliseconds."""
 
@@ -124,7 +127,14 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     """Return the values among which one is chosen, and what the list of them is called."""
     label = next((column.label for column in columns() if column.name == name and column.label), name)
-    return {"column": name, "label": label, "values": values}
+    shown = {"shown": [_LAST_PART.split(value)[-1] for value in values]} if name == "where" else {}
+    return {"column": name, "label": label, "values": values, **shown}
+
+
+def size_choice() -> dict[str, Any]:
+    """Return the least sizes among which one is chosen."""
+    values = [str(nbytes) for nbytes in _SIZES]
+    return {"column": "bytes", "label": "Size", "values": values, "shown": [f"≥ {n}" for n in _SIZES.values()]}
 
 
 def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> list[dict[str, Any]]:
@@ -134,7 +144,7 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     return [
         {
             "text": kind.said_of(len(names)), "what": kind.what, "isAlarm": kind.is_alarm, "more": len(names) - 1,
-            "name": cut(names[0], MAX_SHOWN) or "''", "weight": numbers[names[0]],
+            "name": cut(names[0], MAX_SHOWN) or "''", "number": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
         }
         for kind, names in kinds.items()
@@ -144,7 +154,7 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
 def note_data(text: str) -> list[dict[str, Any]]:
     """Return what is said beside findings, and leads to no weight; nothing of an empty text."""
     return (
-        [{"text": text, "what": "", "isAlarm": False, "more": 0, "name": "", "weight": -1, "goal": ""}] if text else []
+        [{"text": text, "what": "", "isAlarm": False, "more": 0, "name": "", "number": -1, "goal": ""}] if text else []
     )
 
 
@@ -218,7 +228,7 @@ def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
 def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
     if own is not None:
-        return {"text": own.alarm, "weight": line.number, "goal": own.goal} if own.alarms else None
+        return {"text": own.alarm, "number": line.number, "goal": own.goal} if own.alarms else None
     names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
     if not names or told.spreads is None:
         return None
@@ -229,7 +239,7 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
         text = (
             f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(told.spreads.num_weights(line.branch), 'weight')}"
         )
-    return {"text": text, "weight": told.numbers[names[0]], "goal": first.goal}
+    return {"text": text, "number": told.numbers[names[0]], "goal": first.goal}
 
 
 def _odd(line: Line, told: Told) -> dict[str, Any] | None:
@@ -243,7 +253,7 @@ def _odd(line: Line, told: Told) -> dict[str, Any] | None:
     part = legible(part_of(odd.name, *told.spreads.ends(line.branch)))
     text = f"{at_a_glance(odd.norm)} in {part}, others ≤ {at_a_glance(odd.greatest)}"
     title = f"norm {text}: it is {odd.times:.3g} times their median"
-    return {"text": text, "title": title, "weight": told.numbers[odd.name], "goal": ""}
+    return {"text": text, "title": title, "number": told.numbers[odd.name], "goal": ""}
 
 
 def _figures(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
@@ -21,40 +20,21 @@ from tensornp.models.entries.moment import is_other
 from tensornp.models.entries.released import reached
 from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
-from tensornp.models.names.search import none_fits
-from tensornp.models.outline.choose import Asked, is_expression
-from tensornp.models.outline.columns import GRAD, columns
-from tensornp.models.outline.outline import FoundOrder, Outline
-from tensornp.models.outline.spreads import Spreads
-from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.render.models.module import partly_read
 from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
+from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
 from tensornp.widget.weight_data import entry_data, fitted, stats_data
-from tensornp.widget.weight_lines import (
-    NOT_FINITE,
-    Found,
-    OrderOf,
-    Told,
-    choice_data,
-    column_data,
-    findings_data,
-    kinds_of,
-    line_data,
-    marked_column,
-    note_data,
-)
-from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
+from tensornp.widget.weight_lines import NOT_FINITE, Found, findings_data, note_data
+from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in
 
 if TYPE_CHECKING:
     from tensornp.widget.navigator import NavigatorWidget
 
-MAX_LINES = 100
-"""Lines of one answer."""
 _LOOK_S = 0.005
 """For how long it is looked after a cell whether weights were written to."""
 _UNREAD = "values not read yet; Scan looks for NaN"
@@ -82,7 +62,7 @@ class WeightsWidget(AnsweringWidget):
     """
 
     _esm = module("weights")
-    _css = stylesheet("weights")
+    _css = stylesheet("tree", "weights")
 
     label = traitlets.Unicode(help="what has the weights").tag(sync=True)
     place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)
@@ -113,16 +93,14 @@ class WeightsWidget(AnsweringWidget):
         self._options, self._binder = options or DisplayOptions(), binder
         own = LastScan()
         self._last_scan = last_scan or (lambda: own)
-        self._outline: Outline | None = None
-        self._found: dict[str, Found] = {}
-        self._spreads: Spreads | None = None
-        self._figures: set[str] = set()
+        self._made_tree: WeightTree | None = None
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
         self._navigator: NavigatorWidget | None = None
         unread = any(not one.problem and one.numel for one in self._weights)
         answers: Answers = {
-            "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
+            "lines": lambda request: lines_answer(request, self._tree),
+            "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
         }  # fmt: skip
         super().__init__(
@@ -135,11 +113,23 @@ class WeightsWidget(AnsweringWidget):
             findings=note_data(_UNREAD if unread else ""),
         )  # fmt: skip
 
+    @property
+    def _tree(self) -> WeightTree:
+        """The tree, which is made when it is first asked for."""
+        if self._made_tree is None:
+            self._made_tree = WeightTree(self._weights, self._classes, lambda: self.opened)
+        return self._made_tree
+
+    @property
+    def _found(self) -> Mapping[str, Found]:
+        """What scans have found."""
+        return self._made_tree.found if self._made_tree is not None else {}
+
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         with self._lock:
             self._end()
-            self._weights, self._outline, self._spreads, self._found = (), None, None, {}
+            self._weights, self._made_tree = (), None
             self._last_scan = lambda: None
             navigator, self._navigator = self._navigator, None
         if navigator is not None:
@@ -173,82 +163,6 @@ class WeightsWidget(AnsweringWidget):
         kind, page = request["type"], request["page"]
         # A page shows the last statistics alone, and each name that it wants is bound.
         return {"stats": (kind, page), "bind": (kind, page, request["number"])}.get(kind)
-
-    # --- lines
-
-    def _lines(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the lines that are asked for, and what is said of all that fit."""
-        if self._outline is None:
-            self._outline = Outline(self._weights, self._classes)
-        outline, asked = self._outline, asked_by(request)
-        first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
-        found, marked, at = self._order(), marked_column(asked.sort), -1
-        if request.get("reveal") is not None:
-            number = integer_of(request.get("reveal"))
-            self._check(number)
-            asked, at = outline.revealed(asked, number, found)
-            first = at - count // 2 if at >= 0 else first
-        total = outline.num_lines(asked, found)
-        first = min(max(first, 0), max(total - 1, 0))
-        told = Told(outline.number_of, self._found, self._spreads, marked, outline.sums.numel)
-        lines = outline.lines(asked, first, min(max(count, 0), MAX_LINES), found)
-        return {
-            "type": "lines",
-            "total": total,
-            "first": first,
-            "lines": [line_data(line, told) for line in lines],
-            "revealed": at,
-            "toggled": sorted(asked.toggled),
-            "isList": asked.is_list,
-            "nothing": "" if total else self._nothing(asked),
-            "marked": marked,
-            "text": self._said(asked, found),
-            "code": self._code(asked.search),
-            "columns": self._columns(),
-            "choices": [choice_data(name, values) for name, values in outline.choices.items()],
-            "cost": self._cost(asked, found),
-        }
-
-    def _nothing(self, asked: Asked) -> str:
-        """Return that nothing is listed, and what may have been meant."""
-        if not asked.search or asked.filters or is_expression(asked.search):
-            return "no weight fits"
-        return none_fits(asked.search, [one.name for one in self._weights])
-
-    def _code(self, search: str) -> str:
-        """Return the expression of an explorer of what is listed; empty where none reaches it."""
-        return f"{self.opened}.find({pattern_code(search)})" if search and self.opened else self.opened
-
-    def _cost(self, asked: Asked, found: FoundOrder | None) -> str:
-        """Return what a scan of what is listed costs."""
-        assert self._outline is not None
-        return cost_of_scan(self._outline.sums_listed(asked, found).nbytes)
-
-    def _order(self) -> FoundOrder | None:
-        """Return by what a scan has found lines are sorted and chosen."""
-        return OrderOf(self._found) if self._found else None
-
-    def _said(self, asked: Asked, found: FoundOrder | None) -> str:
-        """Return how many weights fit, of how many."""
-        assert self._outline is not None
-        if not asked.is_list:
-            return ""
-        every = counted(len(self._weights), "weight")
-        sums = self._outline.sums_listed(asked, found)
-        if sums.num_weights == len(self._weights):
-            # The heading has the totals, in which overlapping ones count once.
-            return every
-        return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
-
-    def _columns(self) -> list[dict[str, Any]]:
-        """Return the columns that are seen."""
-        assert self._outline is not None
-        told = self._outline.told
-        scanned = (column for column in columns() if column.is_scanned and self._found)
-        told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
-        told |= {GRAD} if any(one.lacks_gradient for one in self._found.values()) else set()
-        widths = self._outline.widths
-        return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
     # --- one weight
 
@@ -326,12 +240,9 @@ class WeightsWidget(AnsweringWidget):
     def _scan_all(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Begin to read all weights that are listed, in a thread."""
         if self._scan is None:
-            asked = asked_by(request)
-            chosen = (
-                self._outline.chosen(asked, self._order())
-                if asked.is_list and self._outline is not None
-                else self._weights
-            )
+            tree = self._tree
+            asked = tree.asked(request)
+            chosen = tree.outline.chosen(asked, tree.order) if asked.is_list else self._weights
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)
@@ -357,15 +268,9 @@ class WeightsWidget(AnsweringWidget):
                 return
             found, said = scanned if scanned is not None else ({}, reason)
             self._scan, self.progress, self.scanned, self.earlier = None, -1.0, said, ""
-            self._found |= found
             if found:
-                self._outline = self._outline or Outline(self._weights, self._classes)
-                figures = {name: one.figures for name, one in self._found.items()}
-                self._figures = set().union(*figures.values())
-                sampled = [name for name, one in self._found.items() if one.update and one.update.is_sampled]
-                self._spreads = Spreads(self._outline, figures, kinds_of(self._found), frozenset(sampled))
+                self._tree.learn(found)
                 self.findings = findings_data(self._weights, self._found)
-                self._outline.forget()
                 # A scan of some leaves what was found of the others.
                 self.look_again()
 

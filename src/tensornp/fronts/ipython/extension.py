@@ -21,6 +21,7 @@ from tensornp.fronts.ipython.guide import GREETING, GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
 from tensornp.fronts.ipython.live import LiveToggle
 from tensornp.fronts.ipython.live_film import LiveFilm
+from tensornp.fronts.ipython.live_passes import LivePasses
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
@@ -74,13 +75,15 @@ class Extension:
         anchors = Anchors(shell)
         weights = LiveWeights(shell, config, live.bind)
         undo.callback(weights.close)
+        passes = LivePasses(shell, config, live.bind)
+        undo.callback(passes.close)
         film = LiveFilm(shell, config)
         undo.callback(film.close)
         if getattr(shell, "kernel", None) is not None:
             # A console has a bar of its own.
             undo.callback(progress.take_out, CellBar)
             progress.put_in(CellBar)
-        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note, weights.note)
+        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note, weights.note, passes.note)
         undo.callback(printers.unregister)
         printers.register()
         memory = MemoryMagics(shell, config, anchors, ledger, live)
@@ -90,7 +93,7 @@ class Extension:
             TensorMagics(shell, config, live, ledger),
             ValueMagics(shell, config, anchors, weights),
             WeightMagics(shell, anchors, weights),
-            PassMagics(shell),
+            PassMagics(shell, passes),
             GuideMagics(shell, config),
         ]
         for magics in ours[1:]:
@@ -109,11 +112,13 @@ class Extension:
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
             ("pre_run_cell", weights.before_cell),
+            ("pre_run_cell", passes.before_cell),
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
             ("post_run_cell", film.after_cell),
             ("post_run_cell", weights.after_cell),
+            ("post_run_cell", passes.after_cell),
             ("post_run_cell", ahead.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ipython.anchors import cell_id
 from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
+from tensornp.fronts.ipython.residents import Residents
 
 if TYPE_CHECKING:
     from tensornp.core.memory.weak_view import WeakView
@@ -16,17 +16,9 @@ if TYPE_CHECKING:
     from tensornp.models.explorer import WeightsExplorer
     from tensornp.models.live.last_scan import LastScan
     from tensornp.models.module_view import ModuleView
-    from tensornp.widget.dock import DockingWidget
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
-
-
-class _Resident(NamedTuple):
-    """A live part that stays with the table that it docks into, under the cell `cell_id`."""
-
-    widget: DockingWidget
-    cell_id: str | None
 
 
 class LiveWeights:
@@ -38,7 +30,7 @@ class LiveWeights:
 
     def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
         self._shell, self._config, self._bind = shell, config, bind
-        self._residents: list[_Resident] = []
+        self._residents = Residents(shell)
         self._kept: list[WeakView] = []
         self._made: tuple[Any, ModuleView, str, str] | None = None
         self._last_scan: LastScan | None = None
@@ -70,8 +62,8 @@ class LiveWeights:
 
     def _look_again(self) -> None:
         """Have what was scanned say so where the cell has written to it, and keep no copy of what is gone."""
-        for resident in self._residents:
-            resident.widget.look_again()
+        for widget in self._residents:
+            widget.look_again()
         if self._last_scan is not None and (last := self.last_scan()) is not None:
             last.forget_gone()
 
@@ -99,7 +91,7 @@ class LiveWeights:
         )  # fmt: skip
         if view is not None:
             widget.tell(view)
-        self._keep(widget, output)
+        self._residents.keep(widget, output)
 
     def show_comparison(self, found: WeightsComparison, anchor: str) -> None:
         """Make the table of class `anchor` sortable, and have its rows open both sides."""
@@ -121,11 +113,7 @@ class LiveWeights:
         pairs = [pair_of(first[name], second[found.pairs[name]], found[name]) for name in live.names]
         widget = ComparisonTable(pairs, live, found.sources)
         widget.show(anchor, live.rows, len(found) - len(live.rows))
-        self._keep(widget, output)
-
-    def _keep(self, widget: DockingWidget, output: IsolatedOutput) -> None:
-        self._residents.append(_Resident(widget, cell_id(self._shell)))
-        output.show(widget)
+        self._residents.keep(widget, output)
 
     def settle(self) -> None:
         """Keep of the weights that were shown last only what nobody else has: called when the magic has let go of them.
@@ -136,20 +124,15 @@ class LiveWeights:
             view.share()
         if any(view.is_kept for view in self._kept):
             # The tree that was shown last.
-            self._residents[-1].widget.opened = ""
+            self._residents.last.opened = ""
         self._kept = []
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
-        own = cell_id(self._shell)
-        for resident in list(self._residents):
-            if own is not None and resident.cell_id == own:
-                self._residents.remove(resident)
-                resident.widget.close()
+        self._residents.before_cell()
 
     def close(self) -> None:
         """Take all out of the page, and let go of what was shown."""
         self._made = None
-        while self._residents:
-            self._residents.pop().widget.close()
+        self._residents.close()
         self._last_scan = None

@@ -18,6 +18,7 @@ from tensornp.fronts.ipython.names import check_overwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
 
+    from tensornp.fronts.ipython.live_passes import LivePasses
     from tensornp.passes.follow import FollowedPass
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
@@ -36,6 +37,10 @@ class PassMagics(Magics):
     """The cell magic of one shell that follows a pass."""
 
     shell: Any
+
+    def __init__(self, shell: Any, live: LivePasses) -> None:
+        super().__init__(shell)
+        self._live = live
 
     @no_var_expand
     @needs_local_scope
@@ -56,6 +61,9 @@ class PassMagics(Magics):
         The cell runs as it would, also with await, and computes the same; what it raises is raised, with the card
         before it. MODULE is a variable, or an attribute of one, to follow these and what they call alone. A trailing ;
         shows no card.
+
+        In JupyterLab and Notebook the tree is live: ``/`` leads to the search, arrows walk and unfold, Enter shows all
+        that a call got and gave, and above the first line are the headings, by which Enter sorts.
 
         Examples::
 
@@ -102,6 +110,7 @@ class PassMagics(Magics):
                 self.shell.user_ns[options["out"]] = followed
             if not is_quiet:
                 display(followed)
+                self._live.show(followed, options.get("out", ""))
 
 
 def _follow(modules: list[Any], names: MutableMapping[str, Any], options: dict[str, str]) -> FollowedPass:

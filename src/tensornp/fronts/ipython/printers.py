@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.models.module_view import ModuleView
+    from tensornp.passes.follow import FollowedPass
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
@@ -53,12 +54,13 @@ class TensorPrinters:
         look: Look,
         on_shown: Callable[[Any, TensorSummary, str], None],
         on_module: Callable[[Any, ModuleView, str, str], None],
+        on_pass: Callable[[FollowedPass, str, str], None],
     ) -> None:
         self._formatter = shell.display_formatter
         self._config = config
         self._look = look
         self._anchors = anchors
-        self._on_shown, self._on_module = on_shown, on_module
+        self._on_shown, self._on_module, self._on_pass = on_shown, on_module, on_pass
         self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._prepared = threading.local()
@@ -152,9 +154,12 @@ class TensorPrinters:
         if _is_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
-        elif _is_module_view(summary):
+        elif _is_of(summary, "tensornp.models.module_view", "ModuleView"):
             anchor = self._anchors.new()
             self._on_module(obj, summary, anchor, self._reaching(obj))
+        elif _is_of(summary, "tensornp.passes.follow", "FollowedPass"):
+            anchor = self._anchors.new()
+            self._on_pass(summary, anchor, self._reaching(obj))
         prepared = obj, summary, anchor
         mimes = _MIMES
         if not can_be_looked_up(self._before_displays, type(obj)):
@@ -368,10 +373,10 @@ class TensorPrinters:
         return printer if getattr(printer, "__self__", None) is not self else None
 
 
-def _is_module_view(summary: Any) -> bool:
+def _is_of(summary: Any, module: str, name: str) -> bool:
     # Another shell of the kernel may be in the middle of its import.
-    view = getattr(sys.modules.get("tensornp.models.module_view"), "ModuleView", None)
-    return view is not None and type(summary) is view
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and type(summary) is kind
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:

@@ -13,7 +13,7 @@ from html import escape
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
-from tensornp.render.layout.table import Table, name_html, table_html, table_text
+from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
 _MIN_COLUMNS = 20
 """A terminal that says it has fewer does not know."""
@@ -68,7 +68,7 @@ class Lines:
     @property
     def html(self) -> str:
         """A block of a line each."""
-        lines = "".join(f"<div>{escape(line)}</div>" for line in self.said if line)
+        lines = "".join(f"<div>{html_of(line)}</div>" for line in self.said if line)
         return f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
 
 
@@ -88,7 +88,7 @@ class Alarm:
     def html(self) -> str:
         """The line, in which the alarm is amber."""
         return (
-            f'<div style="{SMALL_TEXT}"><span style="{ALARM_TEXT}">{escape(self.said)}</span>{escape(self.rest)}</div>'
+            f'<div style="{SMALL_TEXT}"><span style="{ALARM_TEXT}">{html_of(self.said)}</span>{escape(self.rest)}</div>'
         )
 
 

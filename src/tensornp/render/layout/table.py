@@ -36,6 +36,11 @@ class Drawn(str):
         return drawn
 
 
+def html_of(text: str) -> str:
+    """Return what a page shows of a text."""
+    return text.html if isinstance(text, Drawn) else escape(text)
+
+
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """One row.

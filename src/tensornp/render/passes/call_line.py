@@ -40,18 +40,18 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
     is_quiet = state_of(first) == PASSED_ON
     outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
     given = [value.figures for value in outputs if value.figures is not None]
-    back = [figures for call in line.calls if (figures := _worst(value.grad for value in call.outputs)) is not None]
+    back = [one for call in line.calls if (one := worst_figures(value.grad for value in call.outputs)) is not None]
     cells = (
         _name(line.label, first.class_name, "" if is_quiet else QUIET),
         shapes(main_value(first.inputs), main_value(first.outputs)),
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
         between(given),
-        _at_most(_norms(given)),
-        _at_most(_norms(back)),
-        cut(", ".join(filter(None, _marks(line, num_calls, alarm, outer))), _MAX_TEXT),
+        at_most(norms_of(given)),
+        at_most(norms_of(back)),
+        cut(", ".join(filter(None, marks_of(line, num_calls, alarm, outer))), _MAX_TEXT),
     )
-    titles = ("", _all_shapes(first), *[""] * (len(cells) - 2))
+    titles = ("", all_shapes(first), *[""] * (len(cells) - 2))
     return TableRow(cells, titles, has_facts=bool(outputs), alarm=alarm, level=line.level, is_quiet=is_quiet)
 
 
@@ -67,12 +67,12 @@ def _name(label: str, class_name: str, style: str) -> Drawn:
     return Drawn(f"{name} {said}".strip(), escape(name) + beside)
 
 
-def _worst(figures: Iterable[Figures | None]) -> Figures | None:
+def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:
     known = [one for one in figures if one is not None]
     return next((one for one in known if not one.is_finite), known[0] if known else None)
 
 
-def _all_shapes(call: ModuleCall) -> str:
+def all_shapes(call: ModuleCall) -> str:
     """Return all that a call got and gave, each by its place."""
     sides = [
         ", ".join(f"{one.path} {name_of(one.dtype)} {one.shape}".strip() for one in values[:_MAX_VALUES])
@@ -82,12 +82,12 @@ def _all_shapes(call: ModuleCall) -> str:
     return cut(" → ".join(sides), _MAX_TEXT)
 
 
-def _norms(figures: Iterable[Figures]) -> list[float]:
+def norms_of(figures: Iterable[Figures]) -> list[float]:
     """Return the norms that are known: those of numbers near the ends of float32's range are not."""
     return [one.norm for one in figures if one.has_nan or not math.isnan(one.norm)]
 
 
-def _at_most(values: Sequence[float]) -> str:
+def at_most(values: Sequence[float]) -> str:
     """Return the largest of some numbers, NaN if any is."""
     if not values:
         return ""
@@ -96,7 +96,7 @@ def _at_most(values: Sequence[float]) -> str:
     return ("≤" if len(texts) > 1 else "") + at_a_glance(largest)
 
 
-def _marks(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | None]) -> Iterator[str]:
+def marks_of(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | None]) -> Iterator[str]:
     """Yield what else there is to say of calls that are alike; what an alarm has said is not said again."""
     call = line.calls[0]
     yield f"{num_calls:,} calls" if num_calls > 1 else ""

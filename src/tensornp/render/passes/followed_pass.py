@@ -22,7 +22,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.verdict import first_origin
 from tensornp.passes.wording import listed
-from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
+from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
     Table,
@@ -34,6 +34,7 @@ from tensornp.render.layout.table import (
     without_empty,
 )
 from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
+from tensornp.render.passes.links import Links
 from tensornp.render.passes.operator_line import operator_table
 
 _MAX_TEXT = 400
@@ -71,12 +72,14 @@ def followed_pass_document(
         What was followed.
     """
     said = [cut(text, _MAX_TEXT) for text in problems]
+    links, led = Links(record.calls), failed.index if failed is not None else None
+    led, name = (origin.call, origin.name) if origin is not None else (led, "")
     table, common = _table(record, origin, failed)
     verdict: Alarm | Lines | Heading = Heading(_calm(record))
     if said and (origin is not None or failed is not None or record.error):
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
-        verdict = Alarm(first, "".join(f"; {one}" for one in rest))
+        verdict = Alarm(links.within(first, led, name), "".join(f"; {one}" for one in rest))
     source = (
         (_source(origin.source, verdict.text),)
         if origin is not None and origin.source is not None and origin.is_exact
@@ -85,8 +88,10 @@ def followed_pass_document(
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
     further = (_further(origin),) if origin is not None and not record.operators else ()
-    operators = _tree(operator_table(record, origin))
-    return Document((verdict, *source, Lines((*said, *further, totals)), _tree(table), operators, Lines(tuple(notes))))
+    # The live tree takes the place of the static one.
+    calls = Group("tensornp-static", (_tree(table),))
+    lines = Lines((*map(links.within, said), *further, totals))
+    return Document((verdict, *source, lines, calls, _tree(operator_table(record, origin)), Lines(tuple(notes))))
 
 
 def _further(origin: Origin) -> str:
@@ -132,13 +137,22 @@ def _source(source: SourceLine, verdict: str) -> Both:
     return Both(f"    {text}", f'<div style="{SOURCE}" title="{escape(where)}">{escape(text)}</div>')
 
 
-def _table(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> tuple[Table, list[str]]:
-    """Return the tree as a table, and what is the same in all of its rows."""
+def alarms_of(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> dict[int, str]:
+    """Return by the index of a call what gives cause for alarm in it, in a word or two."""
     alarms = {failed.index: RAISED} if failed is not None else {}
     if origin is not None and origin.call is not None:
         alarms[origin.call] = _alarm(origin, record.calls[origin.call])
-    # Where an error came through, what it said stands at the call that raised it.
-    outer = frozenset(call.parent for call in record.calls if call.status == RAISED)
+    return alarms
+
+
+def outer_of(record: PassRecord) -> frozenset[int | None]:
+    """Return the calls through which an error came: what it said stands at the call that raised it."""
+    return frozenset(call.parent for call in record.calls if call.status == RAISED)
+
+
+def _table(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> tuple[Table, list[str]]:
+    """Return the tree as a table, and what is the same in all of its rows."""
+    alarms, outer = alarms_of(record, origin, failed), outer_of(record)
     rows: list[TableRow] = []
     above = [CallLine("", (), -1)]
     for line in outlined(record.calls, alarms):

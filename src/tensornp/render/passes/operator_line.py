@@ -24,13 +24,18 @@ def operator_table(record: PassRecord, origin: Origin | None) -> Table:
     """Return the operators before and after the one in which a NaN was born; of a program without modules, all."""
     index = origin.operator_index if origin is not None else None
     if index is not None:
-        near = record.operators[max(index - _BEFORE, 0) : index + _AFTER + 1]
-        rows = [_row([one], "first" if one.index == index else "") for one in near]
-    elif record.calls:
+        return inside_table(record.operators[max(index - _BEFORE, 0) : index + _AFTER + 1], index)
+    if record.calls:
         rows = []
     else:
         rows = list(_by_line(record.operators))
     return without_empty(Table(HEADINGS, tuple(rows)), _ALWAYS)
+
+
+def inside_table(operators: Sequence[OperatorCall], born: int | None) -> Table:
+    """Return some operators, a row each; in that of the index `born`, a NaN was born."""
+    rows = tuple(_row([one], "first" if one.index == born else "") for one in operators)
+    return without_empty(Table(HEADINGS, rows), _ALWAYS)
 
 
 def _by_line(operators: Sequence[OperatorCall]) -> Iterator[TableRow]:

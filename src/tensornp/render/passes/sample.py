@@ -24,13 +24,20 @@ _MAX_SAMPLES = 16
 
 def sample_cell(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]) -> str:
     """Return the histogram of samples between the least and the greatest of all; empty of few or equal values."""
-    values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
-    low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
-    if len(values) < _FEW or not low < high or not math.isfinite(high - low):
+    histogram = histogram_of(figures, samples)
+    if histogram is None:
         return ""
-    num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
-    counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
-    histogram = Histogram(counts, edges, f"sample of {len(values):,}", 0.0)
     text = sparkline_text(histogram.cells(_NUM_BARS).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
     png = histogram_png(histogram, _WIDTH, _HEIGHT)
     return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
+
+
+def histogram_of(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]) -> Histogram | None:
+    """Return how samples lie between the least and the greatest of all; None of few or equal values."""
+    values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
+    low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
+    if len(values) < _FEW or not low < high or not math.isfinite(high - low):
+        return None
+    num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
+    counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
+    return Histogram(counts, edges, f"sample of {len(values):,}", 0.0)

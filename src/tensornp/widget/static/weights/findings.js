@@ -18,7 +18,7 @@ export class Findings {
   }
 
   /** @param {Finding} finding */
-  said({ text, what, isAlarm, name, more, weight, goal }) {
+  said({ text, what, isAlarm, name, more, number, goal }) {
     const node = element("span", "finding");
     if (!name) {
       node.textContent = text;
@@ -26,7 +26,7 @@ export class Findings {
       return node;
     }
     const title = goal ? "Show the values there" : "Show this weight";
-    const link = button(name, title, () => this.open(weight, goal), "copy tensornp-link");
+    const link = button(name, title, () => this.open(number, goal), "copy tensornp-link");
     link.setAttribute("aria-label", `${text}: ${name}`);
     node.append(element("span", isAlarm ? "alarm" : "", text), document.createTextNode(isAlarm ? " " : ": "), link);
     if (more) {

@@ -1,38 +1,34 @@
 // One weight that was opened: its facts, and in tabs what NumPy prints, all figures, and a window on the values.
 
 import { copyButton } from "../page/copy.js";
-import { button, element, field, focused, nameOf } from "../page/elements.js";
+import { button, element, field, focused } from "../page/elements.js";
 import { Tabs } from "../page/tabs.js";
+import { Panel, factsOf } from "../tree/panel.js";
 import { figuresOf } from "./figures.js";
 
 const NUM_PROBED = 1000;
 
-export class Panel {
-  // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
-  // say it, `row()` gives its line in the tree, and `closed()` is told when it is closed from here.
+export class WeightPanel extends Panel {
   /** @type {Tabs | undefined} */
   tabs;
   hadValues = false;
 
   /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
-  constructor(model, { post, announce, row, closed }) {
+  constructor(model, calls) {
+    super(calls);
     this.model = model;
-    this.post = post;
-    this.announce = announce;
-    this.row = row;
-    this.closed = closed;
-    this.node = element("section", "weight");
-    this.node.hidden = true;
+    this.node.classList.add("tensornp-weight");
   }
 
-  // `from` is what had the focus when a key opened it, which then comes here; with a `goal`, the values are shown at
-  // once, where that is: "nan" or "inf".
+  // With a `goal`, the values are shown at once, where that is: "nan" or "inf".
   open(number, from, goal = "") {
     this.goal = goal;
     this.figuring = undefined;
-    this.opened = number;
-    this.from = from;
-    this.opening = this.post({ type: "open", weight: number, width: this.numCharacters() });
+    super.open(number, from);
+  }
+
+  request(number) {
+    return { type: "open", weight: number, width: this.numCharacters() };
   }
 
   // What a line of an array has room for, measured by one that has room nowhere.
@@ -48,50 +44,30 @@ export class Panel {
   }
 
   close() {
-    if (this.node.hidden) return;
-    if (this.hasNavigator()) this.post({ type: "values", weight: this.opened, open: false });
-    this.opened = this.opening = this.tabs = undefined;
+    if (!this.node.hidden && this.hasNavigator()) this.post({ type: "values", weight: this.opened, open: false });
+    super.close();
+  }
+
+  left() {
+    this.tabs = undefined;
     this.comes?.disconnect();
-    this.node.hidden = true;
-    this.node.replaceChildren();
   }
 
   // Returns whether an answer is one to what was asked here.
   take(content) {
-    if (content.number === this.opening) this.show(content);
-    else if (content.type === "stats") this.takeStats(content);
-    else return false;
+    if (super.take(content)) return true;
+    if (content.type !== "stats") return false;
+    this.takeStats(content);
     return true;
   }
 
   // --- the weight
 
-  show(content) {
-    this.opening = this.tabs = undefined;
-    this.comes?.disconnect();
-    this.node.hidden = false;
-    const isThere = content.type === "weight";
-    const head = element("div", "weight-head");
-    head.append(isThere ? nameOf("weight-name", content.name) : element("span", "problem", content.text));
-    if (isThere && content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "NumPy"));
-    if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "PyTorch"));
-    const close = button("close", "", () => this.closed(), "copy tensornp-close");
-    head.append(close);
-    this.node.replaceChildren(head);
-    if (isThere) this.showFacts(content);
-    this.goOn(close);
-    this.seen();
-    this.announce(isThere ? `${content.name} is shown` : content.text);
-  }
-
-  // Whatever a gesture opens comes into view, once, unless one has gone on to something else meanwhile: all of it and its
-  // line, or where there is no room for both, its line and what is next to that. What has the focus is seen in any case.
-  seen() {
-    const now = focused();
-    if (now !== document.body && !this.node.parentElement?.contains(now)) return;
-    for (const node of [this.node, this.row(), this.node.contains(now) && now]) {
-      if (node) node.scrollIntoView({ block: "nearest" });
-    }
+  inHead({ numpy, torch }) {
+    return [
+      ...(numpy ? [copyButton("the NumPy expression", () => numpy, "NumPy")] : []),
+      ...(torch ? [copyButton("the PyTorch expression", () => torch, "PyTorch")] : []),
+    ];
   }
 
   // To what was sought, to the values if those of another weight were shown, or from the line on which a key was pressed.
@@ -101,20 +77,10 @@ export class Panel {
       this.tabs.show("values");
       this.chose("values", isSought);
     }
-    // Its line may have been painted anew.
-    if (!isSought && this.from && [this.from, this.row()].includes(focused())) {
-      (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
-    }
+    if (!isSought) super.goOn(this.tabs?.chosen() ?? close);
   }
 
-  showFacts(content) {
-    const facts = element("div", "facts");
-    for (const [label, said] of content.facts) {
-      const pair = element("span", "fact");
-      pair.append(element("span", "label", `${label} `), element("bdi", "", said));
-      facts.append(pair);
-    }
-    this.node.setAttribute("aria-label", content.name);
+  paint(content) {
     this.array = element("div");
     if (content.text) this.array.append(printed(content.text));
     if (content.note) this.array.append(element("div", "said", content.note));
@@ -122,7 +88,7 @@ export class Panel {
     // The navigator docks into it by this class.
     this.place = element("div");
     this.place.className = this.model.get("place");
-    this.node.append(facts);
+    this.node.append(factsOf(content.facts));
     this.earlier = element("div", "said", content.earlier);
     if (content.earlier) this.node.append(this.earlier);
     if (content.found) this.node.append(element("div", "said", content.found));
@@ -235,8 +201,8 @@ export class Panel {
     this.announce(this.figures.firstChild.textContent);
   }
 
-  leave() {
-    this.comes?.disconnect();
+  key(event) {
+    return this.tabs?.key(event) ?? false;
   }
 }
 

@@ -1,4 +1,4 @@
-// The lines of the tree, of which the page has those that are seen: headings that sort, and one row a line.
+// The lines of a tree, of which the page has those that are seen: headings that sort, and one row a line.
 
 import { button, element, focused, nameOf, pictureOf } from "../page/elements.js";
 
@@ -27,11 +27,13 @@ export class Lines {
   rows = [];
   count = NUM_LINES;
 
-  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `seek(place)`
-  // what is not finite or odd, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
-  constructor(label, { sort, order, act, seek, moveTo, entered }) {
+  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `toggle(line)`
+  // what is below it, `seek(place)` what is not finite or odd, `moveTo(first)` shows others from there on, and `entered(at)`
+  // is told that the focus has come to a line.
+  constructor(label, { sort, order, act, toggle, seek, moveTo, entered }) {
     this.sort = sort;
     this.act = act;
+    this.toggle = toggle;
     this.seek = seek;
     this.order = order;
     this.node = element("div", "beside");
@@ -63,8 +65,8 @@ export class Lines {
 
   // --- painting
 
-  // `columns` are those that are shown, names with the room that they have at least; `stop` is the line that the Tab key stops at, `opened` the number of the weight
-  // that is open.
+  // `columns` are those that are shown, names with the room that they have at least; `stop` is the line that the Tab key
+  // stops at, `opened` the number of the one that is open.
   paint(seen, columns, { sort, descending }, stop, opened) {
     this.node.style.setProperty("--tensornp-names", `${columns[0].roomPx}px`);
     this.seen = seen;
@@ -172,7 +174,7 @@ export class Lines {
     if (had) this.sorters().find((one) => one.title === had)?.focus();
   }
 
-  // Ascending, descending, and as the model has them.
+  // Ascending, descending, and as they were.
   sorter({ name, heading, isLargeFirst }) {
     const press = () => {
       // Where an answer is on its way, the next press goes on from what it will be.
@@ -181,7 +183,7 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const node = button(heading, `Sort by ${heading}; the third press brings the order of the model back`, press, "sort");
+    const node = button(heading, `Sort by ${heading}; the third press brings the first order back`, press, "sort");
     // Reached from the first line, upwards: the tree is one stop of the Tab key.
     node.tabIndex = -1;
     return node;
@@ -244,7 +246,7 @@ export class Lines {
     return box;
   }
 
-  // The weight that is open, by its number.
+  // What is open, by its number.
   mark(opened) {
     this.rows.forEach((row, i) => row.classList.toggle("tensornp-opened", this.seen.lines[i].number === opened));
   }
@@ -285,8 +287,11 @@ export class Lines {
   press(target) {
     const at = this.numberOf(target);
     if (at < 0) return;
+    const line = this.lineOf(at);
     this.rowOf(at).focus({ preventScroll: true });
-    this.act(this.lineOf(at));
+    // What can be shown itself opens below by its mark alone.
+    if (line.branch >= 0 && target.closest(".tensornp-mark")) this.toggle(line);
+    else this.act(line);
   }
 
   // A click on what is not finite, or odd, leads to it, and is none on its line.
@@ -319,7 +324,7 @@ export class Lines {
   }
 }
 
-// Where a figure lies among those of all weights: a dot, or how far those of several go. It stands beside it where there is
+// Where a figure lies among those of all: a dot, or how far those of several go. It stands beside it where there is
 // room, else under it.
 function markOf([from, to], hasRoom) {
   const mark = element("span", hasRoom ? "scale" : "scale tensornp-under");

@@ -3,26 +3,27 @@
 
 import { button, element, groupOf } from "../page/elements.js";
 
-const KEPT = "tensornp.columns";
 const MARKS_FROM_PX = 480;
 // Names have this share of a page before other columns have room, if they are as long.
 const SHARE_OF_NAMES = 0.45;
 
 export class Columns {
   /** @type {Record<string, boolean>} By its name, whether a column was chosen or left out. */
-  chosen = keptChoice();
+  chosen;
   /** @type {Set<string>} What was chosen on this page, and is shown whatever room there is. */
   wanted = new Set();
   /** @type {Set<string>} */
   shown = new Set();
   width = Infinity;
 
-  // `sizeOf(column)` gives the pixels of a column; `changed(name)` is told that others are to be shown, and which one was
-  // chosen, if one was.
-  constructor(sizeOf, changed) {
+  // `kept` is where the browser keeps what was chosen; `sizeOf(column)` gives the pixels of a column; `changed(name)` is
+  // told that others are to be shown, and which one was chosen, if one was.
+  constructor(kept, sizeOf, changed) {
+    this.kept = kept;
+    this.chosen = keptChoice(kept);
     this.sizeOf = sizeOf;
     this.changed = changed;
-    this.button = button("Columns", "Choose what is shown of each weight", () => this.open(this.list.hidden));
+    this.button = button("Columns", "Choose what is shown of each line", () => this.open(this.list.hidden));
     this.button.hidden = true;
     this.list = groupOf("Columns");
     this.list.classList.add("tensornp-columns");
@@ -97,7 +98,7 @@ export class Columns {
       // What comes besides pushes nothing out.
       if (box.checked) this.wanted = new Set([...this.wanted, ...this.shown, name]);
       else this.wanted.delete(name);
-      keep(this.chosen);
+      keep(this.kept, this.chosen);
       this.changed(box.checked ? name : "");
     });
     label.append(box, document.createTextNode(heading));
@@ -114,18 +115,18 @@ export class Columns {
 }
 
 // A page may have no storage, or another's words in it.
-function keptChoice() {
+function keptChoice(place) {
   try {
-    const kept = Object.entries(JSON.parse(localStorage.getItem(KEPT) ?? "{}"));
+    const kept = Object.entries(JSON.parse(localStorage.getItem(place) ?? "{}"));
     return Object.fromEntries(kept.filter(([, isShown]) => typeof isShown === "boolean"));
   } catch {
     return {};
   }
 }
 
-function keep(chosen) {
+function keep(place, chosen) {
   try {
-    localStorage.setItem(KEPT, JSON.stringify(chosen));
+    localStorage.setItem(place, JSON.stringify(chosen));
   } catch {
     // It is kept as long as the page, then.
   }

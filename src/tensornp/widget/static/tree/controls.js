@@ -1,12 +1,10 @@
-// What is over the tree: a search, filters of what differs, and the scan.
+// What is over a tree: a search, and filters of what differs.
 
 import { button, element, field, groupOf } from "../page/elements.js";
 
-const SIZES = [["any size", ""], ["≥ 1 KiB", 2 ** 10], ["≥ 1 MiB", 2 ** 20], ["≥ 100 MiB", 100 * 2 ** 20]];
-
 export class Controls {
-  // `ask(changed)` asks for other lines, of which `filters()` gives the filters; `scan()` begins or ends a scan.
-  constructor({ ask, filters, scan }) {
+  // `ask(changed)` asks for other lines, of which `filters()` gives the filters.
+  constructor({ ask, filters }) {
     this.ask = ask;
     this.filtersNow = filters;
     this.node = element("div", "controls");
@@ -18,23 +16,19 @@ export class Controls {
     this.search.addEventListener("input", () => ask({ search: this.search.value }));
     this.problem = element("span", "problem");
     this.filters = groupOf("Show only");
-    this.scan = button("Scan", "", scan);
-    this.meter = element("progress", "meter");
-    this.meter.setAttribute("aria-label", "Read");
-    this.meter.hidden = true;
-    this.chosen = button("", "List the others again", () => ask({ filters: this.without("findings") }));
+    this.chosen = button("", "List the others again", () => ask({ filters: this.without(this.unseen()) }));
     this.chosen.hidden = true;
-    this.node.append(this.search, this.problem, this.filters, this.chosen, this.scan, this.meter);
+    this.node.append(this.search, this.problem, this.filters, this.chosen);
   }
 
   // A filter is offered where its values differ; made once, since what there is does not change.
   offer(choices) {
     if (this.filters.childElementCount) return;
-    const selects = choices.map(({ column, label, values }) => {
-      const shown = (value) => (column === "where" ? value.split(/[\\/]/).at(-1) : value);
-      return this.select(column, label, [[`any ${label}`, ""], ...values.map((value) => [shown(value), value])]);
+    const selects = choices.map(({ column, label, values, shown }) => {
+      const named = values.map((value, i) => [shown?.[i] ?? value, value]);
+      return this.select(column, label, [[`any ${label.toLowerCase()}`, ""], ...named]);
     });
-    this.filters.append(...selects, this.select("bytes", "Size", SIZES));
+    this.filters.append(...selects);
   }
 
   select(column, label, options) {
@@ -53,22 +47,19 @@ export class Controls {
     return Object.fromEntries(Object.entries(this.filtersNow()).filter(([name]) => name !== column));
   }
 
-  // What was chosen elsewhere is seen here, and what findings have led to can be left.
+  // The filter for which there is no list: something else has led to it.
+  unseen() {
+    const listed = new Set([...this.filters.querySelectorAll("select")].map(({ name }) => name));
+    return Object.keys(this.filtersNow()).find((name) => !listed.has(name));
+  }
+
+  // What was chosen elsewhere is seen here, and can be left.
   paintFilters() {
     const filters = this.filtersNow();
     for (const select of this.filters.querySelectorAll("select")) select.value = filters[select.name] ?? "";
-    this.chosen.hidden = !filters.findings;
-    this.chosen.textContent = `only ${filters.findings} ✕`;
-  }
-
-  // `share` is negative where none runs; `cost` is what one of all that is listed costs.
-  paintScan(share, isPart, isAgain, cost) {
-    const isRunning = share >= 0;
-    this.scan.textContent = isRunning ? "Stop" : isPart ? "Scan these" : isAgain ? "Scan again" : "Scan";
-    const begin = `Read all that is listed, and tell what stands out (${cost})`;
-    this.scan.title = isRunning ? "Stop, and show what was read so far" : begin;
-    this.meter.hidden = !isRunning;
-    if (isRunning) this.meter.value = share;
+    const unseen = this.unseen();
+    this.chosen.hidden = !unseen;
+    this.chosen.textContent = unseen ? `only ${filters[unseen]} ✕` : "";
   }
 
   refuse(text) {

@@ -1,0 +1,15 @@
+// The calls of a pass as a tree, each of which opens into what it got and gave.
+
+import { dockingEach } from "../page/docking.js";
+import { Tree } from "../tree/tree.js";
+import { CallPanel } from "./panel.js";
+
+class Calls extends Tree {
+  /** @param {Model} model */
+  constructor(model) {
+    const panelOf = (calls) => new CallPanel(model, calls);
+    super(model, { kind: "calls", label: `Calls of ${model.get("label")}`, kept: "tensornp.columns.calls", panelOf });
+  }
+}
+
+export default () => dockingEach(Calls, ".tensornp-calls, .tensornp-to-line", "data-tensornp-calls");

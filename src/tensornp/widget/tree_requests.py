@@ -1,0 +1,75 @@
+"""What a page may ask of a tree: a request is a message that may be anything, and is checked whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from tensornp.errors import BadRequestError
+from tensornp.models.outline.choose import Asked
+
+MAX_TOGGLED = 10_000
+MAX_LINES = 100
+"""Lines of one answer."""
+NONSENSE = "the page has asked for something that is not here; reload the page"
+
+
+class TreeSource(Protocol):
+    """What a tree in a page has its lines of."""
+
+    def asked(self, request: Mapping[str, Any]) -> Asked:
+        """Return what a page wants to see; BadRequestError where that makes no sense."""
+
+    def num_lines(self, asked: Asked) -> int:
+        """Return how many lines there are."""
+
+    def lines(self, asked: Asked, first: int, count: int) -> list[dict[str, Any]]:
+        """Return some of them, as plain data."""
+
+    def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
+        """Return what is seen once all is open that holds what has a number, and in which line it is; -1 in none."""
+
+    def said(self, asked: Asked) -> dict[str, Any]:
+        """Return what is said of all lines: columns, choices, how many there are and how they are reached."""
+
+
+def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, Any]:
+    """Return the lines that are asked for, and what is said of all that fit."""
+    asked = source.asked(request)
+    first, count, at = integer_of(request.get("first", 0)), integer_of(request.get("count", 0)), -1
+    if request.get("reveal") is not None:
+        asked, at = source.revealed(asked, integer_of(request.get("reveal")))
+        first = at - count // 2 if at >= 0 else first
+    total = source.num_lines(asked)
+    first = min(max(first, 0), max(total - 1, 0))
+    return {
+        "type": "lines",
+        "total": total,
+        "first": first,
+        "lines": source.lines(asked, first, min(max(count, 0), MAX_LINES)),
+        "revealed": at,
+        "toggled": sorted(asked.toggled),
+        "isList": asked.is_list,
+        **source.said(asked),
+    }
+
+
+def asked_by(request: Mapping[str, Any], sortable: Collection[str], filters: Collection[str]) -> Asked:
+    """Return what a page wants to see, taken from a message that may be anything."""
+    search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
+    wanted = request.get("filters", {})
+    if not isinstance(search, str) or not isinstance(toggled, list) or len(toggled) > MAX_TOGGLED:
+        raise BadRequestError(NONSENSE)
+    if sort not in ("", *sortable) or not isinstance(wanted, dict) or not wanted.keys() <= set(filters):
+        raise BadRequestError(NONSENSE)
+    chosen = tuple(sorted((column, value) for column, value in wanted.items() if value))
+    if not all(isinstance(value, str) for _, value in chosen):
+        raise BadRequestError(NONSENSE)
+    return Asked(search.strip(), sort, request.get("descending") is True, chosen, frozenset(map(integer_of, toggled)))
+
+
+def integer_of(value: Any) -> int:
+    """Return what should be an integer."""
+    if type(value) is not int:
+        raise BadRequestError(NONSENSE)
+    return value

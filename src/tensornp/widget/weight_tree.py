@@ -1,0 +1,136 @@
+"""The weights of a model as a tree that a page asks for lines of, with what scans have found of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.names.search import none_fits
+from tensornp.models.outline.choose import Asked, filters, is_expression
+from tensornp.models.outline.columns import GRAD, columns, sortable
+from tensornp.models.outline.outline import FoundOrder, Outline
+from tensornp.models.outline.spreads import Spreads
+from tensornp.render.layout.words import cost_of_scan
+from tensornp.widget.tree_requests import NONSENSE, asked_by
+from tensornp.widget.weight_lines import (
+    Found,
+    OrderOf,
+    Told,
+    choice_data,
+    column_data,
+    kinds_of,
+    line_data,
+    marked_column,
+    size_choice,
+)
+
+_IS_SIZE = re.compile(r"[0-9]{1,18}")
+
+
+class WeightTree:
+    """The lines of weights; `opened` gives the expression of the explorer.
+
+    Attributes
+    ----------
+    found : dict of str to Found
+        What scans have found, by the name of a weight.
+    """
+
+    def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str], opened: Callable[[], str]) -> None:
+        self._weights, self._opened = weights, opened
+        self.outline = Outline(weights, classes)
+        self.found: dict[str, Found] = {}
+        self._spreads: Spreads | None = None
+        self._figures: set[str] = set()
+
+    def learn(self, found: Mapping[str, Found]) -> None:
+        """Take what a scan has found, beside what others have of other weights."""
+        self.found |= found
+        figures = {name: one.figures for name, one in self.found.items()}
+        self._figures = set().union(*figures.values())
+        sampled = [name for name, one in self.found.items() if one.update and one.update.is_sampled]
+        self._spreads = Spreads(self.outline, figures, kinds_of(self.found), frozenset(sampled))
+        self.outline.forget()
+
+    @property
+    def order(self) -> FoundOrder | None:
+        """By what a scan has found lines are sorted and chosen."""
+        return OrderOf(self.found) if self.found else None
+
+    def asked(self, request: Mapping[str, Any]) -> Asked:
+        """Return what a page wants to see."""
+        asked = asked_by(request, sortable(), filters())
+        if not all(_IS_SIZE.fullmatch(value) for column, value in asked.filters if column == "bytes"):
+            raise BadRequestError(NONSENSE)
+        return asked
+
+    def num_lines(self, asked: Asked) -> int:
+        """Return how many lines there are."""
+        return self.outline.num_lines(asked, self.order)
+
+    def lines(self, asked: Asked, first: int, count: int) -> list[dict[str, Any]]:
+        """Return some of them."""
+        outline = self.outline
+        told = Told(outline.number_of, self.found, self._spreads, marked_column(asked.sort), outline.sums.numel)
+        return [line_data(line, told) for line in outline.lines(asked, first, count, self.order)]
+
+    def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
+        """Return what is seen once all that holds a weight is open, and in which line it is."""
+        if not 0 <= number < len(self._weights):
+            raise BadRequestError(NONSENSE)
+        return self.outline.revealed(asked, number, self.order)
+
+    def said(self, asked: Asked) -> dict[str, Any]:
+        """Return what is said of all lines."""
+        choices = [choice_data(name, values) for name, values in self.outline.choices.items()]
+        return {
+            "nothing": "" if self.num_lines(asked) else self._nothing(asked),
+            "marked": marked_column(asked.sort),
+            "text": self._text(asked),
+            "code": self._code(asked.search),
+            "columns": self._columns(),
+            "choices": [*choices, size_choice()],
+            "cost": cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes),
+        }
+
+    def _nothing(self, asked: Asked) -> str:
+        """Return that nothing is listed, and what may have been meant."""
+        if not asked.search or asked.filters or is_expression(asked.search):
+            return "no weight fits"
+        return none_fits(asked.search, [one.name for one in self._weights])
+
+    def _code(self, search: str) -> str:
+        """Return the expression of an explorer of what is listed; empty where none reaches it."""
+        opened = self._opened()
+        return f"{opened}.find({_pattern_code(search)})" if search and opened else opened
+
+    def _text(self, asked: Asked) -> str:
+        """Return how many weights fit, of how many."""
+        if not asked.is_list:
+            return ""
+        every = counted(len(self._weights), "weight")
+        sums = self.outline.sums_listed(asked, self.order)
+        if sums.num_weights == len(self._weights):
+            # The heading has the totals, in which overlapping ones count once.
+            return every
+        return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
+
+    def _columns(self) -> list[dict[str, Any]]:
+        """Return the columns that are seen."""
+        told = self.outline.told
+        scanned = (column for column in columns() if column.is_scanned and self.found)
+        told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
+        told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
+        widths = self.outline.widths
+        return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
+
+
+def _pattern_code(search: str) -> str:
+    """Return the argument of `find` that finds the same."""
+    if is_expression(search):
+        return f"re.compile({search[1:-1]!r})"
+    return repr(search)

@@ -1,0 +1,149 @@
+"""`%%follow` in JupyterLab: a live tree in the card, its verdict a link, and what becomes of it."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import illegible
+from browser.lab import Notebook, Server
+from playwright.sync_api import Locator, Page, expect
+
+LOAD = """%load_ext tensornp
+import math, pickle, torch
+class Mask(torch.nn.Module):
+    def forward(self, x):
+        return (x - math.inf).softmax(-1)
+class Block(torch.nn.Module):
+    def __init__(self, is_broken):
+        super().__init__()
+        self.lin, self.act = torch.nn.Linear(8, 8), Mask() if is_broken else torch.nn.Tanh()
+    def forward(self, x):
+        return self.act(self.lin(x))
+model = torch.nn.Sequential(*[Block(i == 7) for i in range(12)])"""
+FOLLOW = "%%follow -o run model\nmodel(torch.ones(2, 8)).sum().backward()"
+
+
+def tree(cell: Locator) -> Locator:
+    """The tree of a cell, once its lines are there."""
+    found = cell.get_by_role("treegrid")
+    expect(found.locator("tbody tr[tabindex='0']")).to_be_visible()
+    return found
+
+
+def ran(lab: Page, server: Server, name: str, *cells: str, dark: bool = False) -> Notebook:
+    """Return a notebook of which all cells have run."""
+    server.write(name, [LOAD, *cells])
+    notebook = Notebook(lab, server, name, dark=dark)
+    for i in range(len(cells) + 1):
+        notebook.run_cell(i)
+    return notebook
+
+
+def test_the_verdict_leads_to_its_row_by_keys_alone(lab: Page, server: Server) -> None:
+    """The static tree gives its place to the live one; no key is a command of the notebook."""
+    notebook = ran(lab, server, "nan.ipynb", FOLLOW)
+    cell = notebook.cell(1)
+    grid = tree(cell)
+    expect(cell.locator(".tensornp-static")).to_be_hidden()
+    link = cell.get_by_role("button", name="7.act", exact=True)
+    link.focus()
+    lab.keyboard.press("Enter")
+    panel = cell.locator(".tensornp-panel")
+    expect(panel.locator(".tensornp-panel-name")).to_have_text("7.act")
+    expect(panel).to_contain_text("return self.act(self.lin(x))")
+    row = grid.locator("tr.tensornp-opened")
+    expect(row).to_be_focused()
+    expect(row).to_contain_text("first NaN")
+    for key in ("d", "d", "x", "ArrowUp", "Enter"):
+        lab.keyboard.press(key)
+    expect(panel.locator(".tensornp-panel-name")).to_have_text("7.lin")
+    lab.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    lab.keyboard.press("/")
+    expect(cell.get_by_label("Search the names")).to_be_focused()
+    lab.keyboard.type("{0..3}.lin")
+    expect(grid.locator("tbody tr")).to_have_count(4)
+    assert notebook.panel.locator(".jp-CodeCell").count() == 2
+
+
+def test_a_pass_that_a_cell_returns_has_a_tree_also_from_a_pickle_and_each_cell_one(lab: Page, server: Server) -> None:
+    """Where no widget is wanted, and when tensornp is unloaded, the static card stands there again, without links."""
+    again = "pickle.loads(pickle.dumps(run))"
+    notebook = ran(lab, server, "again.ipynb", FOLLOW, again, "%unload_ext tensornp")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.run_cell(1)
+    notebook.run_cell(2)
+    for i in (1, 2):
+        tree(notebook.cell(i))
+        expect(notebook.cell(i).get_by_role("treegrid")).to_have_count(1)
+    expect(notebook.cell(1).locator(".tensornp-expression")).to_contain_text("run.first('nan')")
+    expect(notebook.cell(2).locator(".tensornp-expression code")).to_have_text(
+        re.compile(r"Out\[\d+\]\.first\('nan'\)")
+    )
+    notebook.run_cell(3)
+    for i in (1, 2):
+        expect(notebook.cell(i).get_by_role("treegrid")).to_have_count(0)
+        expect(notebook.cell(i).locator(".tensornp-static table")).to_be_visible()
+        expect(notebook.cell(i).locator("button.tensornp-to-line")).to_have_count(0)
+        expect(notebook.cell(i).locator(".tensornp span[class^='tensornp-to-']")).to_have_text("7.act")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> None:
+    """With the call of the verdict open, in a narrow page too."""
+    notebook = ran(lab, server, "legible.ipynb", FOLLOW, dark=dark)
+    cell = notebook.cell(1)
+    for width in (1400, 800):
+        lab.set_viewport_size({"width": width, "height": 900})
+        tree(cell)
+        cell.get_by_role("button", name="7.act", exact=True).click()
+        expect(cell.locator(".tensornp-panel-name")).to_be_visible()
+        texts = cell.locator(".tensornp-calls :is(td, th, button, .tensornp-said, .tensornp-fact span)")
+        assert illegible(texts.filter(visible=True)) == []
+        assert Axe().run(lab, context=".tensornp").response["violations"] == []
+
+
+def test_in_a_notebook_that_is_not_trusted_the_static_tree_stands_alone(lab: Page, server: Server) -> None:
+    """The file has no live part in it."""
+    notebook = ran(lab, server, "own.ipynb", FOLLOW)
+    tree(notebook.cell(1))
+    saved = nbformat.read(notebook.save(), 4)
+    for cell in saved.cells:
+        cell.metadata.pop("trusted", None)
+    # The server knows by its signature what it has run itself.
+    saved.cells[1].source += "\n"
+    nbformat.write(saved, server.root / "others.ipynb")
+    other = Notebook(lab, server, "others.ipynb")
+    assert not other.panel.locator(".jp-mod-trusted").count()
+    cell = other.cell(1)
+    expect(cell.locator(".tensornp-static table")).to_be_visible()
+    expect(cell.get_by_role("treegrid")).to_have_count(0)
+    assert cell.inner_text().count("first NaN") == 2
+
+
+def test_the_values_that_were_kept_are_walked_by_keys(lab: Page, server: Server) -> None:
+    """In the navigator, in the panel of their call; of others it is said what keeps them. Escape leads back."""
+    notebook = ran(lab, server, "kept.ipynb", "%%follow --keep 0.lin -o run model\nmodel(torch.ones(99, 8))")
+    cell = notebook.cell(1)
+    tree(cell)
+    cell.get_by_label("Search the names").fill("0.lin")
+    expect(cell.get_by_role("treegrid").locator("tbody tr")).to_have_count(2)
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("Enter")
+    panel = cell.locator(".tensornp-panel")
+    panel.get_by_role("button", name="result").press("Enter")
+    element = panel.get_by_role("grid").locator("[tabindex='0']")
+    expect(element).to_be_focused()
+    lab.keyboard.press("ArrowDown")
+    expect(panel.locator(".tensornp-where")).to_contain_text("[1, 0]")
+    expect(panel).to_contain_text("run['0.lin'].outputs[0].tensor[")
+    lab.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(cell.get_by_role("treegrid").locator("tr[tabindex='0']")).to_be_focused()
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("Enter")
+    expect(panel).to_contain_text("for all elements: %%follow --keep 10.lin")
