@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
@@ -111,7 +112,7 @@ def _went_in(call: ModuleCall) -> str:
 
 def _came_out(call: ModuleCall) -> str:
     # A NaN is like another NaN in words alone.
-    return repr([one.figures for one in call.outputs])
+    return str([one.figures and astuple(one.figures) for one in call.outputs])
 
 
 def _dead(tree: CallTree) -> Iterator[Finding]:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensornp.passes import short
+
 CAME_WITH_THE_CALL = "came with the call"
 """What a value is made by that no call that was followed has given."""
 PRE_HOOKS, HOOKS = "come before it, after its inputs were read", "come after its outputs were read"
@@ -75,6 +77,9 @@ class Figures:
     def is_finite(self) -> bool:
         """Whether every element is finite."""
         return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
+
+    def __repr__(self) -> str:
+        return short.line_of("Figures", f"of {self.count:,}", (), short.figures_told(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,11 @@ class Value:
         """Whether every element is finite; None where nothing was read."""
         return self.figures.is_finite if self.figures else None
 
+    def __repr__(self) -> str:
+        name = " ".join(filter(None, (self.path, short.shape_told(self))))
+        told = self.note if self.figures is None else short.figures_told(self.figures)
+        return short.line_of("Value", name, (self.relation,), told)
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
@@ -219,6 +229,12 @@ class ModuleCall:
         """The name, or the class of a model that has none."""
         return self.name or self.class_name
 
+    def __repr__(self) -> str:
+        phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
+        facts = short.nth_told(self.nth), phase, f"{status} {short.text_told(self.error)}".strip()
+        told = short.sides_told(self.inputs, self.outputs)
+        return short.line_of("ModuleCall", short.class_told(self.name, self.class_name), facts, told)
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
@@ -266,6 +282,11 @@ class OperatorCall:
     is_held: bool = False
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
+        facts = phase, self.node, f"{status} {short.text_told(self.error)}".strip()
+        return short.line_of("OperatorCall", self.name, facts, short.sides_told(self.inputs, self.outputs))
+
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
@@ -278,6 +299,10 @@ class Gradient:
     figures: Figures | None
     order: int = -1
     note: str = ""
+
+    def __repr__(self) -> str:
+        told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"
+        return short.line_of("Gradient", self.name, (), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +344,9 @@ class Origin:
     call: int | None = None
     is_exact: bool = True
     operator_index: int | None = None
+
+    def __repr__(self) -> str:
+        return short.line_of("Origin", self.what, (self.phase,), self.sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,3 +396,6 @@ class PassRecord:
     only: str | None = None
     results: tuple[Value, ...] = ()
     causes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return short.line_of("PassRecord", f"of {len(self.calls):,} calls", ())
