@@ -16,6 +16,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.scan.frame import frame_of
@@ -164,14 +165,21 @@ class FollowedPass:
     def __iter__(self) -> Iterator[ModuleCall]:
         return iter(self.record.calls)
 
-    def __getitem__(self, name: str) -> ModuleCall:
+    def __getitem__(self, name: str | int) -> ModuleCall:
         """Return the first call of the module `name`, as `tnp.weights` or an expression names it.
+
+        Of a number, the call with that index: ``run[run.first("nan").call]`` is the one in which a NaN was born, and
+        `failed` the one that raised. The 24th call of a module is ``run.find("layers.5.gate")[23]``.
 
         Raises
         ------
         NoSuchCallError
             A KeyError, where none was followed.
         """
+        if isinstance(name, int):
+            if not -len(self.calls) <= name < len(self.calls):
+                raise NoSuchCallError(f"there is no call {name:,}: {counted(len(self.calls), 'call')} were followed")
+            return self.calls[name]
         found = next((call for call in self.calls if _is_named(call, name)), None)
         if found is None:
             names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
@@ -181,11 +189,16 @@ class FollowedPass:
         return found
 
     def find(self, pattern: str) -> list[ModuleCall]:
-        """Return the calls of modules whose name, or whose expression, fits a pattern with ``*`` and ``?``."""
+        """Return the calls of modules whose name, or whose expression, fits a pattern with ``*`` and ``?``.
+
+        They stand in the order in which they began: of a name without these, the first is ``run[name]``.
+        """
         return [
             call
             for call in self.calls
-            if fnmatch.fnmatchcase(call.name, pattern) or (call.code and fnmatch.fnmatchcase(call.code, pattern))
+            if _is_named(call, pattern)
+            or fnmatch.fnmatchcase(call.name, pattern)
+            or (call.code and fnmatch.fnmatchcase(call.code, pattern))
         ]
 
     def first(self, what: str = "nan") -> Origin | None:

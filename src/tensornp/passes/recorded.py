@@ -184,6 +184,7 @@ class _Recording:
             tuple(map(self.value, call.params)),
             call.notes,
             call.module.is_torch,
+            num_calls=call.module.num_calls,
         )
 
     def value(self, got: Got) -> Value:

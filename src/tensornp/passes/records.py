@@ -196,6 +196,8 @@ class ModuleCall:
         What could not be seen.
     is_torch : bool
         Whether the class is one of torch's own.
+    num_calls : int
+        How many calls of this module there were in all.
     """
 
     index: int
@@ -216,6 +218,7 @@ class ModuleCall:
     params: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
     is_torch: bool = True
+    num_calls: int = 1
 
     @property
     def is_fine(self) -> bool:

@@ -43,6 +43,8 @@ VIEWS = {
     ),
     "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.pictures.histogram.histogram"),
     "tensornp.passes.follow.FollowedPass": View("tensornp.render.passes.followed_pass.pass"),
+    "tensornp.passes.records.ModuleCall": View("tensornp.render.passes.module_call.module_call"),
+    "tensornp.passes.records.Origin": View("tensornp.render.passes.origin.origin"),
     "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),

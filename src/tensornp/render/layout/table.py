@@ -88,7 +88,7 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-RIGHT = ("bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖")
+RIGHT = ("bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖")
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
     "to get", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
