@@ -25,7 +25,8 @@ ROOMS = {
 """A room imports what is left of it: not what shares its place, between two commas."""
 VERDICT = [
     SRC / "passes" / f"{name}.py"
-    for name in "records short call_tree wording verdict backward_origin growth findings failure problems".split()
+    for name in "records short call_tree wording verdict backward_origin growth findings failure problems "
+    "compared_values comparison".split()
 ]
 """What is concluded of a pass: functions of frozen records, in which there is no tensor."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")

@@ -19,7 +19,9 @@ from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
+from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of
+from tensornp.passes.comparison import PassComparison, compared
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
 from tensornp.passes.operator_mode import OperatorMode
@@ -49,7 +51,7 @@ class FollowOptions:
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
 
 
-class FollowedPass:
+class FollowedPass(Comparable):
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
     It holds no tensor and no module, so that it can be kept and pickled.
@@ -234,6 +236,20 @@ class FollowedPass:
     def complete(self) -> bool:
         """Whether the block ended by itself, and the facts of every call are kept."""
         return not self.record.error and not self.record.num_dropped and not self.record.notes
+
+    def compared_with(self, other: Any) -> PassComparison:
+        """Return what differs between this pass and another one; ``tnp.compare(run_a, run_b)`` is the same.
+
+        Raises
+        ------
+        BadRequestError
+            If `other` is no pass, or one of both is not over.
+        """
+        if not isinstance(other, FollowedPass):
+            raise BadRequestError(
+                f"a pass that was followed is compared with another one, not with {an_instance(other)}"
+            )
+        return compared(self.record, other.record)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of the calls, each with its first result; MissingLibraryError without pandas."""

@@ -70,12 +70,12 @@ class PassMagics(Magics):
             model(x).sum().backward()
         """
         __tracebackhide__ = True
-        options, rest = split_line(line, OPTIONS["follow"])
-        is_quiet = rest.rstrip().endswith(";")
+        is_quiet = line.rstrip().endswith(";")
+        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
-            usage, words = "%%follow [options] [MODULE ...]", rest.rstrip().removesuffix(";").split()
+            usage, words = "%%follow [options] [MODULE ...]", rest.split()
             modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
             names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)
             followed = _follow(modules, names, options)

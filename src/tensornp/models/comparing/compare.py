@@ -16,10 +16,10 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
+from tensornp.models.comparing.comparable import is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -32,7 +32,7 @@ from tensornp.models.weights import is_path, weights
 
 
 @never_compiled
-def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison:
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Any:
     """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
 
     Parameters
@@ -43,6 +43,8 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
         optimizer, the states of its parameters are compared, and not what its groups say.
+    a, b : FollowedPass
+        Two of these give a `PassComparison`: the first call that differs, and whether the difference was born in it.
     progress : callable or False, optional
         Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
 
@@ -59,6 +61,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
     changed.
     """
+    for one, other in ((a, b), (b, a)):
+        if is_comparable(one):
+            return one.compared_with(other)
     a, b = (one.values() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
