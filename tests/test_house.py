@@ -26,7 +26,7 @@ ROOMS = {
 VERDICT = [
     SRC / "passes" / f"{name}.py"
     for name in "records short call_tree wording verdict backward_origin growth findings failure problems "
-    "compared_values comparison".split()
+    "compared_values comparison dead_units".split()
 ]
 """What is concluded of a pass: functions of frozen records, in which there is no tensor."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")

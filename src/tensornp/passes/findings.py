@@ -10,6 +10,7 @@ from dataclasses import astuple
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.call_tree import CallTree
+from tensornp.passes.dead_units import dead_units
 from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import (
@@ -181,6 +182,7 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _no_gradient,
     _recomputed_otherwise,
     _dead,
+    dead_units,
     _near_the_edge,
     growing,
     _constant,

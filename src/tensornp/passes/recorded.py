@@ -34,6 +34,7 @@ from tensornp.passes.records import (
     OperatorCall,
     PassRecord,
     Value,
+    ZeroUnits,
 )
 from tensornp.passes.remembered import Call, Got, Module
 from tensornp.passes.seen_tensors import EXPANDED, Seen
@@ -185,7 +186,14 @@ class _Recording:
             call.notes,
             call.module.is_torch,
             num_calls=call.module.num_calls,
+            zero_units=self._zero_units(call),
         )
+
+    def _zero_units(self, call: Call) -> ZeroUnits | None:
+        if call.zero_units is None:
+            return None
+        row, *sizes = call.zero_units
+        return ZeroUnits(int(self._rows[row].max), *sizes)
 
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""

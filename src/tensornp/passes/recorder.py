@@ -30,6 +30,7 @@ from tensornp.passes.records import FORWARD, HOOKS, PRE_HOOKS, RAISED, RECOMPUTE
 from tensornp.passes.remembered import Call, Got, Module, step_to
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.source_lines import SourceLines
+from tensornp.passes.zero_units import zero_units
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
@@ -242,6 +243,8 @@ class Recorder:
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
+            if call.module.is_activation and call.zero_units is None:
+                call.zero_units = zero_units(tensor, seen, call.module.class_name, self.tensors.table)
             if self._has_grads and call.phase == FORWARD:
                 self.gradients.of_value(tensor, seen)
 

@@ -164,6 +164,15 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class ZeroUnits:
+    """How many of the units of an activation gave 0 at all of its positions, in one call."""
+
+    num_zero: int
+    num_units: int
+    num_positions: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleCall:
     """One call of a module.
 
@@ -198,6 +207,8 @@ class ModuleCall:
         Whether the class is one of torch's own.
     num_calls : int
         How many calls of this module there were in all.
+    zero_units : ZeroUnits or None
+        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four.
     """
 
     index: int
@@ -219,6 +230,7 @@ class ModuleCall:
     notes: tuple[str, ...] = ()
     is_torch: bool = True
     num_calls: int = 1
+    zero_units: ZeroUnits | None = None
 
     @property
     def is_fine(self) -> bool:

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_na
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.records import FORWARD, LEFT
 from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.zero_units import is_activation
 
 
 class Module:
@@ -21,7 +22,7 @@ class Module:
     `code` is the expression that reaches it from its model, None of one that is no registered part of it.
     """
 
-    __slots__ = ("class_name", "code", "is_torch", "name", "num_calls", "reference", "root")
+    __slots__ = ("class_name", "code", "is_activation", "is_torch", "name", "num_calls", "reference", "root")
 
     def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
         self.reference = weakref.ref(module)
@@ -29,6 +30,7 @@ class Module:
         self.class_name = class_name(type(module))
         self.is_torch = module_name(type(module)).startswith("torch.nn.")
         self.num_calls = 0
+        self.is_activation = is_activation(module, self.class_name)
 
 
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
@@ -62,7 +64,7 @@ class Call:
     __slots__ = (
         "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_kept", "is_lazy",
         "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase", "source", "status",
-        "thread",
+        "thread", "zero_units",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
@@ -77,5 +79,6 @@ class Call:
         self.outputs: list[Got] = []
         self.params: list[Got] = []
         self.edges: list[Any] = []
+        self.zero_units: tuple[int, int, int] | None = None
         self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within

@@ -9,6 +9,7 @@ from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance
+from tensornp.passes.dead_units import said
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import CAME_WITH_THE_CALL, FORWARD, RAISED, RETURNED, ModuleCall, Value
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
@@ -58,6 +59,8 @@ def _facts(call: ModuleCall) -> Iterator[str]:
     yield call.phase if call.phase != FORWARD else "forward"
     if call.code and call.code != call.title:
         yield cut(call.code, MAX_INSIDE)
+    if call.zero_units is not None and call.zero_units.num_zero:
+        yield said(call.zero_units)
     devices = dict.fromkeys(one.device for one in (*call.inputs, *call.outputs, *call.params) if one.device)
     if list(devices) not in ([], ["cpu"]):
         yield cut(", ".join(devices), MAX_INSIDE)
