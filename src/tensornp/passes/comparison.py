@@ -38,6 +38,8 @@ class CallDifference:
         In what they differ: the first of what they gave that does.
     inputs_equal, weights_equal : bool or None
         Whether the figures of all that went in were equal; None where not all was read.
+    differs_inside : bool
+        Whether a call that came inside it differs as well.
     """
 
     call: ModuleCall
@@ -45,11 +47,12 @@ class CallDifference:
     difference: Difference
     inputs_equal: bool | None = None
     weights_equal: bool | None = None
+    differs_inside: bool = False
 
     @property
     def is_born_here(self) -> bool:
-        """Whether what went in was equal, and so were the weights."""
-        return self.inputs_equal is True and self.weights_equal is not False
+        """Whether what went in was equal, and so were the weights and all that it called."""
+        return self.inputs_equal is True and self.weights_equal is not False and not self.differs_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +143,14 @@ class _Both:
         )
 
     def calls(self) -> Iterator[CallDifference]:
+        around: set[int | None] = set()
         for call, other in self.pairs:
-            if (difference := _came_out(call, other)) is not None:
-                equal = (_are_equal(getattr(call, side), getattr(other, side)) for side in ("inputs", "params"))
-                yield CallDifference(call, other, difference, *equal)
+            difference = _came_out(call, other)
+            if difference is not None or call.index in around:
+                around.add(call.parent)
+            if difference is not None:
+                inputs, weights = _are_equal(call.inputs, other.inputs), _are_equal(call.params, other.params)
+                yield CallDifference(call, other, difference, inputs, weights, call.index in around)
 
     def gradients(self) -> Iterator[CallDifference]:
         for call, other in reversed(self.pairs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
@@ -36,7 +37,8 @@ def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("t
 
 
 def _rows(found: PassComparison) -> Iterator[TableRow]:
-    yield from _some([_call_row(one, is_first=one is found.first) for one in found.calls], "call")
+    calls = [_call_row(one, is_first=one is found.first) for one in found.calls]
+    yield from _some(calls, "call", begins_group=False)
     weights, grads = found.weights or {}, found.grads or {}
     yield from _some([_row(name, one, "before the pass") for name, one in weights.items()], "weight")
     back = [_row(named(one.call), one.difference, "came back") for one in found.gradients]
@@ -44,17 +46,18 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
     yield from _some([_row(name, one, "gradient") for name, one in grads.items()], "gradient")
 
 
-def _some(rows: Sequence[TableRow], noun: str) -> Iterator[TableRow]:
-    yield from rows[:_MAX_ROWS]
+def _some(rows: Sequence[TableRow], noun: str, *, begins_group: bool = True) -> Iterator[TableRow]:
+    yield from (replace(row, begins_group=begins_group and not i) for i, row in enumerate(rows[:_MAX_ROWS]))
     if len(rows) > _MAX_ROWS:
         yield TableRow((f"… {counted(len(rows) - _MAX_ROWS, f'more {noun}')}",), is_quiet=True)
 
 
 def _call_row(one: CallDifference, *, is_first: bool) -> TableRow:
     alarm = "first difference" if is_first else ""
-    mark = "inputs were equal" if one.is_born_here and not is_first else ""
+    mark = "its inputs were equal" if one.is_born_here and not is_first else ""
     # What got something else gives something else.
-    return _row(named(one.call), one.difference, mark, alarm, is_quiet=not is_first and one.inputs_equal is False)
+    is_quiet = not is_first and (one.inputs_equal is False or one.differs_inside)
+    return _row(named(one.call), one.difference, mark, alarm, is_quiet=is_quiet)
 
 
 def _row(name: str, one: Difference, mark: str, alarm: str = "", *, is_quiet: bool = False) -> TableRow:

@@ -100,8 +100,6 @@ def _row(noun: str, value: Value, *, begins_group: bool) -> TableRow:
 
 def _marks(value: Value) -> Iterator[str]:
     yield value.relation if value.relation != "new" else ""
-    if value.grad is not None and not value.grad.is_finite:
-        yield f"{'NaN' if value.grad.has_nan else 'Inf'} came back"
     yield value.note
     yield "kept" if value.tensor is not None else ""
 
