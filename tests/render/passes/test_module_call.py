@@ -51,6 +51,14 @@ def test_a_page_says_the_same_and_has_pictures():
     assert not re.search(r"(?<![-\w])color:", html)
 
 
+def test_a_line_of_a_cell_is_told_by_the_cell_alone():
+    """Its file is one of this kernel, and of the next one another."""
+    in_cell = replace(CALL, source=replace(SOURCE, file="/tmp/ipykernel_1/2.py", cell="In[3]"))
+    assert lines_of(in_cell)[1] == "    In[3] line 11  h = self.gate(x)"
+    assert "ipykernel" not in module_call_document(in_cell).html()
+    assert 'title="/home/me/net.py:11"' in module_call_document(CALL).html()
+
+
 def test_what_ended_a_call_is_said():
     """And its phase, its thread and its device, where these are not what they always are."""
     raised = replace(CALL, status=RAISED, error=ERROR, outputs=(), nth=0, num_calls=1, source=None)

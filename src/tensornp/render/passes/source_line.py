@@ -18,7 +18,8 @@ def source_part(source: SourceLine | None) -> Both:
     if source is None:
         return Both()
     place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
-    whole = escape(cut(f"{source.file}:{source.line}", _MAX_PLACE))
+    # The file of a cell is one of this kernel alone.
+    whole = escape(cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE))
     beside = f'<span style="{QUIET}">{escape(place)}</span>'
     html = f'<div style="{SOURCE}" title="{whole}">{beside}{f"&ensp;{escape(text)}" if text else ""}</div>'
     return Both(f"    {place}  {text}".rstrip(), html)
