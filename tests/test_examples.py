@@ -167,7 +167,9 @@ def test_follow(tmp_path):
     assert cells[4].startswith("layers.3 (Linear)") and "output · Inf" in cells[4]
     assert "<ModuleCall layers.3 (Linear): (32, 64) float16 → (32, 64), Inf>" in cells[5]
     assert "the first NaN came in the backward of `sqrt` of 2, In[7] line 4 `roots = squares.sqrt()`" in cells[7]
-    assert cells[9].startswith("2 (Linear) got (16, 24) and its weight is (8, 32): it takes 32 features; the call before")
+    assert cells[9].startswith(
+        "2 (Linear) got (16, 24) and its weight is (8, 32): it takes 32 features; the call before"
+    )
     assert "12 of 64 units of 3 (ReLU) were 0 at all 512 positions" in cells[11]
     assert not cells[13]
     assert cells[14].startswith("before and after: the first call that differs is 2 (Linear)\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -131,8 +132,46 @@ def test_shapes_dtypes_ends_and_nans_are_told_before_figures():
         found = compared(base, chain(leaf("a"), call))
         assert found.first is not None and found.first.difference.told == told
         assert found.first.call.name == "b"
+    cast = compared(base, chain(leaf("a"), leaf("b", dtype="bfloat16", norm=3.3)))
+    assert cast.first is not None and cast.first.difference.relative == pytest.approx(0.3 / 3.3)
     nans = chain(leaf("a"), leaf("b", ends=(NAN,)))
     assert compared(nans, nans).equal
+
+
+class _Off(nn.Module):
+    """A leaf that gives a little more than it should."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = [inner]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner[0](x) + 1e-3
+
+
+def _random_model(rng: random.Random, depth: int = 3) -> nn.Module:
+    if depth == 0 or rng.random() < 0.3:
+        return rng.choice([nn.Linear(6, 6), nn.Tanh(), nn.LayerNorm(6), nn.GELU()])
+    return nn.Sequential(*(_random_model(rng, depth - 1) for _ in range(rng.randint(1, 4))))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_planted_difference_is_found_in_any_model(seed):
+    """In the very leaf in which it was planted, with its inputs equal, and nowhere else before it."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    model = nn.Sequential(*(_random_model(rng) for _ in range(3)))
+    other = copy.deepcopy(model)
+    names = [name for name, module in other.named_modules() if name and not list(module.children())]
+    name = rng.choice(names)
+    above, _, last = name.rpartition(".")
+    other.get_submodule(above)[int(last)] = _Off(other.get_submodule(name))
+    x = torch.randn(7, 6)
+    assert tnp.compare(run_of(model, x), run_of(model, x)).equal
+    found = tnp.compare(run_of(model, x), run_of(other, x))
+    assert found.first is not None and found.first.call.name == name
+    assert found.first.inputs_equal and not found.first.differs_inside
+    assert all(one.call.index >= found.first.call.index or one.differs_inside for one in found.calls)
 
 
 def test_calls_of_one_side_are_named():

@@ -41,8 +41,11 @@ class Difference:
 def difference_of(a: Value, b: Value) -> Difference | None:
     """Return in what two values differ; None where nothing is known to."""
     if not _alike(a, b):
-        kind = SHAPE if a.shape != b.shape else DTYPE
-        return Difference(kind, f"{short.shape_told(a)} and {short.shape_told(b)}")
+        sides, figures = f"{short.shape_told(a)} and {short.shape_told(b)}", (a.figures, b.figures)
+        if a.shape != b.shape:
+            return Difference(SHAPE, sides, figures=figures)
+        cast = _other_figures(a.figures, b.figures, 0.0) if a.figures and b.figures else None
+        return Difference(DTYPE, sides, cast.relative if cast is not None else math.nan, figures)
     return _other_figures(a.figures, b.figures, _slack(a, b)) if a.figures and b.figures else None
 
 

@@ -12,10 +12,10 @@ from tensornp.passes.compared_values import FIGURES, Difference
 from tensornp.passes.comparison import CallDifference, PassComparison
 from tensornp.passes.wording import named
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
-from tensornp.render.layout.table import MARKS, Table, TableRow, without_empty
+from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
 from tensornp.render.passes.cells import between
 
-_HEADINGS = ("differs", "first", "second", "relative", MARKS)
+_HEADINGS = ("differs", FIRST, SECOND, "relative", MARKS)
 _ALWAYS = ("differs",)
 _MAX_ROWS = 25
 _MAX_TEXT = 400
@@ -41,9 +41,10 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
     yield from _some(calls, "call", begins_group=False)
     weights, grads = found.weights or {}, found.grads or {}
     yield from _some([_row(name, one, "before the pass") for name, one in weights.items()], "weight")
-    back = [_row(named(one.call), one.difference, "came back") for one in found.gradients]
-    yield from _some(back, "gradient")
-    yield from _some([_row(name, one, "gradient") for name, one in grads.items()], "gradient")
+    # Where the forward differs, so does what comes back.
+    told = [*((named(one.call), one.difference, "came back") for one in found.gradients)]
+    for several in (told, [(name, one, "gradient") for name, one in grads.items()]):
+        yield from _some([_row(*one, is_quiet=bool(found.calls)) for one in several], "gradient")
 
 
 def _some(rows: Sequence[TableRow], noun: str, *, begins_group: bool = True) -> Iterator[TableRow]:
