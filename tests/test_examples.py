@@ -173,7 +173,7 @@ def test_follow(tmp_path):
     assert "12 of 64 units of 3 (ReLU) were 0 at all 512 positions" in cells[11]
     assert not cells[13]
     assert cells[14].startswith("before and after: the first call that differs is 2 (Linear)\n")
-    assert "its weights had differed before" in cells[14]
+    assert "its bias had differed before" in cells[14]
 
 
 @pytest.mark.slow

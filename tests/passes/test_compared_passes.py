@@ -56,7 +56,7 @@ def test_a_weight_that_moved_is_told_and_the_call_that_it_changed():
     assert found.first.call.name == "2" and found.first.inputs_equal and found.first.weights_equal is False
     assert not found.first.is_born_here
     assert list(found.weights) == ["2.weight"]
-    assert "its weights had differed before" in found.problems[0]
+    assert "its weight had differed before" in found.problems[0]
     assert found.problems[1].startswith("1 weight differed before: 2.weight")
     assert [one.call.title for one in found.calls] == ["2", "3", "4", "Sequential"]
 
@@ -125,7 +125,10 @@ def test_shapes_dtypes_ends_and_nans_are_told_before_figures():
         (leaf("b", shape=(3, 5)), "(3, 4) float32 and (3, 5) float32"),
         (leaf("b", dtype="float16"), "(3, 4) float32 and (3, 4) float16"),
         (leaf("b", ends=(NAN,)), "NaN in the second alone"),
-        (leaf("b", status=RAISED, error="ValueError: no"), "it returned in the first, and raised in the second"),
+        (
+            leaf("b", status=RAISED, error="ValueError: no"),
+            "it returned in the first, and raised ValueError: no in the second",
+        ),
         (replace(leaf("b"), outputs=()), "it gave 1 tensor in the first, and 0 tensors in the second"),
         (leaf("b", norm=3.3), "norm 3 and 3.3, 0.091 relative"),
     ):

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
+from tensornp.errors import NoSuchCallError
 
 
 class Block(nn.Module):
@@ -562,5 +563,5 @@ def test_calls_are_found_by_name_and_by_number():
     assert [call.nth for call in run.find("0")] == [0, 1]
     assert [call.num_calls for call in run.calls] == [1, 2, 2, 1]
     assert run.find("model[0]") == run.find("0")
-    with pytest.raises(tnp.NoSuchCallError, match="there is no call 4: 4 calls were followed"):
+    with pytest.raises(NoSuchCallError, match="there is no call 4: 4 calls were followed"):
         run[4]

@@ -19,11 +19,12 @@ from tensornp.passes.compared_values import (
     difference_of,
     difference_of_gradients,
 )
-from tensornp.passes.records import CAME_WITH_THE_CALL, RETURNED, ModuleCall, PassRecord, Value
+from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
 _STATUS = "status"
+_MAX_WEIGHTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +199,8 @@ class _Both:
         """Return where a difference came from, of the first call that differs."""
         call, inside = one.call, self._tree.below(one.call)
         if one.weights_equal is False:
-            return "its weights had differed before" + (
-                "" if one.inputs_equal is not False else ", and so had its inputs"
-            )
+            inputs = ", and so had its inputs" if one.inputs_equal is False else ""
+            return f"its {_other_weights(one)} had differed before{inputs}"
         if one.inputs_equal is None:
             return "whether its inputs were equal is not known"
         if one.inputs_equal:
@@ -242,6 +242,13 @@ class _Both:
         yield f"{forward}another gradient came back for {named(one.call)}: {one.difference.told}{behind}"
 
 
+def _other_weights(one: CallDifference) -> str:
+    """Return which weights and buffers of two calls differ, by their names where these are few."""
+    others = {value.path: value for value in one.other.params}
+    odd = [a.path for a in one.call.params if a.path in others and difference_of(a, others[a.path]) is not None]
+    return " and ".join(odd) if 0 < len(odd) <= _MAX_WEIGHTS else "weights"
+
+
 def _keyed(record: PassRecord) -> dict[tuple[object, ...], ModuleCall]:
     """Return calls by what tells which belong together: name and number; of what has no name, the order."""
     keyed: dict[tuple[object, ...], ModuleCall] = {}
@@ -267,7 +274,7 @@ def _came_out(call: ModuleCall, other: ModuleCall) -> Difference | None:
 
 
 def _ended(call: ModuleCall) -> str:
-    return call.status if call.status != RETURNED else "returned"
+    return f"{call.status} {short.text_told(call.error)}".rstrip()
 
 
 def _are_equal(own: Sequence[Value], others: Sequence[Value]) -> bool | None:

@@ -57,6 +57,9 @@ class PassMagics(Magics):
         before it. MODULE is a variable, or an attribute of one, to follow these and what they call alone. A trailing ;
         shows no card.
 
+        What -o binds gives each call as a card: ``run["layers.3"]`` by its name, ``run[12]`` by its number.
+        ``%tensordiff run_a run_b`` tells the first call that differs between two passes.
+
         Examples::
 
             %%follow
