@@ -52,6 +52,20 @@ def test_what_is_no_activation_or_has_too_many_units_is_not_counted():
     assert count_of(nn.ReLU(), torch.full((3, 5), float("nan"))) == ZeroUnits(0, 5, 3)
 
 
+def test_series_behind_a_convolution_have_their_channels_first():
+    """The same numbers behind a linear layer have them last: padding at one place in time is no dead unit."""
+    conv = nn.Sequential(nn.Conv1d(4, 6, 1, bias=False), nn.BatchNorm1d(6), nn.ReLU())
+    x = torch.randn(8, 4, 50)
+    x[..., 40:] = 0
+    with torch.no_grad():
+        conv[0].weight[2] = 0
+    conv.eval()
+    with tnp.follow(conv) as run:
+        conv(x)
+    assert run["2"].zero_units == ZeroUnits(1, 6, 400)
+    assert count_of(nn.ReLU(), conv(x)) == ZeroUnits(10, 50, 48)
+
+
 def test_it_counts_in_place_too_and_changes_nothing():
     """By what the module gave."""
     x = torch.randn(64, 8)

@@ -244,7 +244,9 @@ class Recorder:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
             if call.module.is_activation and call.zero_units is None:
-                call.zero_units = zero_units(tensor, seen, call.module.class_name, self.tensors.table)
+                maker = call.inputs[0].seen.maker if call.inputs else None
+                made_by = self.calls[maker].module.class_name if maker is not None else ""
+                call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
             if self._has_grads and call.phase == FORWARD:
                 self.gradients.of_value(tensor, seen)
 

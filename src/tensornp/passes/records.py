@@ -208,7 +208,8 @@ class ModuleCall:
     num_calls : int
         How many calls of this module there were in all.
     zero_units : ZeroUnits or None
-        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four.
+        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
+        module for series such as Conv1d.
     """
 
     index: int
