@@ -51,7 +51,7 @@ class FollowOptions:
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
 
 
-class FollowedPass(Comparable):
+class FollowedPass(Comparable[PassComparison]):
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
     It holds no tensor and no module, so that it can be kept and pickled.

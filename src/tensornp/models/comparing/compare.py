@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from itertools import starmap
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 
@@ -16,10 +16,11 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
-from tensornp.models.comparing.comparable import is_comparable
+from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -29,6 +30,12 @@ from tensornp.models.optimizers.saved import is_saved_optimizer
 from tensornp.models.scan.progress import Progress, progress_of
 from tensornp.models.scan.run import no_memory_for
 from tensornp.models.weights import is_path, weights
+
+
+@overload
+def compare(a: Comparable[Found], b: Any, *, progress: Progress | Literal[False] | None = None) -> Found: ...
+@overload
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison: ...
 
 
 @never_compiled
