@@ -84,7 +84,7 @@ def test_the_first_tour(tmp_path):
 @since("2.8", "float4 is there")
 def test_every_kind_of_tensor(tmp_path):
     """Each kind that the text names: its array, or the reason why there is none."""
-    story = "\n".join(executed("7-every-kind.ipynb", tmp_path))
+    story = "\n".join(executed("8-every-kind.ipynb", tmp_path))
     for promised in (
         "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
         "2 stored, in 40 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
@@ -156,6 +156,24 @@ def test_compare(tmp_path):
     assert "'model.module.' is taken off the names of the second" in cells[3]
     assert "of the change lies in 4 directions" in cells[5]
     assert cells[6].startswith("(('embeddings.position_ids',), (), ('', 'model.module.'))")
+
+
+@pytest.mark.slow
+def test_follow(tmp_path):
+    """Each planted fault is told in the first line under its cell: overflow, gradient, shapes, dead units."""
+    cells = executed("7-follow.ipynb", tmp_path)
+    assert cells[3].startswith("the first NaN was born in norm (LayerNorm), In[3] line 11")
+    assert "layers.3 (Linear) left the range of float16 (65,504)" in cells[3]
+    assert cells[4].startswith("layers.3 (Linear)") and "output · Inf" in cells[4]
+    assert "<ModuleCall layers.3 (Linear): (32, 64) float16 → (32, 64), Inf>" in cells[5]
+    assert "the first NaN came in the backward of `sqrt` of 2, In[7] line 4 `roots = squares.sqrt()`" in cells[7]
+    assert cells[9].startswith(
+        "2 (Linear) got (16, 24) and its weight is (8, 32): it takes 32 features; the call before"
+    )
+    assert "12 of 64 units of 3 (ReLU) were 0 at all 512 positions" in cells[11]
+    assert not cells[13]
+    assert cells[14].startswith("before and after: the first call that differs is 2 (Linear)\n")
+    assert "its bias had differed before" in cells[14]
 
 
 @pytest.mark.slow

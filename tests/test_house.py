@@ -26,7 +26,8 @@ ROOMS = {
 VERDICT = [
     SRC / "passes" / f"{name}.py"
     for name in (
-        "records call_tree wording verdict backward_origin step_origin scaling growth findings failure problems"
+        "records short call_tree wording verdict backward_origin operator_origin step_origin scaling growth findings "
+        "failure problems compared_values comparison dead_units bounded"
     ).split()
 ]
 """What is concluded of a pass: functions of frozen records, in which there is no tensor."""

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
+from tensornp.errors import NoSuchCallError
 
 
 class Block(nn.Module):
@@ -455,3 +456,17 @@ def test_a_frame_has_a_row_for_each_call():
     frame = _over().to_frame()
     assert frame["max"].tolist() == [1.0]
     assert frame.index.tolist() == ["Identity"]
+
+
+def test_calls_are_found_by_name_and_by_number():
+    """The first of a module, the nth, and that in which a NaN was born."""
+    shared = nn.Linear(3, 3)
+    model = nn.Sequential(shared, shared, nn.ReLU())
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 3))
+    assert run["0"] is run.calls[1] is run[1] and run[-1] is run.calls[-1]
+    assert [call.nth for call in run.find("0")] == [0, 1]
+    assert [call.num_calls for call in run.calls] == [1, 2, 2, 1]
+    assert run.find("model[0]") == run.find("0")
+    with pytest.raises(NoSuchCallError, match="there is no call 4: 4 calls were followed"):
+        run[4]

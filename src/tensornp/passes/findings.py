@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.call_tree import CallTree
+from tensornp.passes.dead_units import dead_units
 from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
 from tensornp.passes.scaling import told_of_scaling
@@ -136,7 +138,7 @@ def _went_in(call: ModuleCall) -> str:
 
 def _came_out(call: ModuleCall) -> str:
     # A NaN is like another NaN in words alone.
-    return repr([one.figures for one in call.outputs])
+    return str([one.figures and astuple(one.figures) for one in call.outputs])
 
 
 def _dead(tree: CallTree) -> Iterator[Finding]:
@@ -208,6 +210,7 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _accumulated,
     _recomputed_otherwise,
     _dead,
+    dead_units,
     _near_the_edge,
     growing,
     _constant,

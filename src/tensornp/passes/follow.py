@@ -16,9 +16,12 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
+from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of
+from tensornp.passes.comparison import PassComparison, compared
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
 from tensornp.passes.operator_mode import OperatorMode
@@ -50,7 +53,7 @@ class FollowOptions:
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
 
 
-class FollowedPass:
+class FollowedPass(Comparable[PassComparison]):
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
     It holds no tensor and no module, so that it can be kept and pickled.
@@ -177,14 +180,21 @@ class FollowedPass:
     def __iter__(self) -> Iterator[ModuleCall]:
         return iter(self.record.calls)
 
-    def __getitem__(self, name: str) -> ModuleCall:
+    def __getitem__(self, name: str | int) -> ModuleCall:
         """Return the first call of the module `name`, as `tnp.weights` or an expression names it.
+
+        Of a number, the call with that index: ``run[run.first("nan").call]`` is the one in which a NaN was born, and
+        `failed` the one that raised. The 24th call of a module is ``run.find("layers.5.gate")[23]``.
 
         Raises
         ------
         NoSuchCallError
             A KeyError, where none was followed.
         """
+        if isinstance(name, int):
+            if not -len(self.calls) <= name < len(self.calls):
+                raise NoSuchCallError(f"there is no call {name:,}: {counted(len(self.calls), 'call')} were followed")
+            return self.calls[name]
         found = next((call for call in self.calls if _is_named(call, name)), None)
         if found is None:
             names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
@@ -194,11 +204,16 @@ class FollowedPass:
         return found
 
     def find(self, pattern: str) -> list[ModuleCall]:
-        """Return the calls of modules whose name, or whose expression, fits a pattern with ``*`` and ``?``."""
+        """Return the calls of modules whose name, or whose expression, fits a pattern with ``*`` and ``?``.
+
+        They stand in the order in which they began: of a name without these, the first is ``run[name]``.
+        """
         return [
             call
             for call in self.calls
-            if fnmatch.fnmatchcase(call.name, pattern) or (call.code and fnmatch.fnmatchcase(call.code, pattern))
+            if _is_named(call, pattern)
+            or fnmatch.fnmatchcase(call.name, pattern)
+            or (call.code and fnmatch.fnmatchcase(call.code, pattern))
         ]
 
     def first(self, what: str = "nan") -> Origin | None:
@@ -239,6 +254,20 @@ class FollowedPass:
     def complete(self) -> bool:
         """Whether the block ended by itself, and the facts of every call are kept."""
         return not self.record.error and not self.record.num_dropped and not self.record.notes
+
+    def compared_with(self, other: Any) -> PassComparison:
+        """Return what differs between this pass and another one; ``tnp.compare(run_a, run_b)`` is the same.
+
+        Raises
+        ------
+        BadRequestError
+            If `other` is no pass, or one of both is not over.
+        """
+        if not isinstance(other, FollowedPass):
+            raise BadRequestError(
+                f"a pass that was followed is compared with another one, not with {an_instance(other)}"
+            )
+        return compared(self.record, other.record)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of the calls, each with its first result; MissingLibraryError without pandas."""

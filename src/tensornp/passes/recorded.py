@@ -37,6 +37,7 @@ from tensornp.passes.records import (
     OptimizerStep,
     PassRecord,
     Value,
+    ZeroUnits,
 )
 from tensornp.passes.remembered import Call, Got, Module
 from tensornp.passes.scalers import Scalers
@@ -197,6 +198,8 @@ class _Recording:
             tuple(map(self.value, call.params)),
             call.notes,
             call.module.is_torch,
+            num_calls=call.module.num_calls,
+            zero_units=self._zero_units(call),
         )
 
     def step(self, step: Step) -> OptimizerStep:
@@ -209,6 +212,12 @@ class _Recording:
         )
         source = self._line_at(step.source)
         return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt)
+
+    def _zero_units(self, call: Call) -> ZeroUnits | None:
+        if call.zero_units is None:
+            return None
+        row, *sizes = call.zero_units
+        return ZeroUnits(int(self.rows[row].max), *sizes)
 
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""

@@ -34,6 +34,7 @@ from tensornp.passes.remembered import Call, Got, Module, step_to
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.sharded_gradients import ShardedGradients
 from tensornp.passes.source_lines import SourceLines
+from tensornp.passes.zero_units import zero_units
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
@@ -251,6 +252,10 @@ class Recorder:
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
+            if call.module.is_activation and call.zero_units is None:
+                maker = call.inputs[0].seen.maker if call.inputs else None
+                made_by = self.calls[maker].module.class_name if maker is not None else ""
+                call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
             if self._has_grads and call.phase == FORWARD:
                 self.gradients.of_value(tensor, seen)
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensornp.passes import short
+
 CAME_WITH_THE_CALL = "came with the call"
 """What a value is made by that no call that was followed has given."""
 PRE_HOOKS, HOOKS = "come before it, after its inputs were read", "come after its outputs were read"
@@ -75,6 +77,9 @@ class Figures:
     def is_finite(self) -> bool:
         """Whether every element is finite."""
         return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
+
+    def __repr__(self) -> str:
+        return short.line_of("Figures", f"of {self.count:,}", (), short.figures_told(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,20 @@ class Value:
         """Whether every element is finite; None where nothing was read."""
         return self.figures.is_finite if self.figures else None
 
+    def __repr__(self) -> str:
+        name = " ".join(filter(None, (self.path, short.shape_told(self))))
+        told = self.note if self.figures is None else short.figures_told(self.figures)
+        return short.line_of("Value", name, (self.relation,), told)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroUnits:
+    """How many of the units of an activation gave 0 at all of its positions, in one call."""
+
+    num_zero: int
+    num_units: int
+    num_positions: int
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
@@ -186,6 +205,11 @@ class ModuleCall:
         What could not be seen.
     is_torch : bool
         Whether the class is one of torch's own.
+    num_calls : int
+        How many calls of this module there were in all.
+    zero_units : ZeroUnits or None
+        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
+        module for series such as Conv1d.
     """
 
     index: int
@@ -206,6 +230,8 @@ class ModuleCall:
     params: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
     is_torch: bool = True
+    num_calls: int = 1
+    zero_units: ZeroUnits | None = None
 
     @property
     def is_fine(self) -> bool:
@@ -218,6 +244,12 @@ class ModuleCall:
     def title(self) -> str:
         """The name, or the class of a model that has none."""
         return self.name or self.class_name
+
+    def __repr__(self) -> str:
+        phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
+        facts = short.nth_told(self.nth), phase, f"{status} {short.text_told(self.error)}".strip()
+        told = short.sides_told(self.inputs, self.outputs)
+        return short.line_of("ModuleCall", short.class_told(self.name, self.class_name), facts, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +298,11 @@ class OperatorCall:
     is_held: bool = False
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
+        facts = phase, self.node, f"{status} {short.text_told(self.error)}".strip()
+        return short.line_of("OperatorCall", self.name, facts, short.sides_told(self.inputs, self.outputs))
+
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
@@ -280,6 +317,10 @@ class Gradient:
     order: int = -1
     note: str = ""
     held: Figures | None = None
+
+    def __repr__(self) -> str:
+        told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"
+        return short.line_of("Gradient", self.name, (), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +411,9 @@ class Origin:
     is_exact: bool = True
     operator_index: int | None = None
 
+    def __repr__(self) -> str:
+        return short.line_of("Origin", self.what, (self.phase,), self.sentence)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -424,3 +468,6 @@ class PassRecord:
     causes: tuple[str, ...] = ()
     steps: tuple[OptimizerStep, ...] = ()
     scaling: LossScaling | None = None
+
+    def __repr__(self) -> str:
+        return short.line_of("PassRecord", f"of {len(self.calls):,} calls", ())

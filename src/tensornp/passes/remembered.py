@@ -14,6 +14,7 @@ from tensornp.core.tensor.paths import Path
 from tensornp.passes.distributed import own_class, wrapper_of
 from tensornp.passes.records import FORWARD, LEFT
 from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.zero_units import is_activation
 
 
 class Module:
@@ -22,7 +23,9 @@ class Module:
     `code` is the expression that reaches it from its model, None of one that is no registered part of it.
     """
 
-    __slots__ = ("class_name", "code", "is_torch", "name", "num_calls", "reference", "root", "wrapper")
+    __slots__ = (
+        "class_name", "code", "is_activation", "is_torch", "name", "num_calls", "reference", "root", "wrapper",
+    )  # fmt: skip
 
     def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
         self.reference = weakref.ref(module)
@@ -30,6 +33,7 @@ class Module:
         self.class_name, self.wrapper = class_name(own_class(type(module))), wrapper_of(type(module))
         self.is_torch = module_name(type(module)).startswith("torch.nn.")
         self.num_calls = 0
+        self.is_activation = is_activation(module, self.class_name)
 
 
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
@@ -63,7 +67,7 @@ class Call:
     __slots__ = (
         "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_kept", "is_lazy",
         "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase", "source", "status",
-        "thread",
+        "thread", "zero_units",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
@@ -78,5 +82,6 @@ class Call:
         self.outputs: list[Got] = []
         self.params: list[Got] = []
         self.edges: list[Any] = []
+        self.zero_units: tuple[int, int, int] | None = None
         self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within

@@ -62,7 +62,8 @@ def card(obj: Any, **options: Any) -> Card:
     ----------
     obj : torch.Tensor, an object that stands for one, numpy.ndarray, torch.nn.Module, or a container
         Or what a function of tensornp returns: an explorer of weights, one weight, a scan, statistics, a comparison,
-        places, a histogram, a plan, facts, aliases; a figure, an image, a live card or a card is shown as it is.
+        places, a histogram, a plan, facts, aliases, a pass, one of its calls; a figure, an image, a live card or a card
+        is shown as it is.
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 

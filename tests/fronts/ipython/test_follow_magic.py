@@ -132,3 +132,30 @@ def test_a_loss_that_is_nan_is_told_although_no_module_gave_it(shell):
 def test_a_cell_that_calls_no_module_says_so(shell):
     """In the card."""
     assert shown_by(shell, "%%follow\ny = x + 1")[1].startswith("no module was called here; %%follow --op")
+
+
+def test_one_call_is_a_card_and_several_are_lines(shell):
+    """As a cell's value, and so is where a NaN came from."""
+    shell.run("%%follow -o run;\nmodel(x * float('nan'))")
+    run = shell.namespace["run"]
+    shown = shell.show(run["0"])
+    text, html = shown["text/plain"], shown["text/html"]
+    assert text.startswith("0 (Linear)\n") and "input [0] · NaN" in text and "<b>0</b> (Linear)" in html
+    assert shell.show(run.find("[02]"))["text/plain"] == (
+        "[<ModuleCall 0 (Linear): (4, 3) float32 → (4, 3), NaN>,\n"
+        " <ModuleCall 2 (Linear): (4, 3) float32 → (4, 2), NaN>]"
+    )
+    shown = shell.show(run.first("nan"))
+    assert shown["text/plain"].startswith(run.first("nan").sentence) and shown["text/html"].startswith("<div")
+
+
+def test_two_passes_are_compared_by_name(shell):
+    """In the sentence of the magic; with what is no pass, neither is."""
+    shell.run("%%follow -o run;\nmodel(x)")
+    shell.run("%%follow -o other;\nmodel(x * 2)")
+    shell.run("%tensordiff run other")
+    text = "\n".join(data["text/plain"] for data in shell.displayed)
+    assert text.startswith("run and other: the first call that differs is 0 (Linear)\n")
+    assert "its inputs had differed when model was called" in text or "when Sequential was called" in text
+    for line in ("%tensordiff run model", "%tensordiff model run"):
+        assert "is compared with another one, not with" in shell.fail(line)

@@ -65,6 +65,9 @@ class PassMagics(Magics):
         In JupyterLab and Notebook the tree is live: ``/`` leads to the search, arrows walk and unfold, Enter shows all
         that a call got and gave, and above the first line are the headings, by which Enter sorts.
 
+        What -o binds gives each call as a card: ``run["layers.3"]`` by its name, ``run[12]`` by its number.
+        ``%tensordiff run_a run_b`` tells the first call that differs between two passes.
+
         Examples::
 
             %%follow
@@ -78,12 +81,12 @@ class PassMagics(Magics):
             model(x).sum().backward()
         """
         __tracebackhide__ = True
-        options, rest = split_line(line, OPTIONS["follow"])
-        is_quiet = rest.rstrip().endswith(";")
+        is_quiet = line.rstrip().endswith(";")
+        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
-            usage, words = "%%follow [options] [MODULE ...]", rest.rstrip().removesuffix(";").split()
+            usage, words = "%%follow [options] [MODULE ...]", rest.split()
             modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
             names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)
             followed = _follow(modules, names, options)

@@ -84,7 +84,7 @@ class ValueMagics(Magics):
     @keeping_nothing
     @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show what differs between two tensors or arrays, or two models, optimizers, state dicts or files of weights.
+        """Show what differs between two tensors or arrays, two models, state dicts or files of weights, or two passes.
 
         Usage::
 
@@ -98,6 +98,8 @@ class ValueMagics(Magics):
         what was: ``before = copy.deepcopy(model.state_dict())``. A row of several weights opens the one that moved
         most, and leads to the others; what did not move is named in a line that opens.
 
+        Of two passes that were followed, the first call that differs is told, and whether it was born there.
+
         ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
 
         Examples::
@@ -106,12 +108,15 @@ class ValueMagics(Magics):
             %tensordiff before model
             %tensordiff base.safetensors checkpoints/tuned.pt
             %tensordiff model checkpoints/tuned.pt
+            %tensordiff run_a run_b
         """
         from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.models.comparing.comparable import is_comparable
         from tensornp.models.comparing.compare import compare, is_model, opened
         from tensornp.models.comparing.comparison import WeightsComparison
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.comparison import weights_comparison_document
+        from tensornp.render.passes.comparison import pass_comparison_document
         from tensornp.render.values.comparison import comparison_document
 
         __tracebackhide__ = True
@@ -127,7 +132,9 @@ class ValueMagics(Magics):
         with as_usage_errors("%tensordiff"):
             found: WeightsComparison | None = None
             anchor = self._anchors.new()
-            if is_model(a) or is_model(b):
+            if is_comparable(a) or is_comparable(b):
+                make = partial(pass_comparison_document, compare(a, b), (names[0], names[1]))
+            elif is_model(a) or is_model(b):
                 said = "" if path is not None else names[0], "" if other is not None else names[1]
                 seen = {**self.shell.user_ns, **(local_ns or {})}
                 # One of them alone is refused.

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from itertools import starmap
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 
@@ -20,6 +20,7 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
+from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -31,8 +32,14 @@ from tensornp.models.scan.run import no_memory_for
 from tensornp.models.weights import is_path, weights
 
 
+@overload
+def compare(a: Comparable[Found], b: Any, *, progress: Progress | Literal[False] | None = None) -> Found: ...
+@overload
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison: ...
+
+
 @never_compiled
-def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison:
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Any:
     """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
 
     Parameters
@@ -43,6 +50,8 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
         optimizer, the states of its parameters are compared, and not what its groups say.
+    a, b : FollowedPass
+        Two of these give a `PassComparison`: the first call that differs, and whether the difference was born in it.
     progress : callable or False, optional
         Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
 
@@ -59,6 +68,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
     changed.
     """
+    for one, other in ((a, b), (b, a)):
+        if is_comparable(one):
+            return one.compared_with(other)
     a, b = (one.values() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:

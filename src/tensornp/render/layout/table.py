@@ -93,7 +93,12 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-RIGHT = ("bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖")
+FIRST, SECOND = "first: min … max", "second: min … max"
+"""Columns of two passes side by side."""
+RIGHT = (
+    "bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖",
+    FIRST, SECOND,
+)  # fmt: skip
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
     "to get", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",

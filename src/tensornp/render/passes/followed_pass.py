@@ -133,7 +133,7 @@ def _source(source: SourceLine, verdict: str) -> Both:
     """Return the line of a program, where the verdict has not quoted it."""
     if not source.text or source.text in verdict:
         return Both()
-    where, text = cut(f"{source.file}:{source.line}", _MAX_PLACE), cut(source.text, _MAX_TEXT)
+    where, text = cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE), cut(source.text, _MAX_TEXT)
     return Both(f"    {text}", f'<div style="{SOURCE}" title="{escape(where)}">{escape(text)}</div>')
 
 

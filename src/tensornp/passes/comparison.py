@@ -1,0 +1,301 @@
+"""Two passes side by side: the first call that differs, and whether the difference was born in it.
+
+Of each value its shape, its dtype and its figures were read: where these are equal, single elements may differ still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.passes import short
+from tensornp.passes.call_tree import CallTree, end_of
+from tensornp.passes.compared_values import (
+    CPU,
+    Difference,
+    difference_back,
+    difference_of,
+    difference_of_gradients,
+)
+from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
+from tensornp.passes.wording import at, listed, named, parameter_name
+
+_RANDOM = "Dropout"
+_STATUS = "status"
+_MAX_WEIGHTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CallDifference:
+    """A call that is in both passes and did not come out the same, or for which something else came back.
+
+    Attributes
+    ----------
+    call, other : ModuleCall
+        That of the first pass and that of the second.
+    difference : Difference
+        In what they differ: the first of what they gave that does.
+    inputs_equal, weights_equal : bool or None
+        Whether the figures of all that went in were equal; None where not all was read.
+    differs_inside : bool
+        Whether a call that came inside it differs as well.
+    """
+
+    call: ModuleCall
+    other: ModuleCall
+    difference: Difference
+    inputs_equal: bool | None = None
+    weights_equal: bool | None = None
+    differs_inside: bool = False
+
+    @property
+    def is_born_here(self) -> bool:
+        """Whether what went in was equal, and so were the weights and all that it called."""
+        return self.inputs_equal is True and self.weights_equal is not False and not self.differs_inside
+
+
+@dataclass(frozen=True, slots=True)
+class PassComparison:
+    """What differs between two passes that were followed.
+
+    Attributes
+    ----------
+    equal : bool
+        Whether all calls are in both, and shapes, dtypes and figures are equal, also of what came back.
+    verdict : str
+        A few words: "figures equal", "the first call that differs is layers.3 (Block)".
+    calls : tuple of CallDifference
+        Those that came out otherwise, in the order in which they returned: in the first of them it began.
+    gradients : tuple of CallDifference
+        Those for which another gradient came back, from the loss backwards.
+    weights, grads : dict of str to Difference
+        Parameters and buffers that differed before, and parameters that got another gradient, by name.
+    missing, unexpected : tuple of ModuleCall
+        Calls of the first pass and of the second that the other one has not.
+    num_calls, num_unread : int
+        Calls that are in both, and values of these of which figures were not read.
+    problems : tuple of str
+        What differs, in sentences, what came first before all.
+    """
+
+    equal: bool
+    verdict: str
+    calls: tuple[CallDifference, ...] = ()
+    gradients: tuple[CallDifference, ...] = ()
+    weights: dict[str, Difference] | None = None
+    grads: dict[str, Difference] | None = None
+    missing: tuple[ModuleCall, ...] = ()
+    unexpected: tuple[ModuleCall, ...] = ()
+    num_calls: int = 0
+    num_unread: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> CallDifference | None:
+        """The first call that came out otherwise, in the order in which they returned; None where none did."""
+        return self.calls[0] if self.calls else None
+
+    def __repr__(self) -> str:
+        return short.line_of("PassComparison", "", (), "; ".join((self.verdict, *self.problems[:1])))
+
+
+def compared(first: PassRecord, second: PassRecord) -> PassComparison:
+    """Return what differs between two passes, whose calls belong together by name and by which of its module it is."""
+    both = _Both(first, second)
+    calls, gradients = tuple(both.calls()), tuple(both.gradients())
+    weights, grads = dict(both.weights()), dict(both.grads())
+    missing, unexpected = both.alone()
+    problems = (
+        *both.told_of(calls),
+        *_told_of_weights(weights),
+        *both.told_of_gradients(gradients, grads, is_forward_equal=not calls),
+        *_told_of_alone(missing, "first"),
+        *_told_of_alone(unexpected, "second"),
+    )
+    verdict = "figures equal"
+    if calls:
+        verdict = f"the first call that differs is {named(calls[0].call)}"
+    elif problems:
+        told = (("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected))
+        verdict = f"other {' and '.join(noun for noun, found in told if found)}"
+    return PassComparison(
+        not problems, verdict, calls, gradients, weights, grads, missing, unexpected,
+        len(both.pairs), sum(both.unread()), problems,
+    )  # fmt: skip
+
+
+class _Both:
+    """The calls of two passes, those that belong together in pairs, in the order in which they returned."""
+
+    def __init__(self, first: PassRecord, second: PassRecord) -> None:
+        self._records = first, second
+        self._keys = _keyed(first), _keyed(second)
+        self._tree = CallTree(first)
+        own, others = self._keys
+        found = [(own[key], others[key]) for key in own if key in others]
+        self.pairs: list[tuple[ModuleCall, ModuleCall]] = sorted(found, key=lambda pair: end_of(pair[0]))
+
+    def alone(self) -> tuple[tuple[ModuleCall, ...], tuple[ModuleCall, ...]]:
+        own, others = self._keys
+        return tuple(own[key] for key in own if key not in others), tuple(
+            others[key] for key in others if key not in own
+        )
+
+    def calls(self) -> Iterator[CallDifference]:
+        around: set[int | None] = set()
+        for call, other in self.pairs:
+            difference = _came_out(call, other)
+            if difference is not None or call.index in around:
+                around.add(call.parent)
+            if difference is not None:
+                inputs, weights = _are_equal(call.inputs, other.inputs), _are_equal(call.params, other.params)
+                yield CallDifference(call, other, difference, inputs, weights, call.index in around)
+
+    def gradients(self) -> Iterator[CallDifference]:
+        for call, other in reversed(self.pairs):
+            found = map(difference_back, call.outputs, other.outputs)
+            if (difference := next(filter(None, found), None)) is not None:
+                yield CallDifference(call, other, difference)
+
+    def weights(self) -> Iterator[tuple[str, Difference]]:
+        seen = set()
+        for call, other in self.pairs:
+            if call.nth == 0 and call.name not in seen:
+                others = {value.path: value for value in other.params}
+                for value in call.params:
+                    same = others.get(value.path)
+                    difference = difference_of(value, same) if same is not None else None
+                    if difference is not None:
+                        yield parameter_name(call, value), difference
+            seen.add(call.name)
+
+    def grads(self) -> Iterator[tuple[str, Difference]]:
+        others = {one.name: one for one in self._records[1].grads}
+        devices = {value.device for record in self._records for call in record.calls for value in call.params}
+        for one in sorted(self._records[0].grads, key=lambda one: (one.order < 0, one.order)):
+            other = others.get(one.name)
+            if other is None:
+                continue
+            difference = difference_of_gradients(one, other, are_on_cpu=devices == {CPU})
+            if difference is not None:
+                yield one.name, difference
+
+    def unread(self) -> Iterator[int]:
+        for call, other in self.pairs:
+            for a, b in zip(call.outputs, other.outputs, strict=False):
+                yield int(a.figures is None or b.figures is None)
+
+    def told_of(self, calls: Sequence[CallDifference]) -> Iterator[str]:
+        """Yield where the forward began to differ."""
+        if not calls:
+            return
+        one = calls[0]
+        call = one.call
+        yield f"{named(call)} came out otherwise{at(call.source)}: {one.difference.told}; {self._cause(one)}"
+
+    def _cause(self, one: CallDifference) -> str:
+        """Return where a difference came from, of the first call that differs."""
+        call, inside = one.call, self._tree.below(one.call)
+        if one.weights_equal is False:
+            inputs = ", and so had its inputs" if one.inputs_equal is False else ""
+            return f"its {_other_weights(one)} had differed before{inputs}"
+        if one.inputs_equal is None:
+            return "whether its inputs were equal is not known"
+        if one.inputs_equal:
+            place = f"in its own code, after {inside[-1].title}" if inside else "here"
+            drawn = ", which draws random numbers" if _RANDOM in call.class_name else ""
+            return f"its inputs were equal: the difference was born {place}{drawn}"
+        return self._before(call)
+
+    def _before(self, call: ModuleCall) -> str:
+        """Return where inputs had become different, if every call before came out the same."""
+        others = {a.index: b for a, b in self.pairs}
+        for above in self._tree.above(call):
+            if above.index not in others or _are_equal(above.inputs, others[above.index].inputs) is not False:
+                break
+            call = above
+        pairs = zip(call.inputs, others[call.index].inputs, strict=False)
+        value = next((a for a, b in pairs if difference_of(a, b) is not None), None)
+        after = f", after {value.made_by}" if value is not None and value.made_by != CAME_WITH_THE_CALL else ""
+        above_it = self._tree.at(call.parent)
+        if above_it is None and not after:
+            return f"its inputs had differed when {call.title} was called"
+        inside = f"the code of {above_it.title}" if above_it is not None else "the block"
+        return f"its inputs had differed: the difference was born in {inside}{after}"
+
+    def told_of_gradients(
+        self, found: Sequence[CallDifference], grads: dict[str, Difference], *, is_forward_equal: bool
+    ) -> Iterator[str]:
+        """Yield where the backward began to differ."""
+        forward = "the figures of the forward are equal, and " if is_forward_equal else ""
+        if not found:
+            if grads:
+                yield f"{forward}{counted(len(grads), 'parameter')} got another gradient: {listed(list(grads))}"
+            return
+        one = found[0]
+        calls = [call for call, _ in self.pairs]
+        later = calls[calls.index(one.call) + 1 :]
+        fine = next((call for call in later if any(value.grad is not None for value in call.outputs)), None)
+        behind = f"; what came back for {fine.title} was equal" if fine is not None else ": the loss differed"
+        yield f"{forward}another gradient came back for {named(one.call)}: {one.difference.told}{behind}"
+
+
+def _other_weights(one: CallDifference) -> str:
+    """Return which weights and buffers of two calls differ, by their names where these are few."""
+    others = {value.path: value for value in one.other.params}
+    odd = [a.path for a in one.call.params if a.path in others and difference_of(a, others[a.path]) is not None]
+    return " and ".join(odd) if 0 < len(odd) <= _MAX_WEIGHTS else "weights"
+
+
+def _keyed(record: PassRecord) -> dict[tuple[object, ...], ModuleCall]:
+    """Return calls by what tells which belong together: name and number; of what has no name, the order."""
+    keyed: dict[tuple[object, ...], ModuleCall] = {}
+    num_nameless = 0
+    for call in record.calls:
+        if call.name:
+            keyed[call.name, call.phase, call.nth] = call
+        else:
+            keyed["", call.phase, num_nameless] = call
+            num_nameless += 1
+    return keyed
+
+
+def _came_out(call: ModuleCall, other: ModuleCall) -> Difference | None:
+    """Return in what two calls differ that belong together: how they ended, or what they gave."""
+    if call.status != other.status:
+        return Difference(_STATUS, f"it {_ended(call)} in the first, and {_ended(other)} in the second")
+    if len(call.outputs) != len(other.outputs):
+        numbers = [counted(len(one.outputs), "tensor") for one in (call, other)]
+        return Difference(_STATUS, f"it gave {numbers[0]} in the first, and {numbers[1]} in the second")
+    found = (difference_of(a, b) for a, b in zip(call.outputs, other.outputs, strict=True))
+    return next(filter(None, found), None)
+
+
+def _ended(call: ModuleCall) -> str:
+    return f"{call.status} {short.text_told(call.error)}".rstrip()
+
+
+def _are_equal(own: Sequence[Value], others: Sequence[Value]) -> bool | None:
+    """Return whether all that two calls got is equal; None where some of it was not read."""
+    is_known = True
+    for a, b in zip_longest(own, others):
+        if a is None or b is None or difference_of(a, b) is not None:
+            return False
+        is_known = is_known and a.figures is not None and b.figures is not None
+    return True if is_known else None
+
+
+def _told_of_weights(weights: dict[str, Difference]) -> Iterator[str]:
+    if weights:
+        names = list(weights)
+        told = f" ({weights[names[0]].told})" if len(names) == 1 else ""
+        yield f"{counted(len(names), 'weight')} differed before: {listed(names)}{told}"
+
+
+def _told_of_alone(calls: Sequence[ModuleCall], side: str) -> Iterator[str]:
+    if calls:
+        names = list(dict.fromkeys(named(call) for call in calls))
+        verb = "is" if len(calls) == 1 else "are"
+        yield f"{counted(len(calls), 'call')} {verb} in the {side} alone: {listed(names)}"

@@ -1,0 +1,58 @@
+"""The units of an activation that gave 0 at every position: counted on the tensor's own device, and not waited for."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from tensornp.core.tensor.form import plain
+from tensornp.core.values.stats.row_table import RowTable
+from tensornp.passes.seen_tensors import Seen
+
+_ACTIVATION = re.compile(r"(?i)[ercgs]elu|silu|swish|mish|tanh|sigmoid|activation")
+_NEVER_NEGATIVE = ("ReLU", "ReLU6")
+_MAX_UNITS = 4096
+_IMAGES, _SERIES = 4, 3
+"""Dimensions of what has its channels on axis 1: of series, where a module for these has given them."""
+
+
+def is_activation(module: torch.nn.Module, class_name: str) -> bool:
+    """Return whether a module is one by its name, and calls no others."""
+    return not module.__dict__.get("_modules") and bool(_ACTIVATION.search(class_name))
+
+
+def zero_units(
+    tensor: torch.Tensor, seen: Seen, class_name: str, made_by: str, table: RowTable
+) -> tuple[int, int, int] | None:
+    """Have the units counted that are 0 throughout; return the number of that count, and how many units there are.
+
+    And at how many positions each was. `class_name` is that of the activation, `made_by` that of the module whose
+    result it got, empty where none is known. It costs one read, or two where numbers may be negative. None of what is
+    no floating tensor whose figures were read, or has one position, or too many units.
+    """
+    try:
+        return _counted(tensor, seen, class_name, made_by, table)
+    except Exception:
+        # Not every dtype and class has a greatest element.
+        return None
+
+
+def _counted(
+    tensor: torch.Tensor, seen: Seen, class_name: str, made_by: str, table: RowTable
+) -> tuple[int, int, int] | None:
+    shape = seen.shape
+    if seen.row is None or seen.note or len(shape) < 2 or not tensor.is_floating_point():
+        return None
+    has_channels_first = len(shape) == _IMAGES or (len(shape) == _SERIES and "1d" in made_by)
+    axis = 1 if has_channels_first else len(shape) - 1
+    num_units, dims = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
+    num_positions = tensor.numel() // num_units
+    if num_units > _MAX_UNITS or num_positions < 2:
+        return None
+    inner = plain(tensor)
+    extreme = inner.amax(dims)
+    if class_name not in _NEVER_NEGATIVE:
+        extreme = torch.maximum(extreme, inner.amin(dims).neg())
+    count = torch.sum(extreme == 0, (), dtype=torch.float32)
+    return table.add(count, has_sums=False), num_units, num_positions
