@@ -12,10 +12,12 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.directions import directions_of, low_rank_of
 from tensornp.models.comparing.how_far import HowFar
+from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.comparing.requantized import requantized
 from tensornp.models.comparing.retied import retied
-from tensornp.models.comparing.rows import rows_of
+from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
 from tensornp.models.comparing.states import quantity_of
+from tensornp.models.comparing.tied import tied_names
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
@@ -44,6 +46,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         The name in the second, where it is another one: without the `prefixes` of both they are the same.
     reshaped, retyped, retied : tuple of str
         Weights of another shape, of another dtype, and those that share their memory with others than before.
+    tied : dict of str to str
+        The further names of a weight that has several on either side, each with the first of them.
     requantized : dict of str to str
         By the weight of a module that quantizes what it gives, the scales and zero points by which it does so, where
         these are others in the second.
@@ -68,6 +72,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.renamed = {a: b for a, b in names.pairs.items() if a != b}
         self.retied = retied(first, second, names.pairs)
         self.requantized = requantized(first, second, names.pairs)
+        self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
@@ -84,9 +89,14 @@ class WeightsComparison(Mapping[str, Comparison]):
         return self.first.source, self.second.source
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What the two are called in sentences: as they were given, or "the first" and "the second"."""
+        return sides_of(self.first, self.second)
+
+    @property
     def reshaped(self) -> tuple[str, ...]:
         """Weights of another shape."""
-        return tuple(name for name, one in self._found.items() if one.shapes[0] != one.shapes[1])
+        return tuple(name for name, one in self._found.items() if has_other_shape(one))
 
     @property
     def retyped(self) -> tuple[str, ...]:
@@ -103,8 +113,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Why weights of either are not even listed."""
         first, second = self.first.not_listed, self.second.not_listed
         return (
-            *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
-            *(f"the second: {one}" for one in second if one not in first),
+            *(f"{'both' if one in second else self.sides[0]}: {one}" for one in first),
+            *(f"{self.sides[1]}: {one}" for one in second if one not in first),
         )
 
     @property
@@ -127,10 +137,34 @@ class WeightsComparison(Mapping[str, Comparison]):
     def __getitem__(self, name: str) -> Comparison:
         if not isinstance(name, str):
             raise NoSuchWeightError(f"a comparison is taken by the name of a weight, not by {quoted(name)}")
-        if name in self._found:
-            return self._found[name]
-        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
-        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
+        own = self.called_here(name)
+        if own in self._found:
+            return self._found[own]
+        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{self._why_not(own)}")
+
+    def _why_not(self, name: str) -> str:
+        if name in self.failed:
+            return f": {self.failed[name]}"
+        if name in self.exempt:
+            return f": it is {self.exempt[name]}"
+        for names, side in zip((self.missing, self.unexpected), self.sides, strict=True):
+            if name in names:
+                return f": it is only in {side}"
+        return closest(name, self._found)
+
+    def called_here(self, name: str) -> str:
+        """Return the name in the first of what is called so there, in the second, or without the `prefixes`."""
+        return name if name in self.pairs else self._others.get(name, name)
+
+    def other_names(self, name: str) -> tuple[str, ...]:
+        """Return what else finds a weight: its name in the second, and what it is without the `prefixes`."""
+        second, prefix = self.pairs[name], self.prefixes[0]
+        short = name.removeprefix(prefix)
+        return tuple(one for one in dict.fromkeys((second, short)) if one != name)
+
+    @cached_property
+    def _others(self) -> dict[str, str]:
+        return {other: name for name in reversed(self.pairs) for other in self.other_names(name)}
 
     @cached_property
     def _how_far(self) -> HowFar:
@@ -143,6 +177,11 @@ class WeightsComparison(Mapping[str, Comparison]):
     def is_floored(self, name: str) -> bool:
         """Return whether `moved` tells a share of the median norm that is far from that of a weight's own norm."""
         return self._how_far.is_floored(name)
+
+    @property
+    def has_floored(self) -> bool:
+        """Whether there is one of these."""
+        return self._how_far.has_floored
 
     @property
     def median_norm(self) -> float:
@@ -161,7 +200,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return len(self._found)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._found
+        return isinstance(name, str) and self.called_here(name) in self._found
 
     def changed(self) -> list[str]:
         """Return the names of what is not equal, what moved most first."""
@@ -185,7 +224,13 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def rows_of(self, names: Sequence[str]) -> list[Row]:
         """Return some of the names in rows, in which repeated layers are one, as are the states of one quantity."""
-        return rows_of(names, self._found, self.first)
+        return rows_of(names, self._rows, self._found, self.first)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        """All weights of one shape in rows, states aside."""
+        own = (self.first[name] for name, one in self._found.items() if not has_other_shape(one))
+        return all_rows(one for one in own if not quantity_of(one))
 
     def told(self) -> str:
         """Return the verdict on all weights in a few words: as its line and its table begin."""
@@ -198,13 +243,16 @@ class WeightsComparison(Mapping[str, Comparison]):
             return "same bits" if self.same_bits else "equal"
         if self.changed():
             states = {name for name in self if quantity_of(self.first[name])}
-            kinds = [[name for name in self if (name in states) is is_state] for is_state in (False, True)]
+            every = [name for name in self if name not in self.tied]
+            kinds = [[name for name in every if (name in states) is is_state] for is_state in (False, True)]
             told = [
                 f"{sum(not self._found[name].equal for name in names):,} of {counted(len(names), noun)}"
                 for names, noun in zip(kinds, ("weight", "state"), strict=True)
                 if names
             ]
-            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
+            num_tied = sum(name in self.tied for name in self)
+            besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
+            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
 
     @cached_property
@@ -231,8 +279,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         BadRequestError
             If the weight is no matrix, has another shape in the second, or has not changed.
         """
-        found = self[name]
-        return directions_of(found, self.first[name], self.second[self.pairs[name]], num_directions)
+        self[name]
+        return directions_of(*self._sides_of(self.called_here(name)), num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

@@ -41,6 +41,11 @@ class HowFar:
         return is_far and self.moved.get(name, 0.0) > 0
 
     @cached_property
+    def has_floored(self) -> bool:
+        """Whether there is one of these."""
+        return any(map(self.is_floored, self._found))
+
+    @cached_property
     def moved(self) -> dict[str, float]:
         """By how much each weight has moved beside the others."""
         sizes = {name: _moved(one, self.floor_of(name)) for name, one in self._found.items() if self._is_measured(name)}
