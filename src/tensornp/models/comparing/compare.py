@@ -24,6 +24,7 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.parts import has_parts
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers.saved import is_saved_optimizer
 from tensornp.models.scan.progress import Progress, progress_of
@@ -40,7 +41,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
         Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
         ``assert tnp.compare(a, b).equal`` tells why it fails.
-    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
+    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors or of these, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
         optimizer, the states of its parameters are compared, and not what its groups say.
     progress : callable or False, optional
@@ -93,7 +94,7 @@ def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
     if any(is_subclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
-    if is_path(obj) or is_saved_optimizer(obj):
+    if is_path(obj) or is_saved_optimizer(obj) or has_parts(obj):
         return True
     return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
 
