@@ -13,7 +13,6 @@ import torch
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
-from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
@@ -24,7 +23,7 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.parts import has_parts
+from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers.saved import is_saved_optimizer
 from tensornp.models.scan.progress import Progress, progress_of
@@ -94,9 +93,9 @@ def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
     if any(is_subclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
-    if is_path(obj) or is_saved_optimizer(obj) or has_parts(obj):
+    if is_path(obj) or is_saved_optimizer(obj):
         return True
-    return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
+    return not _is_tensor(obj) and has_weights(obj)
 
 
 def opened(

@@ -253,7 +253,15 @@ class WeightsComparison(Mapping[str, Comparison]):
             num_tied = sum(name in self.tied for name in self)
             besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
             return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
+        if self._is_all_that_is_listed:
+            return "equal in what was listed"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
+
+    @property
+    def _is_all_that_is_listed(self) -> bool:
+        """Whether nothing but what is not listed keeps the two from being equal."""
+        is_less = self.missing or self.unexpected or self.failed or self.requantized
+        return bool(self._found and self.not_listed) and not (is_less or self.changed())
 
     @cached_property
     def low_rank(self) -> dict[str, float]:
@@ -308,4 +316,5 @@ class WeightsComparison(Mapping[str, Comparison]):
         worst = next(iter(self.changed()), None)
         if worst is not None:
             said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
-        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
+        verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
+        return f"WeightsComparison({verdict}{', '.join(said)})"

@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.namespace.members import registered, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES
-from tensornp.models.live.state_dict import bracket_of, key_of, steps_below
+from tensornp.models.live.steps import bracket_of, key_of, steps_below
 
 MAX_HELD = 10_000
 """Values of one attribute that are looked at."""

@@ -25,11 +25,13 @@ def released_from(
     What an expression with a call in it has given is not had by another call: its memory is known, weakly.
     """
     live = [entry for entry in explorer.values() if isinstance(entry.source, TensorSource)]
-    views: dict[str, WeakView] = {}
+    first = next((entry.code for entry in live if entry.code), "")
     try:
-        look_up(live[0].code if live else "None", namespace)
+        look_up(first, namespace)
+        lost = [entry for entry in live if not entry.code]
     except BadRequestError:
-        views = {entry.name: WeakView(entry.tensor) for entry in live}
+        lost = live
+    views = {entry.name: WeakView(entry.tensor) for entry in lost}
     rows = []
     for entry in explorer.values():
         find = ByMemory(entry, views[entry.name]) if entry.name in views else ByName(entry, namespace, opened)
