@@ -21,6 +21,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.live.find import released_from
 from tensornp.models.live.last_scan import LastScan
 from tensornp.render.models.comparison import weights_comparison_document
 
@@ -307,6 +308,9 @@ def test_a_set_has_no_expression() -> None:
     w = tnp.weights({"u": {T}, "m": {linear(1.0)}, Foo(1): T + 1, float("nan"): T + 2}, expression="tree")
     assert [one.code for one in w.values()] == [""] * 5
     assert w.problems == []
+    model = linear(1.0)
+    model.held = [{T}]
+    assert tnp.weights({"m": model}, expression="tree")["m.held.0.{…}"].code == ""
 
 
 @pytest.mark.parametrize(("depth", "is_seen"), [(99, True), (100, False), (10_000, False)])
@@ -391,6 +395,24 @@ def test_the_scan_of_a_container_tells_what_it_has_not_read() -> None:
     assert set(table) == {"t", "m.fc.weight", "m.fc.bias"}
     assert table.not_listed == w.not_listed
     assert LastScan().updates_of(w.values()) == {}
+
+
+def test_a_tree_on_a_page_finds_them_again() -> None:
+    """By their code; what has none, as a member of a set, or makes a tensor, as of a storage, by its memory."""
+    model = linear(1.0)
+    optimizer = stepped(2.0)
+    tree = {"a": [model, {"opt": optimizer}], "set": {T}, "storage": (T + 1).untyped_storage()}
+    other = {"b": T + 3}
+    w = tnp.weights(tree | {"w": tnp.weights(other, expression="other")}, expression="tree")
+    rows, _ = released_from(w, {"tree": tree, "other": other}, "")
+    assert [row.name for row in rows] == list(w)
+    for row in rows:
+        assert row.to_numpy().tolist() == w[row.name].to_numpy().tolist()
+    with torch.no_grad():
+        model.fc.bias.fill_(7)
+        tree["a"][0] = linear(5.0)
+    [bias] = [row for row in rows if row.name == "a.0.fc.bias"]
+    assert bias.to_numpy().tolist() == [5, 5]
 
 
 TREES = st.recursive(
