@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -147,6 +148,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "library": lambda: torch,
     "loss": nn.CrossEntropyLoss,
     "generator of numbers": torch.Generator,
+    "generator of NumPy": np.random.default_rng,
     "chain map": lambda: collections.ChainMap({"a": 1}),
     "set": lambda: {1, 2},
     "empty": dict,
@@ -301,6 +303,30 @@ def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> N
     assert list(tnp.weights(torch.load(file))) == list(tnp.weights(tree))
     file.seek(0)
     assert compared(tree, torch.load(file)).equal
+
+
+def test_a_checkpoint_need_not_have_what_no_state_dict_has() -> None:
+    """A buffer that is not persistent is exempt, as beside a module alone; an optimizer is found by its numbers."""
+    model = linear(1.0)
+    model.register_buffer("passing", torch.ones(2), persistent=False)
+    optimizer = torch.optim.Adam(model.parameters())
+    for one in model.parameters():
+        one.grad = torch.ones_like(one)
+    optimizer.step()
+    live, saved = {"m": model, "o": optimizer}, {"m": model.state_dict(), "o": optimizer.state_dict()}
+    for pair in ((live, saved), (saved, live)):
+        found = compared(*pair)
+        assert (found.equal, list(found.exempt), len(found)) == (True, ["m.passing"], 8)
+
+
+def test_an_object_that_stands_for_a_tensor_is_met_in_others() -> None:
+    class Standing:
+        def __tensornp__(self) -> torch.Tensor:
+            return T
+
+    w = tnp.weights({"one": Standing(), "in": Foo([Standing()])})
+    assert list(w) == ["one"]
+    assert w.not_listed == ("1 object was not looked into: in (Foo)",)
 
 
 def test_a_set_has_no_expression() -> None:

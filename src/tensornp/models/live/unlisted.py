@@ -16,6 +16,7 @@ from tensornp.core.namespace.members import IS_ARRAY, is_foreign, registered, vi
 from tensornp.core.tensor.containers import BUILT_IN, LEAVES, is_mapping, kept_in
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import PLAIN_CLASSES
+from tensornp.core.tensor.stand_ins import stand_in_for
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.names.quoted import MAX_INSIDE, cut
 
@@ -26,6 +27,8 @@ _WEIGHTS = (torch.Tensor, np.ndarray, *STORAGES, torch.ScriptObject)
 _SKIPPED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
 _KEPT_BY = frozenset(("builtins", "collections", "configparser", "omegaconf", "os", "types", "weakref"))
 """Libraries whose mappings load nothing: what they hold is seen."""
+_GENERATORS = "numpy.random"
+"""What makes random numbers, from arrays that are no weights."""
 _READ_BY = ("__getitem__", "__iter__")
 
 
@@ -58,7 +61,7 @@ class Unlisted:
 
     def problems(self) -> list[str]:
         """Return a sentence that names what may hold weights, if there is any such: nothing of it is listed."""
-        named = [(name, class_name(type(one))) for name, one in self._noted if self._may_hold(one)]
+        named = [(name, class_name(type(one))) for name, one in self._noted if self._is_maybe_holding(one)]
         if not named:
             return []
         said = [f"{cut(name, MAX_INSIDE)} ({cls})" for name, cls in named[:_MAX_NAMED]]
@@ -70,11 +73,16 @@ class Unlisted:
             )
         ]
 
-    def _may_hold(self, obj: Any) -> bool:
+    def _is_maybe_holding(self, obj: Any) -> bool:
         """Return whether an object holds what is not listed, or may; nothing of its class runs."""
-        if visitor_for(type(obj)) is IS_ARRAY:
-            # A buffer of bytes.
+        try:
+            # The first is a buffer of bytes.
+            return visitor_for(type(obj)) is IS_ARRAY or self._is_met_in(obj)
+        except Exception:
+            # Another thread changes it just now, or it is broken.
             return True
+
+    def _is_met_in(self, obj: Any) -> bool:
         waiting, seen = [obj], {id(obj)}
         while waiting:
             one = waiting.pop()
@@ -95,7 +103,7 @@ class Unlisted:
         cls = type(obj)
         known = self._classes.get(id(cls))
         if known is None:
-            is_one = any(is_subclass(cls, base) for base in _WEIGHTS) or _loads(cls)
+            is_one = any(is_subclass(cls, base) for base in _WEIGHTS) or stand_in_for(cls) is not None or _loads(cls)
             known = self._classes[id(cls)] = cls, is_one
         return known[1]
 
@@ -111,7 +119,7 @@ def _loads(cls: type) -> bool:
 def _held_by(obj: Any, most: int) -> Iterator[Any]:
     """Yield what an object refers to, as the collector of garbage is told; of a huge container, the first."""
     cls = type(obj)
-    if any(is_subclass(cls, base) for base in _SKIPPED) or is_foreign(cls):
+    if any(is_subclass(cls, base) for base in _SKIPPED) or is_foreign(cls) or module_name(cls).startswith(_GENERATORS):
         return
     if cls is types.FunctionType:
         # Its module is not its own.
