@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
@@ -17,7 +17,7 @@ from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, percent, table_row
+from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
