@@ -198,8 +198,8 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     yield "; ".join(said)
     floor = f" ({found.median_norm:.3g})" if found.median_norm else " of states of that name"
     of_kind = " of weights" if is_mixed and found.median_norm else ""
-    rule = f"moved: ‖Δ‖ over the norm before; where that is below the median norm{of_kind}{floor}, over the median."
-    own = "of own: ‖Δ‖ over the norm before, always; " if found.has_floored else ""
+    rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
+    own = "of own: over the own norm. " if found.has_floored else ""
     yield f"{rule} {own}≤: the largest of a line"
 
 
