@@ -77,6 +77,8 @@ def test_after_a_change_the_largest_difference_is_that_of_what_is_shown():
     shown = Shown(equal, "before", "after")
     asked = {"row": shown.live.names.index("w"), "size": [2, 2]}
     assert shown.ask("largest", **asked)["where"] == "same bits"
+    sides = [tnp.weights(one)["w"] for one in equal.values()]
+    assert pair_of(*sides, tnp.compare(*sides), why="its gradient is 0").where == "same bits: its gradient is 0"
     equal["after"]["w"][2] = 5
     answer = shown.ask("largest", **asked)
     assert (answer["show"], answer["where"]) == ([2], "")

@@ -60,7 +60,7 @@ class LiveRows(NamedTuple):
     num_printed : int
         How many weights the printed rows are of.
     noun : str
-        What each is: "weight", "state" or "tensor".
+        What each is: "weight", "state", "tensor", or "name" where some are further names of one weight.
     num_equal : int
         How many of all weights are equal.
     folds : list of LiveFold
