@@ -144,6 +144,6 @@ def test_a_dictionary_may_have_modules_and_optimizers():
     step(model, optimizer)
     found = compared(saved, live)
     assert found["model.head.weight"].num_changed
-    assert found.told().endswith(" of 6 weights and 18 of 18 states differ")
+    assert found.told().startswith("6 of 6 weights and ")
     assert not called
     assert not tnp.weights({"optimizer": optimizer}).is_of_module
