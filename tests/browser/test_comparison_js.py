@@ -271,9 +271,7 @@ def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
     assert abs(name["y"] - box["y"]) < 4
     assert box["x"] + box["width"] <= right + 1
     expect(table.locator("thead .tensornp-what")).to_be_hidden()
-    room = (
-        "node => { const style = getComputedStyle(node); return node.clientWidth - parseFloat(style.paddingLeft) * 2; }"
-    )
+    room = "node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft)"
     text = """node => {
       const context = document.createElement('canvas').getContext('2d');
       context.font = getComputedStyle(node).font;
