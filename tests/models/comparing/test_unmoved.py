@@ -147,3 +147,16 @@ def test_a_dictionary_may_have_modules_and_optimizers():
     assert found.told().startswith("6 of 6 weights and ")
     assert not called
     assert not tnp.weights({"optimizer": optimizer}).is_of_module
+
+
+def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
+    """And not the dictionary, which has no `state_dict`."""
+    model = Net()
+    live = {"model": model}
+    sides = tnp.weights({"model": model.state_dict()}, expression="kept"), tnp.weights(live, expression="live")
+    with torch.no_grad():
+        model.head.weight.add_(1)
+    assert "copy.deepcopy(live['model'].state_dict())" in told(*sides)[1]
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
+    assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]

@@ -53,6 +53,10 @@ def _live_name(found: WeightsComparison) -> str:
     """Return by what name a model or an optimizer among the two is reached."""
     live = [side for side in (found.second, found.first) if side.is_of_module] or [found.second]
     side = live[0]
+    first = next((one.code for one in side.values() if one.kind == "parameter"), "")
+    if side.is_of_module and "" not in side.classes and first.startswith(f"{side.source}["):
+        # Of a dictionary, it is the module in it.
+        return first.partition("]")[0] + "]"
     return side.source if side.source.isidentifier() and _is_reached_by(side, side.source) else "model"
 
 
