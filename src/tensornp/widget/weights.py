@@ -22,6 +22,7 @@ from tensornp.models.entries.released import reached
 from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.search import none_fits
+from tensornp.models.optimizers.number import number_told
 from tensornp.models.outline.choose import Asked, is_expression
 from tensornp.models.outline.columns import GRAD, columns
 from tensornp.models.outline.outline import FoundOrder, Outline
@@ -233,7 +234,7 @@ class WeightsWidget(AnsweringWidget):
         assert self._outline is not None
         if not asked.is_list:
             return ""
-        every = counted(len(self._weights), "weight")
+        every = number_told(self._weights)
         sums = self._outline.sums_listed(asked, found)
         if sums.num_weights == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.

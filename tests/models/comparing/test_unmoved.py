@@ -101,3 +101,62 @@ def test_what_has_no_gradient_now_is_counted_among_what_did_not_move():
         "of the 4 that did not move, 4 have no .grad now: head.weight, head.bias, aux.weight, aux.bias"
     )
     assert why_unmoved(compared(before, model))["head.bias"] == "it has no .grad now"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gradient_that_is_lost_by_rounding_is_told_so(dtype):
+    """Where subtracting all of it changes no bit of the weight; elsewhere it is asked for the optimizer."""
+    model = Net().to(dtype)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        model.body.weight.add_(1)
+        model.head.weight.fill_(1)
+        before["head.weight"].fill_(1)
+    eps = torch.finfo(dtype).eps
+    model.body.weight.grad = torch.ones_like(model.body.weight)
+    model.head.weight.grad = torch.full_like(model.head.weight, eps / 8)
+    model.head.bias.grad = torch.full_like(model.head.bias, 0.5)
+    with unchanged(*model.parameters()):
+        why = why_unmoved(compared(before, model))
+    name = str(dtype).removeprefix("torch.")
+    assert why["head.weight"].endswith(f"so small that subtracting it changes nothing in {name}")
+    assert why["head.bias"].endswith("is it in the optimizer?")
+    model.head.weight.grad[0, 0] = 1
+    assert why_unmoved(compared(before, model))["head.weight"].endswith("is it in the optimizer?")
+
+
+def test_a_dictionary_may_have_modules_and_optimizers():
+    """Live, beside state dicts and numbers; nothing of theirs runs, and each weight has the code that reaches it."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters())
+    step(model, optimizer)
+    saved = copy.deepcopy({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3})
+    called: list[object] = []
+    model.register_state_dict_pre_hook(lambda *args: called.append(args))
+    live = {"model": model, "optimizer": optimizer, "epoch": 3}
+    assert compared(saved, live).same_bits
+    assert compared(live, saved).same_bits
+    explorer = tnp.weights(live, expression="live")
+    assert explorer["model.head.weight"].code == "live['model'].head.weight"
+    assert explorer["model.head.weight"].tensor is model.head.weight
+    assert explorer.metadata["epoch"] == 3
+    assert explorer.is_of_module
+    step(model, optimizer)
+    found = compared(saved, live)
+    assert found["model.head.weight"].num_changed
+    assert found.told().startswith("6 of 6 weights and ")
+    assert not called
+    assert not tnp.weights({"optimizer": optimizer}).is_of_module
+
+
+def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
+    """And not the dictionary, which has no `state_dict`."""
+    model = Net()
+    live = {"model": model}
+    sides = tnp.weights({"model": model.state_dict()}, expression="kept"), tnp.weights(live, expression="live")
+    with torch.no_grad():
+        model.head.weight.add_(1)
+    assert "copy.deepcopy(live['model'].state_dict())" in told(*sides)[1]
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
+    assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]

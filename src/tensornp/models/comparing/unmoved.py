@@ -13,7 +13,7 @@ from tensornp.models.comparing.grouped import Grouped, grouped_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import PLAIN
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.gradients import gradients_of
+from tensornp.models.live.gradients import changes_nothing, gradients_of
 
 _FROZEN = "frozen (requires_grad=False)"
 
@@ -27,10 +27,14 @@ class Unmoved(NamedTuple):
 
 
 class _Parameter(NamedTuple):
-    """A trained parameter that did not move: the norm of its gradient, None without one, and if a group has it."""
+    """A trained parameter that did not move: the norm of its gradient, None without one, and if a group has it.
+
+    `lost_in` is its dtype where the gradient is too small to change it.
+    """
 
     norm: float | None
     is_grouped: bool | None
+    lost_in: str = ""
 
 
 def memory_told(found: WeightsComparison) -> tuple[str, str]:
@@ -49,6 +53,10 @@ def _live_name(found: WeightsComparison) -> str:
     """Return by what name a model or an optimizer among the two is reached."""
     live = [side for side in (found.second, found.first) if side.is_of_module] or [found.second]
     side = live[0]
+    first = next((one.code for one in side.values() if one.kind == "parameter"), "")
+    if side.is_of_module and "" not in side.classes and first.startswith(f"{side.source}["):
+        # Of a dictionary, it is the module in it.
+        return first.partition("]")[0] + "]"
     return side.source if side.source.isidentifier() and _is_reached_by(side, side.source) else "model"
 
 
@@ -106,6 +114,9 @@ def _said(alike: Sequence[_Parameter]) -> str:
         return f"{said}, and {no_group}" if one.is_grouped is False else said
     norms = [f"{get(other.norm or 0.0 for other in alike):.3g}" for get in (min, max)]
     has = f"has a gradient (norm {norms[0]})" if is_one else f"have gradients (norms {norms[0]} to {norms[1]})"
+    if one.lost_in:
+        small = f"so small that subtracting {'it' if is_one else 'them'} changes nothing in {one.lost_in}"
+        return f"{has} {small}{f', and {no_group}' if one.is_grouped is False else ''}"
     ends = {
         None: f": {is_it} in the optimizer?",
         False: f": {no_group}",
@@ -114,8 +125,8 @@ def _said(alike: Sequence[_Parameter]) -> str:
     return f"{has} and did not move{ends[one.is_grouped]}"
 
 
-def _kind(one: _Parameter) -> tuple[bool | None, bool | None]:
-    return None if one.norm is None else bool(one.norm), one.is_grouped
+def _kind(one: _Parameter) -> tuple[bool | None, bool | None, str]:
+    return None if one.norm is None else bool(one.norm), one.is_grouped, one.lost_in
 
 
 def _live(found: WeightsComparison) -> WeightsExplorer:
@@ -142,7 +153,11 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     known = {} if unguarded.left_out else plain
     grouped: Grouped | None = next(grouped_of(found.second, found.first), None)
     return [name for name in unmoved if name not in trained], {
-        name: _Parameter(norms[one.name].norm if one.name in norms else None, grouped and grouped.has(one.name))
+        name: _Parameter(
+            norms[one.name].norm if one.name in norms else None,
+            grouped and grouped.has(one.name),
+            one.dtype if one.name in norms and norms[one.name].norm and changes_nothing(one, unguarded) else "",
+        )
         for name, one in known.items()
         if one.name not in norms or norms[one.name].norm is not None
     }

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
@@ -17,7 +17,7 @@ from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, percent, table_row
+from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
@@ -60,7 +60,7 @@ class LiveRows(NamedTuple):
     num_printed : int
         How many weights the printed rows are of.
     noun : str
-        What each is: "weight", "state" or "tensor".
+        What each is: "weight", "state", "tensor", or "name" where some are further names of one weight.
     num_equal : int
         How many of all weights are equal.
     folds : list of LiveFold
@@ -198,8 +198,8 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     yield "; ".join(said)
     floor = f" ({found.median_norm:.3g})" if found.median_norm else " of states of that name"
     of_kind = " of weights" if is_mixed and found.median_norm else ""
-    rule = f"moved: ‖Δ‖ over the norm before; where that is below the median norm{of_kind}{floor}, over the median."
-    own = "of own: ‖Δ‖ over the norm before, always; " if found.has_floored else ""
+    rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
+    own = "of own: over the own norm. " if found.has_floored else ""
     yield f"{rule} {own}≤: the largest of a line"
 
 

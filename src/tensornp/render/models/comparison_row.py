@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import percent
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.core.values.compare.where import element_text, element_with_nearly_all
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -146,14 +147,6 @@ def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:
     # The steps of optimizers are floats.
     is_step = quantity_of(entry) == STEP
     return " to ".join(f"{value:,.0f}" if is_step and value % 1 == 0 else repr(value) for value in one.first_values)
-
-
-_WHOLE = 0.995
-"""The share from which on two digits are 100 percent."""
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.2g}%" if 0 < share < _WHOLE else f"{100 * share:,.0f}%"
 
 
 _FIGURES: dict[str, Callable[[float], str]] = {

@@ -173,7 +173,7 @@ export class Lines {
   }
 
   // Ascending, descending, and as the model has them.
-  sorter({ name, heading, isLargeFirst }) {
+  sorter({ name, heading, rule, isLargeFirst }) {
     const press = () => {
       // Where an answer is on its way, the next press goes on from what it will be.
       const now = this.order();
@@ -181,7 +181,8 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const node = button(heading, `Sort by ${heading}; the third press brings the order of the model back`, press, "sort");
+    const sorts = `Sort by ${heading}; the third press brings the order of the model back`;
+    const node = button(heading, rule ? `${heading} ${rule}.\n${sorts}` : sorts, press, "sort");
     // Reached from the first line, upwards: the tree is one stop of the Tab key.
     node.tabIndex = -1;
     return node;
