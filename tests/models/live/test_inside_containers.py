@@ -246,14 +246,29 @@ def test_what_is_reached_by_two_names_is_one() -> None:
     assert w.totals.nbytes == 32
 
 
-def test_many_names_of_one_module_are_bounded() -> None:
+@pytest.mark.parametrize("model", [linear(1.0), nn.PReLU()])
+def test_many_names_of_one_module_are_bounded(model: nn.Module) -> None:
     """And said, as of shared modules; nothing hides."""
-    model = linear(1.0)
     w = tnp.weights([model] * 10_000)
     assert 2000 <= len(w) < 2100
     [said] = w.problems
     assert "are under other names" in said
     assert w.not_listed == ()
+
+
+@pytest.mark.parametrize("what", ["module", "foo"])
+def test_ways_through_shared_lists_are_bounded(what: str) -> None:
+    """Of 65,536 names of one module a few are listed, and of another object one is told."""
+    tree: Any = [linear(1.0) if what == "module" else Foo(T)]
+    for _ in range(16):
+        tree = [tree, tree]
+    w = tnp.weights({"t": T + 1, "tree": tree})
+    [said] = w.problems
+    if what == "module":
+        assert len(w) < 2100
+        assert w.not_listed == ()
+    else:
+        assert said == f"1 object was not looked into: tree.{'0.' * 17}"[:-1] + " (Foo)"
 
 
 def test_the_classes_of_modules_are_told() -> None:
@@ -368,7 +383,7 @@ def test_cycles_end() -> None:
     other = copy.deepcopy(tree)
     assert compared(tree, other).equal
     foo.own = [T + 1, foo]
-    assert tnp.weights(tree).not_listed == ("2 objects were not looked into: foo (Foo), list.0 (Foo)",)
+    assert tnp.weights(tree).not_listed == ("1 object was not looked into: foo (Foo)",)
 
 
 def test_a_huge_object_is_named_and_not_searched_to_its_end() -> None:

@@ -59,12 +59,12 @@ class Holders:
         self._modules, self._model, self._namespace = modules, model, namespace
         self._problems: list[str] = []
         self._seen: set[int] = set()
-        self._num_repeated = self._num_skipped = 0
+        self._num_repeated, self._is_cut = 0, False
 
     def entries(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
         """Return the weights of what is reached by `code`, named below `name`; of one that has names, a few more."""
         if id(holder) in self._seen and self._num_repeated >= MAX_REPEATED:
-            self._num_skipped += 1
+            self._is_cut = True
             return []
         found = self._listed(name, code, holder)
         self._num_repeated += max(len(found), 1) if id(holder) in self._seen else 0
@@ -73,12 +73,11 @@ class Holders:
 
     def problems(self) -> list[str]:
         """Return what is wrong in them, a sentence each."""
-        if not self._num_skipped:
+        if not self._is_cut:
             return self._problems
-        verb = "is" if self._num_skipped == 1 else "are"
         said = (
-            f"more than {MAX_REPEATED:,} names are of modules that have one already; {self._num_skipped:,} "
-            f"places of these {verb} not listed, whose weights are under other names"
+            f"more than {MAX_REPEATED:,} names are of modules that have one already, and the others are not "
+            "listed, whose weights are under other names"
         )
         return [*self._problems, said]
 

@@ -26,6 +26,7 @@ from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import kind_of, weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
+from tensornp.models.live.module import MAX_REPEATED
 from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
@@ -157,16 +158,31 @@ def has_weights(obj: Any) -> bool:
 def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     """Return what a tree holds, but of plain values the first, and what is left out."""
     found: list[_Leaf] = []
+    times: dict[int, int] = {}
     num_besides = 0
     every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
+        if not _is_usual(leaf):
+            # Of lists that hold a shared one twice, each, there are 2**depth ways to it.
+            earlier = times.get(id(leaf), 0)
+            times[id(leaf)] = earlier + 1
+            if earlier >= _most_names_of(leaf):
+                continue
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
     cut = NotListed(f"it has more than {MAX_LEAVES:,} values, and the others are not listed")
     return found, [cut] if is_cut else []
+
+
+def _most_names_of(leaf: Any) -> int:
+    """Return how many names of an object are taken; a few more of what is listed, and one of what is not."""
+    if is_holder(leaf):
+        # The first, those after it, and one by which it is known that there are more.
+        return MAX_REPEATED + 2
+    return MAX_LEAVES if is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) else 1
 
 
 def _as_container(value: Any) -> Any:
