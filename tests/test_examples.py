@@ -153,7 +153,7 @@ def test_compare(tmp_path):
     assert names == ["output.dense.bias", "output.LayerNorm.weight", "attention.self.query.weight"]
     assert "1 NaN or infinite now" in cells[3]
     assert "100% of the change lies in 8 directions" in cells[3]
-    assert "'model.module.' is taken off the names of the second" in cells[3]
+    assert "has 'model.module.' before its names" in cells[3]
     assert "of the change lies in 4 directions" in cells[5]
     assert cells[6].startswith("(('embeddings.position_ids',), (), ('', 'model.module.'))")
 

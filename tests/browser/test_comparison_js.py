@@ -256,6 +256,30 @@ def test_the_legend_of_narrow_cells_stays_in_words(page: Page, width: int) -> No
     assert text.evaluate("node => { node.style.lineHeight = '20px'; return node.offsetHeight; }") <= 2 * 20
 
 
+def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
+    """The shape stands behind the name; words have no heading under the figures; what is to be typed is seen whole."""
+    page = compared.page
+    page.set_viewport_size({"width": 350, "height": 900})
+    compared.settle()
+    table = page.locator("table.tensornp-names")
+    right = table.evaluate("node => node.getBoundingClientRect().right")
+    row = table.locator("tbody > tr").first
+    shape = row.locator("> .tensornp-shape")
+    expect(shape).to_have_text("(40, 30)")
+    name, box = row.locator("> td").first.bounding_box(), shape.bounding_box()
+    assert name and box
+    assert abs(name["y"] - box["y"]) < 4
+    assert box["x"] + box["width"] <= right + 1
+    expect(table.locator("thead .tensornp-what")).to_be_hidden()
+    room = "node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft)"
+    text = """node => {
+      const context = document.createElement('canvas').getContext('2d');
+      context.font = getComputedStyle(node).font;
+      return context.measureText(node.placeholder).width;
+    }"""
+    assert compared.search.evaluate(text) <= compared.search.evaluate(room)
+
+
 def _room_beside(compared: Compared) -> float:
     """Return how many pixels are left beside the grids, which stand in one line."""
     boxes = [grid.bounding_box() for grid in compared.pair.get_by_role("grid").all()]

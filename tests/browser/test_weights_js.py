@@ -202,7 +202,7 @@ def test_a_second_scan_that_says_the_same_of_all_shows_what_it_has_read(tree: Ma
     shown.scan()
     assert shown.widget.scanned == said
     assert (norms, shown.column("norm")) == (["2.24", "5.83"], ["2.24", "11.7"])
-    assert shown.column("update") == ["0", "1.00"]
+    assert shown.column("moved") == ["0%", "100%"]
     expect(shown.page.get_by_text("since the scan").filter(visible=True)).to_have_count(0)
 
 

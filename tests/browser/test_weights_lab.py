@@ -200,19 +200,19 @@ def test_after_a_step_a_scan_tells_how_far_weights_have_moved(lab: Page, server:
     notebook.run_cell(1)
     cell, other = notebook.cell(1), notebook.cell(3)
     scan(cell)
-    expect(cell.get_by_role("button", name="update")).to_have_count(0)
+    expect(cell.get_by_role("button", name="moved")).to_have_count(0)
     notebook.run_cell(2)
     cell.get_by_role("button", name="Scan").click()
-    cell.get_by_role("button", name="update").click()
-    updates = cell.locator("tbody td[title^='update ‖Δ‖']")
+    cell.get_by_role("button", name="moved").click()
+    updates = cell.locator("tbody td[title^='moved ‖Δ‖']")
     expect(updates).to_have_count(6)
-    sizes = [float(text.replace("−", "-")) for text in updates.all_inner_texts() if text != "from 0"]
+    sizes = [float(text.removesuffix("%")) for text in updates.all_inner_texts() if text != "from 0"]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 0
     notebook.run_cell(3)
     scan(other)
     # The others are folded, of which the text says all.
-    expect(other.locator("tbody td[title^='update ‖Δ‖ 0 over']")).to_have_count(2)
+    expect(other.locator("tbody td[title^='moved ‖Δ‖ 0 over']")).to_have_count(2)
 
 
 def test_what_a_scan_keeps_goes_with_the_model_or_when_it_is_turned_off(lab: Page, server: Server) -> None:

@@ -58,7 +58,43 @@ def test_a_pair_that_was_written_since_is_said_to_be_another_one():
     assert "since" not in shown.ask("largest", row=0, size=[2, 2])["text"]
     for one in names["after"].values():
         one.mul_(2)
-    assert "since it was compared" in shown.ask("largest", row=0, size=[2, 2])["text"]
+    answer = shown.ask("largest", row=0, size=[2, 2])
+    assert answer["text"].endswith(" · the figures in its row are of the comparison, made before the last change")
+
+
+def test_after_a_change_the_largest_difference_is_that_of_what_is_shown():
+    """And not the one that the comparison has found; nor is that told which is of before."""
+    names = models()
+    shown = Shown(names, "before", "after")
+    row = shown.live.names.index("layers.1.weight")
+    assert shown.ask("largest", row=row, size=[2, 2])["show"] == [39, 29]
+    with torch.no_grad():
+        names["after"]["layers.1.weight"][7, 8] += 50
+    answer = shown.ask("largest", row=row, size=[2, 2])
+    assert (answer["show"], answer["where"], answer["hasLargest"]) == ([7, 8], "", True)
+    assert answer["position"] == "1 of 1,200 that differ"
+    equal = {"before": {"w": torch.ones(3), "v": torch.ones(2)}, "after": {"w": torch.ones(3), "v": torch.zeros(2)}}
+    shown = Shown(equal, "before", "after")
+    asked = {"row": shown.live.names.index("w"), "size": [2, 2]}
+    assert shown.ask("largest", **asked)["where"] == "same bits"
+    sides = [tnp.weights(one)["w"] for one in equal.values()]
+    assert pair_of(*sides, tnp.compare(*sides), why="its gradient is 0").where == "same bits: its gradient is 0"
+    equal["after"]["w"][2] = 5
+    answer = shown.ask("largest", **asked)
+    assert (answer["show"], answer["where"]) == ([2], "")
+
+
+def test_a_weight_is_found_by_its_name_on_either_side_and_by_its_expression():
+    """As `%tensorwatch` names it: `after.layers[3].attn.query.weight`."""
+    layers = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+    model = torch.nn.Module()
+    model.layers = layers
+    before = {f"module.{name}": one.detach() + 1 for name, one in model.state_dict().items()}
+    shown = Shown({"before": before, "model": model}, "before", "model")
+    every = shown.live.names
+    for text in ("module.layers.1.weight", "/^layers.1.weight/", "layers[1].weight", "'module.layers.1.weight'"):
+        assert [every[i] for i in shown.ask("search", text=text)["found"]] == ["module.layers.1.weight"], text
+    assert len(shown.ask("search", text="layers")["found"]) == 4
 
 
 def models() -> dict[str, Any]:

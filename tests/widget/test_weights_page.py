@@ -265,7 +265,7 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     page.scan()
     answer = page.ask("lines", first=0, count=9)
     names = [column["name"] for column in answer["columns"]]
-    assert names[-4:] == ["grad norm", "grad / weight", "update", "findings"]
+    assert names[-4:] == ["grad norm", "grad / weight", "moved", "findings"]
     norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
     cells = answer["lines"][0]["cells"]
     assert (cells["grad norm"], cells["grad / weight"]) == (
@@ -660,41 +660,76 @@ def test_after_a_cell_no_value_is_read_and_few_weights_are_looked_at(shown):
     page.widget.close()
 
 
+def share_in(text: str) -> float:
+    return float(text.removesuffix("%").replace(",", ""))
+
+
+def test_the_heading_of_what_has_moved_says_by_what_rule(shown):
+    """The word and the unit of `%tensordiff`; of a small weight, by how much of its own norm, too."""
+    held = {"large": torch.full((4,), 8.0), "other": torch.full((5,), 8.0), "small": torch.full((4,), 0.5)}
+    page = shown(held)
+    page.scan()
+    held["small"] += 0.25
+    page.scan()
+    answer = page.ask("lines", first=0, count=9)
+    (column,) = [column for column in answer["columns"] if column["name"] == "moved"]
+    assert column["heading"] == "moved"
+    assert "‖Δ‖ over the norm before; where that is below the median norm, over the median" in column["rule"]
+    line = next(line for line in answer["lines"] if line["cells"]["name"] == "small")
+    assert line["cells"]["moved"] == "3.1%"
+    assert line["titles"]["moved"].endswith("; its own was 1, by 50% of which it moved")
+
+
+def test_where_few_have_a_gradient_these_are_named_and_not_the_many(shown, monkeypatch):
+    """As after zero_grad of an optimizer that was not given the head."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("a", "b", "c", "head")})
+    for one in model["head"].parameters():
+        one.grad = torch.ones_like(one)
+    page = shown(model)
+    page.scan()
+    (told,) = page.widget.findings
+    assert (told["text"], told["name"], told["more"]) == (
+        "2 of 8 trainable weights alone have a .grad", "head.weight", 1,
+    )  # fmt: skip
+    assert page.names(filters={"findings": told["what"]}) == ["head.weight", "head.bias"]
+
+
 def test_after_a_step_the_next_scan_tells_of_the_update(shown):
     """It is a column like the others: sorted by, with a mark, and folded; the first scan has none."""
     model = net()
     page = shown(model)
     page.scan()
-    assert "update" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
+    assert "moved" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
     before = {name: one.detach().double().clone() for name, one in model.named_parameters()}
     with torch.no_grad():
         for i, one in enumerate(model.parameters()):
             one.add_(0.01 * (i % 7))
     page.scan()
     answer = page.ask("lines", first=0, count=100)
-    assert "update" in [column["name"] for column in answer["columns"] if column["isSortable"]]
-    listed = page.ask("lines", first=0, count=100, sort="update", descending=True)
-    assert listed["marked"] == "update"
+    assert "moved" in [column["name"] for column in answer["columns"] if column["isSortable"]]
+    listed = page.ask("lines", first=0, count=100, sort="moved", descending=True)
+    assert listed["marked"] == "moved"
     moved = {
         name: (one.detach().double() - before[name]).norm().item() for name, one in model.named_parameters()
     }  # fmt: skip
     lines = {line["cells"]["name"]: line for line in listed["lines"]}
     for name, difference in moved.items():
-        cell, title = lines[name]["cells"]["update"], lines[name]["titles"]["update"]
+        cell, title = lines[name]["cells"]["moved"], lines[name]["titles"]["moved"]
         assert title.startswith(f"‖Δ‖ {difference:.3g} over the ")
         if not difference:
-            assert cell == "0"
-    told = [line["cells"]["update"] for line in listed["lines"] if line["cells"].get("update")]
-    sizes = [float(text) for text in told if text != "from 0"]
+            assert cell == "0%"
+    told = [line["cells"]["moved"] for line in listed["lines"] if line["cells"].get("moved")]
+    sizes = [share_in(text) for text in told if text != "from 0"]
     assert sizes == sorted(sizes, reverse=True)
-    assert lines["0.1.bias"]["cells"]["update"] == "from 0"
+    assert lines["0.1.bias"]["cells"]["moved"] == "from 0"
     assert listed["lines"][0]["mark"] == [1, 1]
     # What counts is no weight that has moved.
-    assert "update" not in lines["0.1.num_batches_tracked"]["cells"]
-    below = [lines[f"{i}.0.weight"]["cells"]["update"] for i in range(12)]
+    assert "moved" not in lines["0.1.num_batches_tracked"]["cells"]
+    below = [lines[f"{i}.0.weight"]["cells"]["moved"] for i in range(12)]
     folded = next(line for line in answer["lines"] if line["cells"]["name"] == "weight")
-    assert folded["cells"]["update"] == f"≤{max(below, key=float)}"
-    assert folded["titles"]["update"] == f"from {min(below, key=float)} to {max(below, key=float)}"
+    assert folded["cells"]["moved"] == f"≤{max(below, key=share_in)}"
+    assert folded["titles"]["moved"] == f"from {min(below, key=share_in)} to {max(below, key=share_in)}"
 
 
 def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch):
@@ -708,14 +743,14 @@ def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch
     page.scan()
     (folded,) = page.ask("lines", first=0, count=100)["lines"]
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert (folded["cells"]["update"], listed["cells"]["update"]) == ("≤≈4.00", "≈4.00")
-    assert listed["titles"]["update"].startswith("from 170 of 1,000 elements: ‖Δ‖ ")
+    assert (folded["cells"]["moved"], listed["cells"]["moved"]) == ("≤≈400%", "≈400%")
+    assert listed["titles"]["moved"].startswith("from 170 of 1,000 elements: ‖Δ‖ ")
     page.objects["model['5.w']"] = torch.ones(10, 100)
     page.scan()
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert listed["cells"]["update"] == ""
-    assert listed["titles"]["update"].startswith("is not known: the last scan kept nothing of it")
+    assert listed["cells"]["moved"] == ""
+    assert listed["titles"]["moved"].startswith("is not known: the last scan kept nothing of it")
     page.objects["model['5.w']"] = torch.ones(2).half()
     page.scan()
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert listed["titles"]["update"] == "is not known: model['5.w'] is float16 of shape (2,) by now; show them again"
+    assert listed["titles"]["moved"] == "is not known: model['5.w'] is float16 of shape (2,) by now; show them again"

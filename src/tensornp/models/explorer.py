@@ -19,6 +19,7 @@ from tensornp.models.entries.repeated import first_of_each
 from tensornp.models.entries.tensor import META
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
+from tensornp.models.optimizers.number import number_told
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
         said = [
-            counted(self.num_weights, "weight"), f"{num_nothing:,} registered as None" if num_nothing else "",
+            number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
             self.told_parameters(totals.parameters),
             format_nbytes(spread.nbytes_of_all) if spread else self.told_nbytes(totals.nbytes),
             here, counted(len(self.problems), "problem") if self.problems else "",

@@ -30,6 +30,8 @@ def weights(
     Parameters
     ----------
     obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, a path, or an explorer
+        Dictionaries, lists and dataclasses may hold modules, optimizers and storages too, as
+        ``{"model": model, "optimizer": optimizer}``; what else in them holds tensors is named in ``.problems``.
         Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
         offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
         unpacked or computed when it is asked for. A path leads to a safetensors file or a file of `torch.save`, in
@@ -102,14 +104,17 @@ def _of_object(
         entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
-        found = contents_of_tree(obj, root or "state_dict")
+        found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:
-            raise BadRequestError(_why_nothing(obj))
+            raise BadRequestError("; ".join((_why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
         entries = with_pairs(relate(entries))
         source = expression or class_name(type(obj))
-        return WeightsExplorer(entries, source, metadata=found.metadata, problems=problems)
+        return WeightsExplorer(
+            entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,
+            classes=found.classes,
+        )  # fmt: skip
     raise BadRequestError(
         "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
         f"not {an_instance(obj)}{'; tnp.view and tnp.stats look at one tensor' if is_tensor_like(obj) else ''}"

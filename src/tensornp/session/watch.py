@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensornp.core.summary.report import Report
+from tensornp.core.summary.report import Report, ReportLine
 from tensornp.session.names import Session
 
 if TYPE_CHECKING:
@@ -118,8 +118,20 @@ class Watch:
         num_watched = _num_objects(self._state.snapshots.values())
         if state.left_out and (lines or state.left_out != self._state.left_out):
             heading += " changed" if lines else ": not all was compared"
-            return Report(heading, lines, state.left_out, num_watched)
-        return Report(f"{heading} changed", lines, num_watched=num_watched) if lines else None
+            return Report(heading, lines, state.left_out, num_watched, self._unchanged(look, lines))
+        unchanged = self._unchanged(look, lines)
+        return Report(f"{heading} changed", lines, num_watched=num_watched, unchanged=unchanged) if lines else None
+
+    def _unchanged(self, look: WatchPass, lines: Iterable[ReportLine]) -> tuple[str, ...]:
+        """Return the first names of what was compared as a whole, and has no line by any of its names."""
+        told = {line.name for line in lines}
+        left_out = set().union(*look.left_out.values())
+        names: dict[int, list[str]] = {}
+        for expression, snapshots in self._state.snapshots.items():
+            for name, snapshot in snapshots.items():
+                if name in look.snapshots.get(expression, ()):
+                    names.setdefault(snapshot.object_id, []).append(name)
+        return tuple(some[0] for some in names.values() if told.isdisjoint(some) and left_out.isdisjoint(some))
 
     def told(self) -> None:
         """Compare with what there was at the last report from now on."""

@@ -27,6 +27,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
+from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows
 from tensornp.render.models.comparison_row import cut_apart
 from tensornp.render.pictures.window import legend_of
@@ -44,7 +45,7 @@ from tensornp.widget.window_request import (
     window_turned,
 )
 
-_EARLIER = " · written or replaced since it was compared: the figures in its row are of before"
+_EARLIER = " · the figures in its row are of the comparison, made before the last change"
 _UNASKED_NBYTES = 2**26
 """Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
 _OF_FINITE = ", of what is finite on both sides"
@@ -55,7 +56,7 @@ class Pair(NamedTuple):
 
     `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
     is more than any difference. `moments` are those of the comparison. `where` is
-    where nearly all of the change lies, as far as its figures tell.
+    where nearly all of the change lies, as far as its figures tell. It is searched by what it is `called` besides.
     """
 
     first: WeightEntry
@@ -64,6 +65,12 @@ class Pair(NamedTuple):
     may_be_odd: bool = False
     moments: tuple[Moment | None, Moment | None] = (None, None)
     where: str = ""
+    called: tuple[str, ...] = ()
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether the largest difference is another one than the comparison tells."""
+        return self.may_be_odd or self.is_earlier
 
     @property
     def is_earlier(self) -> bool:
@@ -71,15 +78,18 @@ class Pair(NamedTuple):
         return any(map(is_other, (self.first, self.second), self.moments))
 
 
-def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
-    """Return a weight on both sides, as a comparison has found it."""
+def pair_of(
+    first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
+) -> Pair:
+    """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
     may_be_odd = found.is_odd or found.count > found.finite
     moments = moment_of(first), moment_of(second)
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
     if found.equal:
-        where = found.verdict
-    return Pair(first, second, found.largest_difference, may_be_odd, moments, where)
+        where = ": ".join(filter(None, (found.verdict, why)))
+    called = dict.fromkeys((second.name, *others, first.code, second.code))
+    return Pair(first, second, found.largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
 
 
 class ComparisonTable(LiveTable):
@@ -127,17 +137,30 @@ class ComparisonTable(LiveTable):
     def _names(self) -> list[str]:
         return [legible(pair.first.name) for pair in self._pairs]
 
+    def _found(self, text: str) -> list[int]:
+        """Return the weights that are found by a name that they have on either side, or as code reaches them."""
+        most = max((len(pair.called) for pair in self._pairs), default=0)
+        others = [
+            [legible(pair.called[i]) if i < len(pair.called) else "" for pair in self._pairs] for i in range(most)
+        ]
+        # An index in brackets is no glob where it is written so: layers[3].
+        literal = {i for i, pair in enumerate(self._pairs) if any(text in one for one in pair.called)}
+        return sorted(literal.union(*(searched(text, names) for names in (self._names(), *others))))
+
     def _waits_as(self, request: Request) -> Hashable | None:
         kind, row = request["type"], request.get("row")
         if kind in ("overview", "where"):
             return ("map", kind)
-        may_be_odd = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
-        return ("search", request["page"]) if kind == "next" or (kind == "largest" and may_be_odd) else None
+        is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].is_sought
+        return ("search", request["page"]) if kind == "next" or (kind == "largest" and is_sought) else None
 
     def _largest(self, request: Request) -> Answer:
-        """Return the window with the largest difference: the first element that no number tells, if there is one."""
+        """Return the window with the largest difference: the first element that no number tells, if there is one.
+
+        It is that of what is shown: after a change, the one that the comparison has found is of before.
+        """
         pair, subjects = self._opened(request)
-        found = next_by_size(*_values_of(pair)) if pair.may_be_odd else None
+        found = next_by_size(*_values_of(pair)) if pair.is_sought else None
         window = window_asked(subjects[0].shape, request)
         answer = self._said(request, subjects, window, pair.largest if found is None else found.place)
         return answer if found is None else answer | _position(found)
@@ -206,6 +229,7 @@ class ComparisonTable(LiveTable):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
         seen = side_by_side(*subjects, window, digits_asked(request))
         pair = self._pair(request)
+        is_earlier = pair.is_earlier
         return {
             "type": "window",
             "row": request.get("row"),
@@ -221,10 +245,10 @@ class ComparisonTable(LiveTable):
             ],
             "show": shown,
             "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
-            "where": pair.where,
+            "where": "" if is_earlier else pair.where,
             "isWhereFree": _is_free(subjects),
-            "hasLargest": pair.largest is not None or pair.may_be_odd,
-            "text": f"[{window_text(window)}] of {window.shape}" + (_EARLIER if pair.is_earlier else ""),
+            "hasLargest": pair.largest is not None or pair.may_be_odd or is_earlier,
+            "text": f"[{window_text(window)}] of {window.shape}" + _EARLIER * is_earlier,
         }
 
 

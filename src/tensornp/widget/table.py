@@ -36,15 +36,20 @@ class LiveTable(AnsweringWidget):
         """Return what each row is searched by."""
         return [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
 
+    def _found(self, text: str) -> list[int]:
+        """Return the numbers of the rows that are searched for."""
+        from tensornp.models.outline.choose import searched
+
+        return searched(text, self._names())
+
     def _search(self, request: Request) -> Answer:
         """Return the numbers of the rows whose names fit, by the grammar of all searches."""
         from tensornp.models.names.search import none_fits
-        from tensornp.models.outline.choose import is_expression, searched
+        from tensornp.models.outline.choose import is_expression
 
         text = request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
-        names = self._names()
-        found = searched(text, names)
+        names, found = self._names(), self._found(text)
         nothing = "" if found else "no name fits" if is_expression(text) else none_fits(text, names)
         return {"type": "found", "found": found, "text": nothing}

@@ -120,7 +120,7 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
         "rank": column.rank, "isFixed": column.name == "name",
-        "width": width, "hasMark": column.name == marked_column(""),
+        "rule": column.rule, "width": width, "hasMark": column.name == marked_column(""),
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import none_fits
+from tensornp.models.optimizers.number import number_told
 from tensornp.models.outline.choose import Asked, filters, is_expression
 from tensornp.models.outline.columns import GRAD, columns, sortable
 from tensornp.models.outline.outline import FoundOrder, Outline
@@ -112,7 +113,7 @@ class WeightTree:
         """Return how many weights fit, of how many."""
         if not asked.is_list:
             return ""
-        every = counted(len(self._weights), "weight")
+        every = number_told(self._weights)
         sums = self.outline.sums_listed(asked, self.order)
         if sums.num_weights == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.values.stats.alarms import alarms_of
@@ -22,6 +22,7 @@ from tensornp.widget.weight_lines import Found
 
 ScanFound = tuple[dict[str, Found], str]
 """What is found, by name, and a sentence on all."""
+_HAS_GRADIENT = "has a .grad, unlike the others"
 _NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable with no .grad, unlike the others")
 
 
@@ -39,6 +40,7 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
     gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     updates = last.updates_of(there, lambda: go_on(1, 1)) if table.complete and last is not None else {}
     lacking = set() if unguarded.left_out else without_gradient(there, gradients)
+    odd = _few_of(lacking, gradients)
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
@@ -49,7 +51,7 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
             findings += [
                 Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
             ] * bool(alarm)
-        findings += [_NO_GRADIENT] * (name in lacking)
+        findings += [odd[name]] if name in odd else []
         update = updates.get(name)
         figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}
         found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update, name in lacking)
@@ -58,6 +60,15 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         update = Update(None, "", f"is not known: {why}") if updates else None
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
     return found, " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
+
+
+def _few_of(lacking: Collection[str], having: Collection[str]) -> dict[str, Finding]:
+    """Return what is found of the few that have a gradient, or have none, unlike the many others."""
+    if not lacking or len(lacking) <= len(having):
+        return dict.fromkeys(lacking, _NO_GRADIENT)
+    alone = "alone has a .grad" if len(having) == 1 else "alone have a .grad"
+    what = f"of {len(lacking) + len(having):,} trainable weights {alone}"
+    return dict.fromkeys(having, Finding(QUIET_RANK, _HAS_GRADIENT, what))
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

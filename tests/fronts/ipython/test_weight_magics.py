@@ -228,3 +228,46 @@ def test_magics_take_a_weight(shell, folder):
 def test_parentheses_stand_only_where_they_are_needed(typed, appended, argument):
     """Before a subscript, and around a tuple that was typed without."""
     assert (expression_in(typed), argument_in(typed)) == (appended, argument)
+
+
+INSIDE = """import copy, torch, tensornp as tnp
+class Foo:
+    def __init__(self, held): self.held = held
+def made(value):
+    module = torch.nn.Linear(2, 1)
+    for one in module.parameters(): torch.nn.init.constant_(one, value)
+    optimizer = torch.optim.SGD(module.parameters(), momentum=0.9)
+    for one in module.parameters(): one.grad = torch.full_like(one, value)
+    optimizer.step()
+    return {"module": module, "scripted": torch.jit.script(copy.deepcopy(module)), "optimizer": optimizer,
+            "storage": torch.full((2,), value).untyped_storage(), "foo": Foo(torch.full((2,), value))}[what]
+t = torch.ones(2)
+"""
+CONTAINERS = {"{'a': made(%s), 't': t}": "a", "[made(%s), t]": "0", "(t, {'b': [made(%s)]})": "1.b.0"}
+LISTED = {"module": ".weight", "scripted": ".bias", "optimizer": ".state.weight.momentum_buffer", "storage": ""}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("what", [*LISTED, "foo"])
+def test_what_containers_hold_is_shown_and_compared(shell, container, what):
+    """A module, an optimizer or a storage is listed; another object is named, and nothing is equal then."""
+    name = CONTAINERS[container]
+    shell.run(f"what = {what!r}\n{INSIDE}a, b, c = ({container % 1.0!s}, {container % 1.0!s}, {container % 2.0!s})")
+    text, html = shown(shell, "%weights a")
+    same, other = shown(shell, "%tensordiff a b")[0], shown(shell, "%tensordiff a c")[0]
+    if what == "foo":
+        said = f"1 object was not looked into: {name} (Foo)"
+        assert said in text
+        assert said in html
+        for told in (same, other):
+            assert told.startswith("a and b: equal in what was listed" if told is same else "a and c: equal in what")
+            assert said in told
+        return
+    # An optimizer in there is not named by a module that it alone has.
+    listed = name + LISTED[what]
+    if what == "optimizer":
+        listed = f"{name}.state.param_groups[0].params[0].momentum_buffer"
+    assert listed in text
+    assert "not looked into" not in text
+    assert same.startswith("a and b: same bits")
+    assert "differ" in other.partition("\n")[0]

@@ -109,13 +109,13 @@ def test_what_need_not_be_in_both_is_told_apart_from_what_is_missing():
     model = Rotary()
     state_dict = model.state_dict()
     found = tnp.compare(model, state_dict)
-    told = {"inv_freq": "only in the first, not persistent", "mask": "only in the first, not registered"}
+    told = {"inv_freq": "only in Rotary, not persistent", "mask": "only in Rotary, not registered"}
     assert found.exempt == told
     assert "2 exempt ('inv_freq', …)" in repr(found)
     for view in (weights_comparison_document(found).text(), weights_comparison_document(found).html()):
-        assert "1 only in the first, not persistent: inv_freq" in view
+        assert "1 only in Rotary, not persistent: inv_freq" in view
     found = tnp.compare(state_dict, model)
-    assert found.exempt["inv_freq"] == "only in the second, not persistent"
+    assert found.exempt["inv_freq"] == "only in Rotary, not persistent"
     del state_dict["fc.bias"]
     found = tnp.compare(model, state_dict)
     assert (found.missing, found.equal) == (("fc.bias",), False)
@@ -138,7 +138,7 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
     spoil(second)
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     assert tnp.compare(whole, whole).same_bits
-    for pair, side in (((broken, broken), "both"), ((broken, whole), "the first"), ((whole, broken), "the second")):
+    for pair, side in (((broken, broken), "both"), ((broken, whole), "broken"), ((whole, broken), "broken")):
         found = tnp.compare(*pair)
         assert not (found.equal or found.same_bits)
         [why] = found.not_listed
@@ -146,9 +146,9 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
         assert second.name in why
         [reason] = (tnp.weights(broken).scan()).not_listed
         assert f"not all is listed: {reason}" in tnp.card(tnp.weights(broken).scan()).text
-        assert "not equal" in repr(found)
+        assert ("(equal in what was listed, " if side == "both" else "(not equal: ") in repr(found)
         for shown in (weights_comparison_document(found).text(), unescape(weights_comparison_document(found).html())):
-            assert "what is in both is equal" in shown
+            assert ("equal in what was listed" if side == "both" else "what is in both is equal") in shown
             assert f"not all is listed of {why}" in shown
 
 
@@ -223,7 +223,7 @@ def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
     assert tnp.compare(state_dict, kept).missing == ("head.weight",)
     torch.save(kept, tmp_path / "model.pt")
     assert tnp.compare(state_dict, tmp_path / "model.pt").exempt == {
-        "head.weight": "only in the first, tied to 'embed.weight'"
+        "head.weight": "only in OrderedDict, tied to 'embed.weight'"
     }
     model = Tied()
     model.head.weight = nn.Parameter(model.head.weight.detach().clone())
@@ -333,7 +333,7 @@ def test_states_are_called_by_the_names_of_the_first():
     step(model, optimizer)
     found = tnp.compare(tnp.weights(optimizer, model=model), optimizer.state_dict())
     assert found.pairs["state.out.bias.exp_avg"] == "state.5.exp_avg"
-    assert found.exempt["state.frozen.weight"] == "without values in the first (no state yet)"
+    assert found.exempt["state.frozen.weight"] == "without values in AdamW (no state yet)"
     changed = copy.deepcopy(optimizer.state_dict())
     changed["state"][5]["exp_avg"][0] += 1
     assert tnp.compare(tnp.weights(optimizer, model=model), changed).changed() == ["state.out.bias.exp_avg"]

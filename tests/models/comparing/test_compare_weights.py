@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.models.comparing import comparison
+from tensornp.models.comparing import directions
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.matching import matched
 from tensornp.render.models.comparison import weights_comparison_document
@@ -78,8 +78,13 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     assert found.renamed["0.weight"] == "model.module.0.weight"
     assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
     text = weights_comparison_document(found).text()
-    assert "'model.module.' is taken off the names of the second" in text
-    assert "1 only in the first: 2.bias" in text
+    assert (
+        "tuned.pt has 'model.module.' before its names, base.safetensors has not: a weight is found by either" in text
+    )
+    assert "1 only in base.safetensors: 2.bias" in text
+    assert found["module.0.weight".removeprefix("module.")] is found["model.module.0.weight"]
+    with pytest.raises(KeyError, match=r"'2\.bias': it is only in base\.safetensors"):
+        found["2.bias"]
 
 
 def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
@@ -267,13 +272,13 @@ def test_a_training_that_blew_up_is_told_like_any_other(broken):
 def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeypatch):
     """A comparison alone does not, and text and HTML of it together do once."""
     calls = []
-    share_of_change = comparison.share_of_change
+    share_of_change = directions.share_of_change
 
     def counted(*args):
         calls.append(args)
         return share_of_change(*args)
 
-    monkeypatch.setattr(comparison, "share_of_change", counted)
+    monkeypatch.setattr(directions, "share_of_change", counted)
     generator = torch.Generator().manual_seed(0)
     first = {name: torch.randn(40, 30, generator=generator) for name in "ab"}
     thin = torch.randn(40, 2, generator=generator) @ torch.randn(2, 30, generator=generator)

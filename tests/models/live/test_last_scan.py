@@ -94,7 +94,7 @@ def test_after_a_step_it_is_how_far_that_has_moved_each_weight():
     for name, one in floats.items():
         difference = (model.state_dict()[name].double() - one).norm().item()
         assert found[name].size == pytest.approx(difference / max(one.norm().item(), middle), rel=1e-9)
-    assert (found["0.bias"].text, found["0.weight"].text) == ("0", "0.200")
+    assert (found["0.bias"].text, found["0.weight"].text) == ("0%", "20%")
     assert found["0.weight"].title == f"‖Δ‖ {0.2 * before['0.weight'].norm():.3g} over the norm before, " + (
         f"{before['0.weight'].norm():.3g}"
     )
@@ -104,10 +104,10 @@ def test_what_was_zero_has_not_moved_infinitely():
     """It is told beside the median of all norms, as a comparison does; also where all were zero."""
     found = updates({"a": Moved(1, 0, 4, 4), "b": Moved(1, 8, 4, 4), "c": Moved(1, 2, 4, 4), "d": Moved(1, 4, 4, 4)})
     assert {name: one.size for name, one in found.items()} == {"a": 0.25, "b": 0.125, "c": 0.25, "d": 0.25}
-    assert (found["a"].text, found["c"].text) == ("from 0", "0.250")
-    assert found["c"].title == "‖Δ‖ 1 over the median of all norms, 4; its own was 2"
+    assert (found["a"].text, found["c"].text) == ("from 0", "25%")
+    assert found["c"].title == "‖Δ‖ 1 over the median of all norms, 4; its own was 2, by 50% of which it moved"
     assert updates({"a": Moved(3, 0, 4, 4)}) == {"a": Update(3, "from 0", "‖Δ‖ 3, and all norms were 0")}
-    assert updates({"a": Moved(0, 0, 4, 4)})["a"].text == "0"
+    assert updates({"a": Moved(0, 0, 4, 4)})["a"].text == "0%"
     assert updates({"a": Moved(math.inf, 1, 4, 4)})["a"].size is None
 
 
@@ -126,13 +126,13 @@ def test_a_sample_says_so():
         found = looked(last, model)
         again = looked(last, model)
     weight, bias = found["weight"], found["bias"]
-    assert (weight.size, weight.text, weight.is_sampled) == (1, "≈1.00", True)
+    assert (weight.size, weight.text, weight.is_sampled) == (1, "≈100%", True)
     num = (last.nbytes - 2 * 5000) // 2
     told, norm = weight.title.split(" over the norm before, ")
     assert told == f"from {num:,} of 20,000,000 elements: ‖Δ‖ {norm}"
     assert float(norm) == pytest.approx(before, rel=0.02)
-    assert (bias.text, bias.is_sampled) == ("0", False)
-    assert again["weight"].text == "≈0"
+    assert (bias.text, bias.is_sampled) == ("0%", False)
+    assert again["weight"].text == "≈0%"
 
 
 def test_no_column_of_a_matrix_is_left_out_of_a_sample():
@@ -150,7 +150,7 @@ def test_memory_is_bounded_whatever_is_scanned(monkeypatch):
     for model in models:
         looked(last, model)
         assert last.nbytes <= 1000
-    assert looked(last, models[3])["w"].text == looked(last, models[2])["w"].text == "0"
+    assert looked(last, models[3])["w"].text == looked(last, models[2])["w"].text == "0%"
     assert looked(last, models[0]) == {}
     assert [*looked(last, {"a": torch.ones(1000), **models[0]})] == ["w", "a"]
     assert last.nbytes <= 1000
@@ -163,11 +163,11 @@ def test_what_was_scanned_alone_gives_way_to_the_rest(monkeypatch):
     last, nbytes = LastScan(), []
     looked(last, {"b": held["b"]})
     told = [looked(last, held, goes_on=lambda: nbytes.append(last.nbytes) or True) for _ in range(3)]
-    for name, texts in (("a", ["", "≈0", "≈0"]), ("b", ["0", "≈0", "≈0"])):
+    for name, texts in (("a", ["", "≈0%", "≈0%"]), ("b", ["0%", "≈0%", "≈0%"])):
         assert [found[name].text for found in told] == texts
     assert max(nbytes) == 1000 == last.nbytes
     looked(last, {"a": held["a"]})
-    assert looked(last, {"a": held["a"]})["a"].text == "0"
+    assert looked(last, {"a": held["a"]})["a"].text == "0%"
 
 
 def test_a_copy_goes_with_the_memory_and_keeps_no_tensor():
@@ -197,7 +197,7 @@ def test_what_is_not_known_is_not_told_and_says_why():
     held["b"], held["m"] = held["b"].clone(), held["m"].double()
     held["n"][0], held["new"] = math.nan, torch.zeros(1)
     found = looked(last, held)
-    assert found["w"].text == "0"
+    assert found["w"].text == "0%"
     assert {name: one.title for name, one in found.items() if one.size is None} == {
         **dict.fromkeys(
             ("b", "m", "new"),
@@ -278,6 +278,6 @@ def test_of_a_device_the_copies_come_to_the_host():
     sampled = LastScan()
     looked(sampled, card)
     ledger.clear()
-    assert looked(sampled, card)["w"].text == "≈0"
+    assert looked(sampled, card)["w"].text == "≈0%"
     assert ledger.to_host == sampled.nbytes <= 2**18
     assert ledger.allocated <= sampled.nbytes

@@ -56,3 +56,12 @@ def number_ranges(numbers: list[int]) -> Iterator[str]:
         yield f"{first}..{last}" if last > first else str(first)
         if number is not None:
             first = last = number
+
+
+_ALL_SHARE = 0.995
+"""The share from which on two digits are 100 percent."""
+
+
+def percent(share: float) -> str:
+    """Return a share in two digits: ``0.14%``, ``160%``."""
+    return f"{100 * share:.2g}%" if 0 < share < _ALL_SHARE else f"{100 * share:,.0f}%"

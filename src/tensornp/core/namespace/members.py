@@ -76,10 +76,14 @@ def _visitor_of_holder(cls: type) -> Visitor | None:
             return visitor
     if is_subclass(cls, torch.nn.Module):
         return in_module
-    module = module_name(cls).partition(".")[0]
-    if is_subclass(cls, type) or module in _FOREIGN:
+    if is_subclass(cls, type) or is_foreign(cls):
         return None
     return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
+
+
+def is_foreign(cls: type) -> bool:
+    """Return whether instances of `cls` reach the whole kernel, and are not looked into."""
+    return module_name(cls).partition(".")[0] in _FOREIGN
 
 
 _ATOMS = frozenset(map(id, (

@@ -24,9 +24,13 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change among `num_watched` tensors and arrays, and what was left out of the look."""
+    """A heading, a line for each change among `num_watched` tensors and arrays, and what was left out of the look.
+
+    `unchanged` are the names of those that were compared, and have not changed.
+    """
 
     heading: str
     lines: tuple[ReportLine, ...] = ()
     left_out: str = ""
     num_watched: int = 0
+    unchanged: tuple[str, ...] = ()

@@ -101,6 +101,7 @@ class LiveWeights:
         output = IsolatedOutput(self._shell)
         if not found.changed() or output.is_needed or not can_show_live(self._shell, self._config):
             return
+        from tensornp.models.comparing.unmoved import why_unmoved
         from tensornp.models.live.find import released_from
         from tensornp.render.models.comparison import live_rows
         from tensornp.widget.comparison import ComparisonTable, pair_of
@@ -110,7 +111,11 @@ class LiveWeights:
             {row.name: row for row in released_from(side, self._shell.user_ns, "")[0]}
             for side in (found.first, found.second)
         )
-        pairs = [pair_of(first[name], second[found.pairs[name]], found[name]) for name in live.names]
+        why = why_unmoved(found)
+        pairs = [
+            pair_of(first[name], second[found.pairs[name]], found[name], why.get(name, ""), found.other_names(name))
+            for name in live.names
+        ]
         widget = ComparisonTable(pairs, live, found.sources)
         widget.show(anchor, live.rows, len(found) - len(live.rows))
         self._residents.keep(widget, output)

@@ -90,9 +90,11 @@ class ValueMagics(Magics):
 
             %tensordiff A B
 
-        A and B are paths, or expressions; one with spaces outside of brackets goes into parentheses or quotes. NaN
-        equals NaN, and 0.0 equals -0.0. Of models, weights of one name are compared, what moved most first; a prefix
-        such as ``module.`` on one side is taken off, and said. Files are neither loaded whole nor run.
+        A and B are paths, or expressions; one with spaces outside of brackets goes into parentheses or quotes. A
+        checkpoint may be compared with a dictionary of what it was saved of: ``{"model": model, "optimizer": opt}``.
+        NaN equals NaN, and 0.0 equals -0.0. Of models, weights of one name are compared, what moved most first; with a
+        prefix such as ``module.`` on one side, a weight is found by either name, and that is said. Files are neither
+        loaded whole nor run.
 
         ``model.state_dict()`` shares its memory with the model, and a step changes both, which is said; a copy keeps
         what was: ``before = copy.deepcopy(model.state_dict())``. A row of several weights opens the one that moved

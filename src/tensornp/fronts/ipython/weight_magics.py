@@ -56,7 +56,8 @@ class WeightMagics(Magics):
         A path that exists is opened: safetensors (a file, an index of several, a folder), a file of ``torch.save``, a
         folder of ``torch.distributed.checkpoint``, one to which accelerate has offloaded, ``.npy``, ``.npz`` or GGUF;
         it may stand in quotes and begin with ~. Anything else is an expression that gives a module, an optimizer, or a
-        dictionary of tensors. What a file wants to import is told, and neither imported nor run.
+        dictionary or list of tensors, modules and optimizers. What a file wants to import is told, and neither
+        imported nor run.
 
         In JupyterLab and Notebook the table becomes a tree: ``/`` leads to the search, arrows walk and open, Enter
         shows a weight with its values, and "Scan" reads all of them. Above the first line are the headings, by which

@@ -13,7 +13,6 @@ import torch
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
-from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
@@ -25,6 +24,7 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers.saved import is_saved_optimizer
 from tensornp.models.scan.progress import Progress, progress_of
@@ -47,7 +47,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
         Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
         ``assert tnp.compare(a, b).equal`` tells why it fails.
-    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
+    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors or of these, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
         optimizer, the states of its parameters are compared, and not what its groups say.
     a, b : FollowedPass
@@ -107,7 +107,7 @@ def is_model(obj: Any) -> bool:
         return True
     if is_path(obj) or is_saved_optimizer(obj):
         return True
-    return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
+    return not _is_tensor(obj) and has_weights(obj)
 
 
 def opened(

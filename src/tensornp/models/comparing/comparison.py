@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
-from itertools import islice
-from statistics import median
 from typing import Any
 
-from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.footprint import extents_of
-from tensornp.core.values.compare.compare import DENSE, Comparison
-from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.comparing.low_rank import share_of_change
-from tensornp.models.comparing.states import STEP, by_quantity, quantity_of
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.errors import NoSuchWeightError
+from tensornp.models.comparing.directions import directions_of, low_rank_of
+from tensornp.models.comparing.how_far import HowFar
+from tensornp.models.comparing.one_sided import sides_of
+from tensornp.models.comparing.requantized import requantized
+from tensornp.models.comparing.retied import retied
+from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
+from tensornp.models.comparing.states import quantity_of
+from tensornp.models.comparing.tied import tied_names
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.torch_ao import output_scheme
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
-from tensornp.models.outline.fold import Row, folded
+from tensornp.models.outline.fold import Row
 from tensornp.models.scan.frame import frame_of
 
-_MAX_SVD_NBYTES = 64_000_000
-"""Bytes of a difference, in float32, of which the directions are found unasked."""
-_MAX_MATRICES, _MIN_SIZE = 8, 16
-_TOLD_SHARE = 0.9
-_MUCH_LESS = 0.8
-"""The part of the median norm up to which the share of a weight's own norm is another one."""
-_FLOATS = ("float", "bfloat", "complex")
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
 
 
@@ -55,6 +46,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         The name in the second, where it is another one: without the `prefixes` of both they are the same.
     reshaped, retyped, retied : tuple of str
         Weights of another shape, of another dtype, and those that share their memory with others than before.
+    tied : dict of str to str
+        The further names of a weight that has several on either side, each with the first of them.
     requantized : dict of str to str
         By the weight of a module that quantizes what it gives, the scales and zero points by which it does so, where
         these are others in the second.
@@ -77,8 +70,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
         self.pairs, self.exempt = names.pairs, exempt
         self.renamed = {a: b for a, b in names.pairs.items() if a != b}
-        self.retied = _retied(first, second, names.pairs)
-        self.requantized = _requantized(first, second, names.pairs)
+        self.retied = retied(first, second, names.pairs)
+        self.requantized = requantized(first, second, names.pairs)
+        self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
@@ -95,9 +89,14 @@ class WeightsComparison(Mapping[str, Comparison]):
         return self.first.source, self.second.source
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What the two are called in sentences: as they were given, or "the first" and "the second"."""
+        return sides_of(self.first, self.second)
+
+    @property
     def reshaped(self) -> tuple[str, ...]:
         """Weights of another shape."""
-        return tuple(name for name, one in self._found.items() if one.shapes[0] != one.shapes[1])
+        return tuple(name for name, one in self._found.items() if has_other_shape(one))
 
     @property
     def retyped(self) -> tuple[str, ...]:
@@ -114,8 +113,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Why weights of either are not even listed."""
         first, second = self.first.not_listed, self.second.not_listed
         return (
-            *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
-            *(f"the second: {one}" for one in second if one not in first),
+            *(f"{'both' if one in second else self.sides[0]}: {one}" for one in first),
+            *(f"{self.sides[1]}: {one}" for one in second if one not in first),
         )
 
     @property
@@ -138,59 +137,70 @@ class WeightsComparison(Mapping[str, Comparison]):
     def __getitem__(self, name: str) -> Comparison:
         if not isinstance(name, str):
             raise NoSuchWeightError(f"a comparison is taken by the name of a weight, not by {quoted(name)}")
-        if name in self._found:
-            return self._found[name]
-        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
-        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
+        own = self.called_here(name)
+        if own in self._found:
+            return self._found[own]
+        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{self._why_not(own)}")
+
+    def _why_not(self, name: str) -> str:
+        if name in self.failed:
+            return f": {self.failed[name]}"
+        if name in self.exempt:
+            return f": it is {self.exempt[name]}"
+        for names, side in zip((self.missing, self.unexpected), self.sides, strict=True):
+            if name in names:
+                return f": it is only in {side}"
+        return closest(name, self._found)
+
+    def called_here(self, name: str) -> str:
+        """Return the name in the first of what is called so there, in the second, or without the `prefixes`."""
+        return name if name in self.pairs else self._others.get(name, name)
+
+    def other_names(self, name: str) -> tuple[str, ...]:
+        """Return what else finds a weight: its name in the second, and what it is without the `prefixes`."""
+        second, prefix = self.pairs[name], self.prefixes[0]
+        short = name.removeprefix(prefix)
+        return tuple(one for one in dict.fromkeys((second, short)) if one != name)
 
     @cached_property
-    def _median_norms(self) -> dict[str, float]:
-        """The median norm of weights, and that of each quantity of optimizers, of what is not zero in the first."""
-        norms: dict[str, list[float]] = {}
-        for name, one in self._found.items():
-            if one.norm and self._is_measured(name) and math.isfinite(one.norm):
-                norms.setdefault(self._quantity_of(name), []).append(one.norm)
-        return {quantity: median(some) for quantity, some in norms.items()}
+    def _others(self) -> dict[str, str]:
+        return {other: name for name in reversed(self.pairs) for other in self.other_names(name)}
+
+    @cached_property
+    def _how_far(self) -> HowFar:
+        return HowFar(self._found, {name: quantity_of(self.first[name]) for name in self._found})
 
     def floor_of(self, name: str) -> float:
         """Return the median norm of what a weight is beside: all weights, or the states of its quantity."""
-        return self._median_norms.get(self._quantity_of(name), 0.0)
+        return self._how_far.floor_of(name)
 
     def is_floored(self, name: str) -> bool:
         """Return whether `moved` tells a share of the median norm that is far from that of a weight's own norm."""
-        norm = self._found[name].norm
-        is_far = bool(norm) and (norm or 0.0) < _MUCH_LESS * self.floor_of(name)
-        return is_far and self.moved.get(name, 0.0) > 0
+        return self._how_far.is_floored(name)
+
+    @property
+    def has_floored(self) -> bool:
+        """Whether there is one of these."""
+        return self._how_far.has_floored
 
     @property
     def median_norm(self) -> float:
         """The median of the norms of the first's weights that are not zero; 0 where all are. States are none."""
-        return self._median_norms.get("", 0.0)
+        return self._how_far.median_norms.get("", 0.0)
 
-    @cached_property
+    @property
     def moved(self) -> dict[str, float]:
         """By how much each weight has moved beside the others."""
-        sizes = {name: _moved(one, self.floor_of(name)) for name, one in self._found.items() if self._is_measured(name)}
-        return {name: size for name, size in sizes.items() if size is not None}
-
-    def _quantity_of(self, name: str) -> str:
-        return quantity_of(self.first[name])
-
-    def _is_measured(self, name: str) -> bool:
-        """Return whether numbers measure, and neither count nor index."""
-        return self._found[name].dtypes[0].startswith(_FLOATS) and self._quantity_of(name) != STEP
+        return self._how_far.moved
 
     def __iter__(self) -> Iterator[str]:
-        # What moved alike stays in the order of the model.
-        moved = self.moved
-        orders = {name: _order(one, moved.get(name), self._quantity_of(name)) for name, one in self._found.items()}
-        return iter(sorted(orders, key=orders.__getitem__))
+        return iter(self._how_far.ordered())
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._found
+        return isinstance(name, str) and self.called_here(name) in self._found
 
     def changed(self) -> list[str]:
         """Return the names of what is not equal, what moved most first."""
@@ -214,13 +224,13 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def rows_of(self, names: Sequence[str]) -> list[Row]:
         """Return some of the names in rows, in which repeated layers are one, as are the states of one quantity."""
-        order = {name: i for i, name in enumerate(names)}
-        alone = [name for name in names if self._found[name].shapes[0] != self._found[name].shapes[1]]
-        together = [self.first[name] for name in self._found if name in order and name not in alone]
-        rows = [Row(name, (self.first[name],)) for name in alone]
-        rows += folded(one for one in together if not quantity_of(one))
-        rows += by_quantity(one for one in together if quantity_of(one))
-        return sorted(rows, key=lambda row: min(order[one.name] for one in row.entries))
+        return rows_of(names, self._rows, self._found, self.first)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        """All weights of one shape in rows, states aside."""
+        own = (self.first[name] for name, one in self._found.items() if not has_other_shape(one))
+        return all_rows(one for one in own if not quantity_of(one))
 
     def told(self) -> str:
         """Return the verdict on all weights in a few words: as its line and its table begin."""
@@ -232,14 +242,26 @@ class WeightsComparison(Mapping[str, Comparison]):
         if self.equal:
             return "same bits" if self.same_bits else "equal"
         if self.changed():
-            kinds = [[name for name in self if bool(self._quantity_of(name)) is is_state] for is_state in (False, True)]
+            states = {name for name in self if quantity_of(self.first[name])}
+            every = [name for name in self if name not in self.tied]
+            kinds = [[name for name in every if (name in states) is is_state] for is_state in (False, True)]
             told = [
                 f"{sum(not self._found[name].equal for name in names):,} of {counted(len(names), noun)}"
                 for names, noun in zip(kinds, ("weight", "state"), strict=True)
                 if names
             ]
-            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
+            num_tied = sum(name in self.tied for name in self)
+            besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
+            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
+        if self._is_all_that_is_listed:
+            return "equal in what was listed"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
+
+    @property
+    def _is_all_that_is_listed(self) -> bool:
+        """Whether nothing but what is not listed keeps the two from being equal."""
+        is_less = self.missing or self.unexpected or self.failed or self.requantized
+        return bool(self._found and self.not_listed) and not (is_less or self.changed())
 
     @cached_property
     def low_rank(self) -> dict[str, float]:
@@ -247,25 +269,10 @@ class WeightsComparison(Mapping[str, Comparison]):
 
         Computed when it is asked for, and once: both weights are read whole for it.
         """
-        told: dict[str, float] = {}
-        for name in islice(filter(self._is_dense_change, self.changed()), _MAX_MATRICES):
-            # Of what is not finite nothing is told, nor of what is gone or another one by now.
-            with suppress(Exception):
-                share = self.directions(name)
-                if share >= _TOLD_SHARE:
-                    told[name] = share
-        return told
+        return low_rank_of({name: self._sides_of(name) for name in self.changed()})
 
-    def _is_dense_change(self, name: str) -> bool:
-        """Return whether a matrix of a model, of a bounded size, has changed in no way that is told in a word."""
-        one = self[name]
-        is_matrix = len(one.shapes[0]) == 2 and one.shapes[0] == one.shapes[1] and min(one.shapes[0]) > _MIN_SIZE
-        return (
-            is_matrix
-            and not self._quantity_of(name)
-            and 4 * one.count <= _MAX_SVD_NBYTES
-            and one.verdict.endswith(DENSE)
-        )
+    def _sides_of(self, name: str) -> tuple[Comparison, WeightEntry, WeightEntry]:
+        return self._found[name], self.first[name], self.second[self.pairs[name]]
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
@@ -280,20 +287,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         BadRequestError
             If the weight is no matrix, has another shape in the second, or has not changed.
         """
-        found = self[name]
-        if type(num_directions) is not int or num_directions < 1:
-            raise BadRequestError(f"num_directions is a number from 1 on, not {quoted(num_directions)}")
-        if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
-            raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
-        first, second = (
-            # Whoever looks shares nothing: that would end the storage's resizability.
-            explorer[one].to_numpy(copy=True)
-            for explorer, one in ((self.first, name), (self.second, self.pairs[name]))
-        )
-        share = share_of_change(first, second, num_directions)
-        if share is None:
-            raise BadRequestError(f"{shown_name(name)} has no finite change, and that has no directions")
-        return share
+        self[name]
+        return directions_of(*self._sides_of(self.called_here(name)), num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -321,73 +316,5 @@ class WeightsComparison(Mapping[str, Comparison]):
         worst = next(iter(self.changed()), None)
         if worst is not None:
             said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
-        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
-
-
-def _moved(found: Comparison, median_norm: float) -> float | None:
-    """Return the norm of the difference over that of the first or the median, whichever is larger."""
-    if found.norm is None or found.norm_of_difference is None:
-        return None
-    if not math.isfinite(found.norm):
-        return found.relative
-    return found.norm_of_difference / (max(found.norm, median_norm) or 1.0)
-
-
-def _order(found: Comparison, moved: float | None, quantity: str) -> tuple[int, float]:
-    """Return what puts weights of another shape first, then what moved most, then integers, and what is equal last.
-
-    The states of optimizers come behind the weights.
-    """
-    if found.shapes[0] != found.shapes[1]:
-        return 0, 0.0
-    if found.only_finite_first or found.only_finite_second:
-        return 1, -float(found.only_finite_first + found.only_finite_second)
-    if found.equal:
-        return 9, 0.0
-    behind = 3 if quantity else 0
-    if moved is None:
-        return 3 + behind, 0.0
-    return (4 if not found.num_changed else 2) + behind, -moved
-
-
-def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
-    """Return the names in the first of weights that share their memory with others in the second."""
-    # A file tells nothing of what was tied.
-    live = {a: b for a, b in pairs.items() if _is_live(first[a]) and _is_live(second[b])}
-    own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
-        (first, {a: a for a in live}), (second, live)
-    ))  # fmt: skip
-    return tuple(name for name in live if own[name] != others[name])
-
-
-def _requantized(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> dict[str, str]:
-    """Return by which scale and zero point modules quantize what they give, where that is another in the second."""
-    schemes = {a: (output_scheme(first[a]), output_scheme(second[b])) for a, b in pairs.items() if _is_weight(a)}
-    return {
-        name: f"scale {one[0]:.6g} and zero point {one[1]} before, {other[0]:.6g} and {other[1]} now"
-        for name, (one, other) in schemes.items()
-        if one is not None and other is not None and one != other
-    }
-
-
-def _is_weight(name: str) -> bool:
-    return name.rpartition(".")[2] == "weight"
-
-
-def _is_live(entry: WeightEntry) -> bool:
-    return isinstance(entry.source, TensorSource)
-
-
-@unnoticed
-def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
-    """Return the names of the same elements of memory, by each of them."""
-    groups: dict[object, list[str]] = {}
-    for name, entry in entries.items():
-        groups.setdefault(_elements_of(entry), []).append(name)
-    return {name: frozenset(names) for names in groups.values() for name in names}
-
-
-def _elements_of(entry: WeightEntry) -> object:
-    """Return what is equal for two weights of the same elements."""
-    extents = extents_of(entry.tensor) if not entry.problem else ()
-    return (extents, entry.shape, entry.dtype) if extents else id(entry)
+        verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
+        return f"WeightsComparison({verdict}{', '.join(said)})"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import same_elements_as
@@ -11,9 +12,8 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.torch_ao import is_made_of_packed
 from tensornp.models.names.matching import Matched
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, file_name, shown_name
 
-SIDES = ("first", "second")
 _EXTRA_STATE = "_extra_state"
 """Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
 _SCHEME = ("scale", "zero_point")
@@ -25,24 +25,32 @@ def without_exempt(
 ) -> tuple[Matched, dict[str, str]]:
     """Return the names without those that need not be in both, and of each of these why."""
     first, second = explorers
+    sides = sides_of(first, second)
     kept: list[tuple[str, ...]] = []
     exempt = dict(_pending(explorers))
     for own, other, alone, paired, side in (
-        (first, second, names.missing, names.pairs.keys(), SIDES[0]),
-        (second, first, names.unexpected, set(names.pairs.values()), SIDES[1]),
+        (first, second, names.missing, names.pairs.keys(), sides[0]),
+        (second, first, names.unexpected, set(names.pairs.values()), sides[1]),
     ):
         why = {name: _why_alone(own, other, name, paired) for name in alone}
-        exempt |= {name: f"only in the {side}, {said}" for name, said in why.items() if said}
+        exempt |= {name: f"only in {side}, {said}" for name, said in why.items() if said}
         kept.append(tuple(name for name in alone if not why[name]))
     return names._replace(missing=kept[0], unexpected=kept[1]), exempt
 
 
-def _pending(explorers: tuple[Mapping[str, WeightEntry], Mapping[str, WeightEntry]]) -> Iterator[tuple[str, str]]:
+def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]:
+    """Return what two are called in sentences: as they were given, if that tells them apart and is no long text."""
+    a, b = (one if len(one) <= MAX_INSIDE else file_name(one) for one in (first.source, second.source))
+    is_told = a != b and all(0 < len(one) <= MAX_INSIDE for one in (a, b))
+    return (legible(a), legible(b)) if is_told else ("the first", "the second")
+
+
+def _pending(explorers: tuple[WeightsExplorer, WeightsExplorer]) -> Iterator[tuple[str, str]]:
     """Yield what has no values yet, and on which side; the other may have them, under names of their own."""
     sides = [{name: one.problem for name, one in explorer.items() if one.is_pending} for explorer in explorers]
     for name, problem in (sides[1] | sides[0]).items():
-        where = [side for own, side in zip(sides, SIDES, strict=True) if name in own]
-        yield name, f"without values in {'both' if len(where) > 1 else f'the {where[0]}'} ({problem})"
+        where = [side for own, side in zip(sides, sides_of(*explorers), strict=True) if name in own]
+        yield name, f"without values in {'both' if len(where) > 1 else where[0]} ({problem})"
 
 
 def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str]) -> str:

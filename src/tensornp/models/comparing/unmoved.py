@@ -1,14 +1,40 @@
-"""Why weights are the same on both sides, as far as that is a fact: one memory, frozen, or without a gradient."""
+"""Why weights are the same on both sides, as far as that is a fact: one memory, frozen, or by their gradient."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.grouped import Grouped, grouped_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import PLAIN
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.gradients import changes_nothing, gradients_of
+
+_FROZEN = "frozen (requires_grad=False)"
+
+
+class Unmoved(NamedTuple):
+    """Some weights that did not move, or none where they are only counted, and what is said before and after them."""
+
+    before: str
+    names: list[str]
+    after: str = ""
+
+
+class _Parameter(NamedTuple):
+    """A trained parameter that did not move: the norm of its gradient, None without one, and if a group has it.
+
+    `lost_in` is its dtype where the gradient is too small to change it.
+    """
+
+    norm: float | None
+    is_grouped: bool | None
+    lost_in: str = ""
 
 
 def memory_told(found: WeightsComparison) -> tuple[str, str]:
@@ -27,6 +53,10 @@ def _live_name(found: WeightsComparison) -> str:
     """Return by what name a model or an optimizer among the two is reached."""
     live = [side for side in (found.second, found.first) if side.is_of_module] or [found.second]
     side = live[0]
+    first = next((one.code for one in side.values() if one.kind == "parameter"), "")
+    if side.is_of_module and "" not in side.classes and first.startswith(f"{side.source}["):
+        # Of a dictionary, it is the module in it.
+        return first.partition("]")[0] + "]"
     return side.source if side.source.isidentifier() and _is_reached_by(side, side.source) else "model"
 
 
@@ -35,26 +65,106 @@ def _is_reached_by(side: WeightsExplorer, name: str) -> bool:
 
 
 @unnoticed
-def unmoved_told(found: WeightsComparison) -> list[tuple[str, list[str]]]:
-    """Return why parameters of a live model have not moved, as a fact, and which are those that might have.
+def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
+    """Return of parameters of a live model that have not moved what is known of each: as facts of now, not as causes.
 
     That one has no gradient tells nothing where none has: they are set to None between two steps.
     """
-    side = found.second if found.second.is_of_module else found.first
-    entries = {name: side[found.pairs[name] if side is found.second else name] for name in found}
-    parameters = {name: one for name, one in entries.items() if one.kind == "parameter" and one.is_trained is not None}
-    frozen = sum(found[name].equal and not one.is_trained for name, one in parameters.items())
-    told: list[tuple[str, list[str]]] = []
+    frozen, trained = _unmoved(found)
+    told: list[Unmoved] = []
     if frozen:
-        told.append((f"{frozen:,} frozen (requires_grad=False)", []))
-    unguarded = Unguarded()
-    has_grad = {name: _has_grad(one, unguarded) for name, one in parameters.items() if one.is_trained}
-    without = [name for name, has in has_grad.items() if found[name].equal and not has]
-    if without and not unguarded.left_out and any(has for name, has in has_grad.items() if not found[name].equal):
-        told.append((f"{len(without):,} trainable without .grad", without))
+        told.append(Unmoved(f"{len(frozen):,} {_FROZEN}", frozen if len(frozen) == 1 else []))
+    kinds: dict[object, list[str]] = {}
+    for name, one in trained.items():
+        kinds.setdefault(_kind(one), []).append(name)
+    alike = [(names, _said([trained[name] for name in names])) for names in kinds.values()]
+    told += [Unmoved("", names, said) for names, said in alike if said]
+    without = [name for name, one in trained.items() if one.norm is None]
+    if without and _tells_something(found):
+        have = "has" if len(without) == 1 else "have"
+        told.append(
+            Unmoved(f"of the {len(trained):,} that did not move, {len(without):,} {have} no .grad now", without)
+        )
+    elsewhere = next(grouped_of(found.second, found.first), None)
+    num = len({id(one.tensor) for one in _live(found).values() if one.kind == "parameter"})
+    if trained and elsewhere is not None and elsewhere.names is None and elsewhere.num < num:
+        source = dict(zip(found.sources, found.sides, strict=True))[elsewhere.source]
+        told.append(Unmoved(f"the optimizer in {source} has {elsewhere.num:,} of {counted(num, 'parameter')}", []))
     return told
 
 
-def _has_grad(entry: WeightEntry, unguarded: Unguarded) -> bool:
-    """Return whether an ordinary tensor has a gradient; of others, which may compute it, it is taken to have one."""
-    return type(entry.tensor) not in PLAIN or unguarded.grad_of(entry.tensor) is not None
+@unnoticed
+def why_unmoved(found: WeightsComparison) -> dict[str, str]:
+    """Return the same of each weight by itself, in words that follow "same bits"."""
+    frozen, trained = _unmoved(found)
+    told = {name: _said([one]) for name, one in trained.items()}
+    told |= {name: "it has no .grad now" for name, one in trained.items() if one.norm is None and not told[name]}
+    return dict.fromkeys(frozen, _FROZEN) | {name: said for name, said in told.items() if said}
+
+
+def _said(alike: Sequence[_Parameter]) -> str:
+    """Return what is said of parameters of one kind; empty where that is nothing."""
+    one, is_one = alike[0], len(alike) == 1
+    it_is, is_it = ("it is", "is it") if is_one else ("they are", "are they")
+    no_group = f"{it_is} in no group of the optimizer"
+    if one.norm is None:
+        return no_group if one.is_grouped is False else ""
+    if not one.norm:
+        said = "its gradient is 0" if is_one else "their gradients are 0"
+        return f"{said}, and {no_group}" if one.is_grouped is False else said
+    norms = [f"{get(other.norm or 0.0 for other in alike):.3g}" for get in (min, max)]
+    has = f"has a gradient (norm {norms[0]})" if is_one else f"have gradients (norms {norms[0]} to {norms[1]})"
+    if one.lost_in:
+        small = f"so small that subtracting {'it' if is_one else 'them'} changes nothing in {one.lost_in}"
+        return f"{has} {small}{f', and {no_group}' if one.is_grouped is False else ''}"
+    ends = {
+        None: f": {is_it} in the optimizer?",
+        False: f": {no_group}",
+        True: f", though {it_is} in a group of the optimizer",
+    }
+    return f"{has} and did not move{ends[one.is_grouped]}"
+
+
+def _kind(one: _Parameter) -> tuple[bool | None, bool | None, str]:
+    return None if one.norm is None else bool(one.norm), one.is_grouped, one.lost_in
+
+
+def _live(found: WeightsComparison) -> WeightsExplorer:
+    return found.second if found.second.is_of_module else found.first
+
+
+def _parameters(found: WeightsComparison) -> Iterator[tuple[str, WeightEntry]]:
+    """Yield the parameters of a live model, each once, by their names in the first."""
+    side = _live(found)
+    for name in found:
+        entry = side[found.pairs[name] if side is found.second else name]
+        if entry.kind == "parameter" and entry.is_trained is not None and name not in found.tied:
+            yield name, entry
+
+
+def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]]:
+    """Return which parameters that did not move are frozen, and what is known of the others."""
+    unmoved = {name: one for name, one in _parameters(found) if found[name].equal}
+    trained = {name: one for name, one in unmoved.items() if one.is_trained}
+    # What may compute its gradient is not asked for it.
+    plain = {name: one for name, one in trained.items() if type(one.tensor) in PLAIN}
+    unguarded = Unguarded()
+    norms = gradients_of(plain.values(), unguarded)
+    known = {} if unguarded.left_out else plain
+    grouped: Grouped | None = next(grouped_of(found.second, found.first), None)
+    return [name for name in unmoved if name not in trained], {
+        name: _Parameter(
+            norms[one.name].norm if one.name in norms else None,
+            grouped and grouped.has(one.name),
+            one.dtype if one.name in norms and norms[one.name].norm and changes_nothing(one, unguarded) else "",
+        )
+        for name, one in known.items()
+        if one.name not in norms or norms[one.name].norm is not None
+    }
+
+
+def _tells_something(found: WeightsComparison) -> bool:
+    """Return whether a parameter that moved has a gradient now."""
+    unguarded = Unguarded()
+    moved = (one for name, one in _parameters(found) if one.is_trained and not found[name].equal)
+    return any(type(one.tensor) not in PLAIN or unguarded.grad_of(one.tensor) is not None for one in moved)

@@ -36,6 +36,11 @@ IN_PARTS = "this rank may hold only a part of it"
 """The problem of what is spread over ranks."""
 
 
+def kind_of(tensor: Any) -> str:
+    """Return what a tensor outside of modules is listed as."""
+    return "parameter" if is_subclass(type(tensor), torch.nn.Parameter) else "tensor"
+
+
 def weight_of(
     name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None = None, *, by_elements: bool = False
 ) -> WeightEntry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.models.entries.entry import WeightEntry
@@ -11,12 +12,17 @@ from tensornp.models.optimizers.saved import SavedOptimizer
 
 
 class Contents(NamedTuple):
-    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
+    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there.
+
+    In memory a module may be among them, of which the classes are told by name.
+    """
 
     entries: list[WeightEntry]
     metadata: Mapping[str, Any]
     problems: list[str]
     optimizers: Sequence[SavedOptimizer] = ()
+    is_of_module: bool = False
+    classes: Mapping[str, str] = MappingProxyType({})
 
 
 def problem_of_part(name: str, problem: str) -> str:

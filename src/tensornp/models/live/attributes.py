@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.namespace.members import registered, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES
-from tensornp.models.live.state_dict import bracket_of, key_of, steps_below
+from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 
 MAX_HELD = 10_000
 """Values of one attribute that are looked at."""
@@ -23,13 +23,14 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 class Attribute(NamedTuple):
     """A tensor or a module, the step to the attribute that holds it, and how its name and its expression go on.
 
-    `value` is None where a list or a dictionary has more than is looked at.
+    `value` is None where a list or a dictionary has more than is looked at. A member of a set has no expression.
     """
 
     step: Any
     names: tuple[str, ...]
     brackets: str
     value: Any
+    has_code: bool = True
 
 
 def attributes_of(module: Any) -> Iterator[Attribute]:
@@ -43,7 +44,9 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
             for path, leaf in islice(found, MAX_HELD):
                 if path is not None and _is_meant(leaf):
                     steps = steps_below(path)
-                    yield Attribute(step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf)
+                    yield Attribute(
+                        step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf, is_writable(steps)
+                    )
             if next(found, None) is not None:
                 yield Attribute(step, (name,), "", None)
 

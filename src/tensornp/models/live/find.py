@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from tensornp.models.entries.released import Find, released
 from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 
+_ROOT = re.compile(r"[^\W\d]\w*(?![\w(])")
 _KEPT_HERE = "kept by this tree alone; for code that reaches it, bind it to a name first, and run %weights on that"
 
 
@@ -25,16 +27,27 @@ def released_from(
     What an expression with a call in it has given is not had by another call: its memory is known, weakly.
     """
     live = [entry for entry in explorer.values() if isinstance(entry.source, TensorSource)]
-    views: dict[str, WeakView] = {}
-    try:
-        look_up(live[0].code if live else "None", namespace)
-    except BadRequestError:
-        views = {entry.name: WeakView(entry.tensor) for entry in live}
+    first = next((entry.code for entry in live if entry.code), "")
+    # What begins as the first does is reached if that is: to look each up would take seconds of large models.
+    root = _ROOT.match(first)
+    begins = root[0] if root is not None and _is_reached(first, namespace) else None
+    lost = [
+        one for one in live if begins is None or not (one.code.startswith(begins) or _is_reached(one.code, namespace))
+    ]
+    views = {entry.name: WeakView(entry.tensor) for entry in lost}
     rows = []
     for entry in explorer.values():
         find = ByMemory(entry, views[entry.name]) if entry.name in views else ByName(entry, namespace, opened)
         rows.append(released(entry, find))
     return rows, list(views.values())
+
+
+def _is_reached(code: str, namespace: Mapping[str, Any]) -> bool:
+    try:
+        look_up(code, namespace)
+    except BadRequestError:
+        return False
+    return True
 
 
 class ByName(Find):

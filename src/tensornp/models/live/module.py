@@ -136,13 +136,13 @@ class _Walk:
         """Yield the tensors that the module has not registered; modules are noted."""
         known = {id(child) for _, _, child, _ in members}
         hooked: dict[str, str] | None = None
-        for step, names, brackets, value in attributes_of(module):
+        for step, names, brackets, value, has_code in attributes_of(module):
             if value is None:
                 self.is_cut = True
             elif _is_module(value):
                 self._hidden[id(value)] = value
             elif id(value) not in known:
-                code = expression_of((place.path, step)) + brackets
+                code = expression_of((place.path, step)) + brackets if has_code else ""
                 entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
                 hooked = computed_by_hooks(module) if hooked is None else hooked
                 note = ", ".join(filter(None, ["not registered", hooked.get(names[0], "")]))

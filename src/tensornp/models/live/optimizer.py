@@ -14,9 +14,9 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.tensor import weight_of
+from tensornp.models.entries.tensor import kind_of, weight_of
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.state_dict import bracket_of, key_of, kind_of
+from tensornp.models.live.steps import bracket_of, key_of
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, STATE, params_of, told_names
 
@@ -26,12 +26,16 @@ _MAX_SECONDS = 0.5
 
 @unnoticed
 def entries_of_optimizer(
-    optimizer: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+    optimizer: Any,
+    expression: str,
+    model: torch.nn.Module | None,
+    namespace: Mapping[str, Any],
+    called: Mapping[int, str] | None = None,
 ) -> tuple[list[WeightEntry], dict[str, Any]]:
     """Return the state of each parameter of `optimizer`, which `expression` reaches, and what its groups say.
 
-    Names are those that the optimizer keeps, or of `model`, or by which the namespace reaches a parameter; of one in
-    neither, where it stands.
+    Names are those that the optimizer keeps, or of `model`, or what parameters are `called`, by identity, or by which
+    the namespace reaches a parameter; of one in none of these, where it stands.
     """
     held = object.__getattribute__(optimizer, "__dict__")
     state = held.get(STATE, {})
@@ -39,11 +43,10 @@ def entries_of_optimizer(
     entries: list[WeightEntry] = []
     every: list[str] = []
     metadata: dict[str, Any] = {}
-    groups = held.get(GROUPS)
-    groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
-    by_object = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
-    if model is None and not all(map(told_names, groups)):
-        by_object = _names_reached([one for group in groups for one in params_of(group)], namespace, optimizer)
+    groups = _groups_of(optimizer)
+    by_object = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()} or dict(called or {})
+    if not by_object and not all(map(told_names, groups)):
+        by_object = _names_reached(parameters_in(optimizer), namespace, optimizer)
     number = -1
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
@@ -66,6 +69,16 @@ def entries_of_optimizer(
                 every.append(f"{STATE}.{place}{tail}")
     own = zip(entries, own_names(names, every), strict=True)
     return [entry if entry.name == name else entry.with_(name=name) for entry, name in own], metadata
+
+
+def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
+    groups = object.__getattribute__(optimizer, "__dict__").get(GROUPS)
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+
+
+def parameters_in(optimizer: Any) -> list[Any]:
+    """Return what an optimizer was given to optimize."""
+    return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
 def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], optimizer: Any) -> dict[int, str]:

@@ -1,25 +1,34 @@
-"""The weights of dictionaries and lists of tensors, nested as checkpoints are: a name joins the keys with dots."""
+"""The weights of dictionaries and lists, nested as checkpoints are: a name joins the keys with dots.
+
+Tensors are in them, and modules, optimizers and storages, of which all is listed that is live.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import Path, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
+from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, is_container, is_seen, leaves
+from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
+from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.array import array_weight
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.tensor import weight_of
+from tensornp.models.entries.tensor import kind_of, weight_of
 from tensornp.models.formats.contents import Contents
+from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
+from tensornp.models.live.module import MAX_REPEATED
+from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
+from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.saved import optimizers_in
 
@@ -34,48 +43,146 @@ MAX_SAID = 1000
 _INDEX = re.compile(r"\[(\d{1,9})\]")
 
 
+class _Leaf(NamedTuple):
+    """What lies in a container, its name, and what is told of its place: the keys, and how an expression goes on."""
+
+    what: Any
+    name: str
+    keys: list[Any]
+    bracket: str
+
+    @classmethod
+    def at(cls, path: Path, what: Any) -> _Leaf:
+        """Return what lies at a path."""
+        keys = steps_below(path)
+        return cls(what, ".".join(map(key_of, keys)), keys, "".join(map(bracket_of, keys)))
+
+
 @unnoticed
-def contents_of_tree(tree: Any, expression: str) -> Contents:
+def contents_of_tree(
+    tree: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> Contents:
     """Return the weights of a dictionary, which `expression` reaches, and by name what it holds besides.
 
-    Nothing of the user's runs; a module inside is left out.
+    Nothing of the user's runs. States of optimizers are named by `model`, or by a module that is in there, or by the
+    namespace. What may hold more, and of which nothing is listed, is named among the problems.
     """
-    found, problems = _listed(tree, expression)
-    steps = [steps_below(path) for path, _ in found]
-    brackets = ["".join(map(bracket_of, one)) for one in steps]
+    found, problems = _found(tree, expression)
+    modules = [(one.name, one.what) for one in found if not _is_usual(one.what) and is_module(one.what)]
+    holders, unlisted = Holders(modules, model, namespace), Unlisted()
+    listed = [(one, leaf) for leaf in found for one in _listed(leaf, expression, holders, unlisted)]
     # Two ways to the same name: what tells them apart are the brackets.
-    names = own_names([".".join(map(key_of, one)) for one in steps], brackets)
+    names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
-    places: list[list[Any]] = []
+    keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
-    for (_, leaf), name, bracket, place in zip(found, names, brackets, steps, strict=True):
-        if is_tensor_like(leaf):
-            entries.append(weight_of(name, kind_of(leaf), leaf, expression + bracket))
-        elif is_subclass(type(leaf), np.ma.MaskedArray):
-            entries.append(nothing(name, "array", expression + bracket, _MASKED, "cpu"))
-        elif is_subclass(type(leaf), np.ndarray):
-            entries.append(array_weight(name, leaf, expression + bracket))
-        elif is_plain_value(leaf) and len(besides) < MAX_SAID:
-            besides[name] = leaf
-        if len(places) < len(entries):
-            places.append(place)
-    optimizers, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, places), entries)
-    return Contents(entries, besides, problems, optimizers)
+    for (one, leaf), name in zip(listed, names, strict=True):
+        if type(one) is WeightEntry:
+            entries.append(one if one.name == name else one.with_(name=name))
+            # Of an optimizer that is saved, each state has its own.
+            keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
+        elif len(besides) < MAX_SAID:
+            besides[name] = one
+    optimizers, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
+    problems = [*problems, *holders.problems(), *unlisted.problems()]
+    return Contents(entries, besides | holders.said, problems, optimizers, holders.has_module, holders.classes)
 
 
-def _listed(tree: Any, expression: str) -> tuple[list[tuple[Path, Any]], list[str]]:
-    """Return the tensors and arrays of a tree and its first other items, each with its path, and what is left out."""
-    found: list[tuple[Path, Any]] = []
+def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
+    """Return the name of each weight and plain value, and another one that also tells how it is reached."""
+    names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
+    others = [
+        joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
+        for (_, leaf), name in zip(listed, names, strict=True)
+    ]
+    return names, others
+
+
+def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
+    """Yield the weights of what lies in a container, or the plain value that it is."""
+    what, name, code = leaf.what, leaf.name, expression + leaf.bracket
+    if is_plain_value(what):
+        yield what
+        return
+    is_usual = _is_usual(what)
+    if not is_usual and is_holder(what):
+        found = holders.entries(name, code, what)
+    else:
+        found = [*_weight_of(leaf, code)]
+        if not found:
+            if not _is_walked(leaf):
+                unlisted.note(name, what)
+            return
+    unlisted.is_listed(what)
+    has_code = is_writable(leaf.keys) or (not is_usual and is_own(what))
+    for one in found:
+        if not is_usual and one.source.held is not None:
+            unlisted.is_listed(one.source.held)
+        yield one if has_code else one.with_(code="")
+
+
+def _is_usual(obj: Any) -> bool:
+    """Return whether an object is a plain value or a tensor, as nearly all are, by its class alone."""
+    return id(type(obj)) in LEAVES
+
+
+def _weight_of(leaf: _Leaf, code: str) -> Iterator[WeightEntry]:
+    """Yield the weight that lies in a container; nothing of another object."""
+    what, name = leaf.what, leaf.name
+    if is_tensor_like(what):
+        yield weight_of(name, kind_of(what), what, code)
+    elif is_subclass(type(what), np.ma.MaskedArray):
+        yield nothing(name, "array", code, _MASKED, "cpu")
+    elif is_array(what):
+        yield array_weight(name, what, code)
+    elif is_storage(what):
+        try:
+            entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code))
+        except Exception:
+            # It is freed, or elsewhere.
+            return
+        yield noted(entry, class_name(type(what)))
+
+
+def _is_walked(leaf: _Leaf) -> bool:
+    """Return whether a container is a leaf since it is empty, or lies in itself, and so hides nothing."""
+    return len(leaf.keys) < MAX_DEPTH and is_container(leaf.what) and is_seen(leaf.what)
+
+
+def has_weights(obj: Any) -> bool:
+    """Return whether something is in a container of which weights are listed; the first values are looked at."""
+    every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
+    return any(is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) or is_holder(leaf) for _, leaf in every)
+
+
+def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
+    """Return what a tree holds, but of plain values the first, and what is left out."""
+    found: list[_Leaf] = []
+    times: dict[int, int] = {}
     num_besides = 0
     every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
+        if not _is_usual(leaf):
+            # Of lists that hold a shared one twice, each, there are 2**depth ways to it.
+            earlier = times.get(id(leaf), 0)
+            times[id(leaf)] = earlier + 1
+            if earlier >= _most_names_of(leaf):
+                continue
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
-            found.append((path, leaf))
+            found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
     cut = NotListed(f"it has more than {MAX_LEAVES:,} values, and the others are not listed")
     return found, [cut] if is_cut else []
+
+
+def _most_names_of(leaf: Any) -> int:
+    """Return how many names of an object are taken; a few more of what is listed, and one of what is not."""
+    if is_holder(leaf):
+        # The first, those after it, and one by which it is known that there are more.
+        return MAX_REPEATED + 2
+    return MAX_LEAVES if is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) else 1
 
 
 def _as_container(value: Any) -> Any:
@@ -92,33 +199,3 @@ def _key_alone(step: Any) -> Any:
         return step[0] if type(step[0]) in (int, str) else None
     found = _INDEX.fullmatch(step)
     return int(found[1]) if found else None
-
-
-def kind_of(tensor: Any) -> str:
-    """Return what a tensor outside of modules is listed as."""
-    return "parameter" if is_subclass(type(tensor), torch.nn.Parameter) else "tensor"
-
-
-def steps_below(path: Path) -> list[Any]:
-    """Return the steps that lead to a leaf, without what leads to the root."""
-    return [*steps_of(path)][-2::-1]
-
-
-def key_of(step: Any) -> str:
-    """Return what a step adds to the name."""
-    if type(step) is not tuple:
-        return str(step).strip("[]").lstrip(".")
-    (key,) = step
-    return str.__str__(key) if is_subclass(type(key), str) else _written(key)
-
-
-def bracket_of(step: Any) -> str:
-    """Return what a step adds to the expression."""
-    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
-
-
-def _written(key: Any) -> str:
-    """Return a key as an expression, a text in full; one that has none by its class alone."""
-    if is_subclass(type(key), str):
-        return repr(str.__str__(key))
-    return tuple_text(key) if is_plain_tuple(key) else key_text(key)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import NamedTuple
 
-from tensornp.models.outline.columns import ABOUT, at_a_glance
+from tensornp.core.lowlevel.units import percent
+from tensornp.models.outline.columns import ABOUT
 
 NOT_FINITE = "is not known: not all of it is finite"
 
@@ -53,10 +54,11 @@ def _update(moved: Moved, median_norm: float) -> Update:
     if not math.isfinite(size):
         return Update(None, "", NOT_FINITE)
     is_sampled = num_read < numel
-    text = "from 0" if difference and not before else ABOUT * is_sampled + at_a_glance(size)
+    text = "from 0" if difference and not before else ABOUT * is_sampled + percent(size)
     said = f"‖Δ‖ {difference:.3g} over the norm before, {before:.3g}"
     if before < median_norm:
-        said = f"‖Δ‖ {difference:.3g} over the median of all norms, {median_norm:.3g}; its own was {before:.3g}"
+        own = f", by {percent(difference / before)} of which it moved" if before else ""
+        said = f"‖Δ‖ {difference:.3g} over the median of all norms, {median_norm:.3g}; its own was {before:.3g}{own}"
     elif not before:
         said = f"‖Δ‖ {difference:.3g}, and all norms were 0"
     title = f"from {num_read:,} of {numel:,} elements: {said}" if is_sampled else said

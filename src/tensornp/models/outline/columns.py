@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
@@ -95,6 +95,8 @@ class Column(NamedTuple):
         The characters that it has room for at most, whatever is seen; 0 where that depends on the weights alone.
     rank : int
         In which place it gets what room a page has, the lowest first, as long as nobody chooses.
+    rule : str
+        What its numbers are, where the heading does not say it.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Column(NamedTuple):
     has_large_first: bool = False
     width: int = 0
     rank: int = 20
+    rule: str = ""
 
     @property
     def is_sortable(self) -> bool:
@@ -255,8 +258,9 @@ GRAD = "grad"
 """Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
-UPDATE = "update"
-"""How far a live model's weight has moved since the last scan, beside its norm."""
+UPDATE = "moved"
+"""How far a live model's weight has moved since the last scan, beside its norm: as a comparison tells it."""
+_MOVED_RULE = "since the last scan: ‖Δ‖ over the norm before; where that is below the median norm, over the median"
 ABOUT = "≈"
 """Before a figure of a sample."""
 _MAX_NAME = 32
@@ -306,7 +310,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=13),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
-    _figure(UPDATE, ScannedFigure(lambda _: None), width=10, rank=4),
+    _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=4)._replace(rule=_MOVED_RULE),
     Column(FINDINGS, width=30, rank=14),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -13,21 +13,25 @@ from tensornp.render.layout.document import Both, Document, wrapped
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
-MAX_LINES = 20
+MAX_LINES, MAX_MORE = 20, 500
+"""Lines that are seen at once, and those that a page has one fold away."""
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
-MAX_NAMES = 3
-"""Names of what has changed alike."""
+MAX_NAMES, MAX_UNCHANGED = 3, 8
+"""Names of what has changed alike, and of what has not changed."""
 
 
 def report_document(report: Report) -> Document:
     """Return one line for what has changed alike; a page folds many under the one that sums them up."""
-    summary, alarm, shown = _summary(report), _alarm(report), _shown(report)
-    lines = "".join(f"<div>{escape(line)}</div>" for line in shown)
+    summary, alarm, every = _summary(report), _alarm(report), _lines(report)
+    shown, more, rest = every[:MAX_LINES], every[MAX_LINES : MAX_LINES + MAX_MORE], every[MAX_LINES + MAX_MORE :]
+    end = [*_unchanged(report), *([report.left_out] if report.left_out else [])]
+    lines = _divs(shown) + _fold(more, len(more) + len(rest)) + _divs(end)
     bad = f' <span style="{ALARM_TEXT}">{escape(alarm)}</span>' if alarm else ""
     page = f"<b>{escape(report.heading)}</b>{bad}"
     page = f"<details><summary>{page} · {escape(summary)}</summary>{lines}</details>" if summary else page + lines
-    text = "\n  ".join([f"{report.heading}:", *filter(None, [alarm, summary]), *shown])
+    left = _left(len(more) + len(rest))
+    text = "\n  ".join([f"{report.heading}:", *filter(None, [alarm, summary]), *shown, *left, *end])
     return Document((Both(wrapped(text), page),), f"{SMALL_TEXT};padding:2px 0")
 
 
@@ -68,15 +72,42 @@ def _counts(report: Report) -> list[str]:
     return said + [f"{counts[come]:,} {come}" for come in ("new", "gone") if counts[come]]
 
 
-def _shown(report: Report) -> list[str]:
-    """Return the lines up to a bound, of many those alike as one, and what was left out of the look."""
+def _lines(report: Report) -> list[str]:
+    """Return the lines, of many those alike as one, and what has changed most first."""
+    is_many = len(report.lines) > MAX_UNFOLDED
     alike: dict[Any, list[ReportLine]] = {}
-    for i, line in enumerate(report.lines):
-        alike.setdefault(line.parts if len(report.lines) > MAX_UNFOLDED else i, []).append(line)
-    lines = [_line(group) for group in alike.values()]
-    num_more = len(lines) - MAX_LINES
-    lines = [*lines[:MAX_LINES], *([f"… and {num_more:,} more"] if num_more > 0 else [])]
-    return lines + ([report.left_out] if report.left_out else [])
+    for i, line in enumerate(sorted(report.lines, key=_place) if is_many else report.lines):
+        alike.setdefault(line.parts if is_many else i, []).append(line)
+    return [_line(group) for group in alike.values()]
+
+
+def _place(line: ReportLine) -> tuple[bool, bool, float]:
+    """Return what puts first what is not finite any more, and then the largest differences; counts are none."""
+    return not line.alarm, line.is_count, -line.size
+
+
+def _left(num: int) -> list[str]:
+    return [f"… and {num:,} more"] if num else []
+
+
+def _fold(lines: list[str], num: int) -> str:
+    """Return the lines for which a page has no room at once, under what is said of all `num`."""
+    if not lines:
+        return ""
+    left = _left(num - len(lines))
+    return f"<details><summary>{escape(_left(num)[0])}</summary>{_divs([*lines, *left])}</details>"
+
+
+def _divs(lines: list[str]) -> str:
+    return "".join(f"<div>{escape(line)}</div>" for line in lines)
+
+
+def _unchanged(report: Report) -> list[str]:
+    """Return what has not changed by its names, where that is less than what has."""
+    names, num_changed = report.unchanged, sum(not line.come for line in report.lines)
+    if not names or len(report.lines) <= MAX_UNFOLDED or len(names) >= num_changed:
+        return []
+    return [f"{len(names):,} unchanged: {listed(names, MAX_UNCHANGED)}"]
 
 
 def _line(group: list[ReportLine]) -> str:

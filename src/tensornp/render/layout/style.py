@@ -63,6 +63,13 @@ _NARROW = (
     ".tensornp-names>*>tr>:not(:first-child){border-top:0!important}"
     f"{_NAME},.tensornp-names>*>tr>.tensornp-words{{grid-column:1/-1;width:auto!important;max-width:100cqw}}"
     ".tensornp-names>*>tr>td.tensornp-words:empty{display:none}"
+    # Under the figures it would be taken for one of theirs.
+    ".tensornp-names>thead>tr>.tensornp-what{display:none}"
+)
+_NARROWEST = (
+    # Beside the figures there is no room for it: it stands at the end of the line of the name.
+    ".tensornp-names>*>tr>.tensornp-shape{grid-area:1/1/2/-1;justify-self:end;max-width:34cqw;"
+    "white-space:normal!important}.tensornp-names>*>tr:has(>.tensornp-shape)>:first-child{grid-row:1;max-width:64cqw}"
 )
 NAMES = (
     # Of its own cells alone: one may hold the grid of a weight. Beside others it asks for so much, and may get less.
@@ -75,7 +82,8 @@ NAMES = (
     + "@media print{.tensornp-room{container-type:normal}"
     ".tensornp-names>*>tr>*{min-width:0!important;width:auto!important;white-space:normal!important;"
     "overflow-wrap:anywhere}}"
-    + f"@container(max-width:400px){{{_NARROW}}}@container tensornp-long (max-width:680px){{{_NARROW}}}</style>"
+    + f"@container tensornp-long (max-width:680px){{{_NARROW}}}@container(max-width:400px){{{_NARROW}{_NARROWEST}}}"
+    "</style>"
 )
 """Names stay where figures are scrolled across; in a narrow page they have lines of their own above their figures.
 

@@ -109,6 +109,10 @@ MARKS = "marks"
 """A column of words that keeps room for some, however wide the others are."""
 NAME = "name"
 """The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
+WHAT = "what"
+"""A column of words that say by themselves what they are of."""
+SHAPE = "shape"
+"""A column that stands behind the name in the narrowest pages."""
 _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
 """Where a name may go on in the next line. The page is told by a tag: whoever copies the name has no more than it."""
 
@@ -227,7 +231,10 @@ def _kind_html(heading: str, longest: int) -> str:
     if heading == MARKS:
         return f' style="{MARKS_CELL}'
     if heading in WRAPPED:
-        return f' class="tensornp-words" style="{WORDS_CELL if longest else WRAPPED_CELL}'
+        said = " tensornp-what" if heading == WHAT else ""
+        return f' class="tensornp-words{said}" style="{WORDS_CELL if longest else WRAPPED_CELL}'
+    if heading == SHAPE and longest:
+        return f' class="tensornp-shape" style="{CELL}'
     return f' style="{RIGHT_CELL if heading in RIGHT else CELL}'
 
 

@@ -7,17 +7,17 @@ from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.unmoved import memory_told, unmoved_told
+from tensornp.models.comparing.unmoved import Unmoved, memory_told, unmoved_told
 from tensornp.models.names.quoted import MAX_INSIDE
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, percent, table_row
+from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
@@ -60,7 +60,7 @@ class LiveRows(NamedTuple):
     num_printed : int
         How many weights the printed rows are of.
     noun : str
-        What each is: "weight", "state" or "tensor".
+        What each is: "weight", "state", "tensor", or "name" where some are further names of one weight.
     num_equal : int
         How many of all weights are equal.
     folds : list of LiveFold
@@ -84,12 +84,14 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     head, (alarm, cure) = headed(_sources(found), found.told()), memory_told(found)
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
-    unmoved = [
-        f"{said}: {_patterns(found.rows_of(names))}" if names else said
-        for said, names in (unmoved_told(found) if found.changed() else ())
-    ]
-    parts = (Lines(tuple(_rule(found))), printed, folds, Lines((" · ".join(unmoved), *_said(found))))
+    unmoved = [_unmoved_text(found, one) for one in (unmoved_told(found) if found.changed() else ())]
+    parts = (Lines(tuple(_rule(found))), printed, folds, Lines((*unmoved, *_said(found))))
     return Document((head, *([Alarm(alarm, cure)] if alarm else []), *parts))
+
+
+def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
+    names = _patterns(found.rows_of(told.names)) if told.names else ""
+    return ": ".join(filter(None, (told.before, names, told.after)))
 
 
 def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
@@ -148,7 +150,9 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
 def noun_of(found: WeightsComparison) -> str:
     """Return what is compared: weights, the states of an optimizer, or tensors of both kinds."""
     kinds = {bool(quantity_of(found.first[name])) for name in found}
-    return "tensor" if len(kinds) > 1 else "state" if True in kinds else "weight"
+    if len(kinds) > 1:
+        return "tensor"
+    return "state" if True in kinds else "name" if found.tied else "weight"
 
 
 def _num_in(rows: Sequence[Row]) -> int:
@@ -184,22 +188,31 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield how much of a model has changed, or of an optimizer alone, and what "moved" means."""
     noun = noun_of(found)
     is_mixed = noun == "tensor"
-    names = [name for name in found if not (is_mixed and quantity_of(found.first[name]))]
+    names = [name for name in found if not (name in found.tied or (is_mixed and quantity_of(found.first[name])))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if not changed:
         return
-    dense = [sum(found[name].verdict == words for name in names) for words in DENSE]
-    noun = "weight" if is_mixed else noun
-    words = [f"{words} in {counted(num, noun)}" for words, num in zip(DENSE, dense, strict=True) if num]
-    said = words if sum(dense) > 1 else []
+    said = _how_dense(found, names, "state" if noun == "state" else "weight")
     if len(changed) >= _MANY:
         said.append(f"moved {percent(median(changed))} in the median")
     yield "; ".join(said)
-    of_kind = " of weights" if is_mixed else ""
-    floor = f"{of_kind}, {found.median_norm:.3g}" if found.median_norm else " of states of that name"
-    beside = " (of own: over its own norm)" if any(map(found.is_floored, found.changed())) else ""
-    over = f"‖Δ‖ over the norm before, or the median norm{floor}, where that is larger{beside}"
-    yield f"moved: {over}; ≤: the largest of a line"
+    floor = f" ({found.median_norm:.3g})" if found.median_norm else " of states of that name"
+    of_kind = " of weights" if is_mixed and found.median_norm else ""
+    rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
+    own = "of own: over the own norm. " if found.has_floored else ""
+    yield f"{rule} {own}≤: the largest of a line"
+
+
+def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
+    """Return in how many weights nearly all elements differ, many, or what their rows say: together all that differ."""
+    dense = [sum(found[name].verdict == words for name in names) for words in DENSE]
+    if sum(dense) <= 1:
+        return []
+    rest = sum(not found[name].equal for name in names) - sum(dense)
+    words = [f"{words} in {counted(num, noun)}" for words, num in zip(DENSE, dense, strict=True) if num]
+    return [
+        ", ".join([*words, *([f"{rest:,} as {'its row says' if rest == 1 else 'their rows say'}"] if rest else [])])
+    ]
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
@@ -222,8 +235,8 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 def _said(found: WeightsComparison) -> list[str]:
     lines = []
     for names, words in (
-        (found.missing, "only in the first"),
-        (found.unexpected, "only in the second"),
+        (found.missing, f"only in {found.sides[0]}"),
+        (found.unexpected, f"only in {found.sides[1]}"),
         (found.retied, "tied to others than before"),
     ):
         if names:
@@ -236,9 +249,19 @@ def _said(found: WeightsComparison) -> list[str]:
     for name, why in found.exempt.items():
         alike.setdefault(why, []).append(legible(name))
     lines += [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
-    for prefix, side in zip(found.prefixes, ("first", "second"), strict=True):
-        if prefix:
-            lines.append(f"{prefix!r} is taken off the names of the {side}")
+    lines += _prefixes_told(found)
     lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
     lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
     return [line for line in lines if line]
+
+
+def _prefixes_told(found: WeightsComparison) -> list[str]:
+    """Return which side has a prefix before its names: the rows have the names of the first, and both are found."""
+    told = [
+        f"{side} has {prefix!r} before its names"
+        for prefix, side in zip(found.prefixes, found.sides, strict=True)
+        if prefix
+    ]
+    if len(told) == 1:
+        told[0] += f", {found.sides[bool(found.prefixes[0])]} has not"
+    return [f"{', '.join(told)}: a weight is found by either name"] if told else []

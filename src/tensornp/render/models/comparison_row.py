@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import percent
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.core.values.compare.where import element_text, element_with_nearly_all
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -20,6 +23,8 @@ from tensornp.render.pictures.stats_line import glance_text
 _ALL = 0.99
 """The share of elements from which on nearly every one has changed."""
 HEADINGS = ("name", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "shape", "dtype", "what")
+_FROM_ZERO = sys.float_info.max
+"""The share of nothing, by which it is sorted."""
 _OUTLIER = 2
 """How many times the median of its row a weight has moved that is named."""
 
@@ -29,7 +34,7 @@ def figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, floa
     every = [found[name] for name in names]
     told: dict[str, list[float | None]] = {
         "moved": [found.moved.get(name) for name in names],
-        "of own": [found[name].relative for name in names if found.is_floored(name)],
+        "of own": [_share_of_own(found, name) for name in names],
         "‖Δ‖": [one.norm_of_difference for one in every],
         "‖before‖": [one.norm for one in every],
         "max |Δ|": [one.max_abs for one in every],
@@ -37,6 +42,19 @@ def figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, floa
     }
     known = {heading: [value for value in values if value is not None] for heading, values in told.items()}
     return {heading: max(values) for heading, values in known.items() if values}
+
+
+def _share_of_own(found: WeightsComparison, name: str) -> float | None:
+    """Return the share of its own norm by which a weight has moved; of one that was zero, more than of any other.
+
+    Where it is that of `moved` for all, it is told once.
+    """
+    if not found.has_floored or name not in found.moved:
+        return None
+    one = found[name]
+    if one.norm == 0 and one.norm_of_difference:
+        return _FROM_ZERO
+    return one.relative if one.relative is not None and math.isfinite(one.relative) else None
 
 
 def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) -> TableRow:
@@ -67,7 +85,7 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
     titles = {
         "what": legible(most) if is_outlier else "",
         "name": name if name != shown else "",
-        "moved": f"of the median norm, {found.floor_of(most):.3g}" if "of own" in figures else "",
+        "moved": f"of the median norm, {found.floor_of(most):.3g}" if found.is_floored(most) else "",
     }
     return TableRow(
         tuple(said.get(heading, "") for heading in HEADINGS),
@@ -80,6 +98,7 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     """Yield what has happened, and how odd ones differ from their neighbours."""
     if len(row.entries) == 1:
         yield parameter_of(row.entries[0])
+    yield _tied(found, names_of(row))
     verdicts = {_verdict(found, entry) for entry in row.entries} - (set(DENSE) if is_dense else set())
     if verdicts:
         yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
@@ -95,6 +114,22 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
     if shares:
         yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"
+
+
+def names_of(row: Row) -> list[str]:
+    """Return the names of the weights of a row."""
+    return [entry.name for entry in row.entries]
+
+
+def _tied(found: WeightsComparison, names: Sequence[str]) -> str:
+    """Return to which weight a row is tied, or how many of its names are further ones of what weights."""
+    firsts = dict.fromkeys(found.tied[name] for name in names if name in found.tied)
+    if not firsts:
+        return ""
+    num = sum(name in found.tied for name in names)
+    which = "" if num == len(names) else f"{num:,} of {len(names):,} "
+    first = cut_inside(next(iter(firsts)), MAX_INSIDE)
+    return f"{which}tied to {first}" if len(firsts) == 1 else f"{which}tied to others"
 
 
 def _most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
@@ -114,17 +149,9 @@ def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:
     return " to ".join(f"{value:,.0f}" if is_step and value % 1 == 0 else repr(value) for value in one.first_values)
 
 
-_WHOLE = 0.995
-"""The share from which on two digits are 100 percent."""
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.2g}%" if 0 < share < _WHOLE else f"{100 * share:,.0f}%"
-
-
 _FIGURES: dict[str, Callable[[float], str]] = {
     "moved": percent,
-    "of own": percent,
+    "of own": lambda share: "from 0" if share == _FROM_ZERO else percent(share),
     "‖Δ‖": glance_text,
     "‖before‖": glance_text,
     "max |Δ|": glance_text,

@@ -10,6 +10,7 @@ from typing import TypeGuard
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
+from tensornp.models.optimizers.number import number_told
 from tensornp.models.outline.columns import columns
 from tensornp.models.outline.fold import Row, folded
 from tensornp.models.pickles.wanted import WantedImport
@@ -74,7 +75,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     own_class = explorer.classes.get("", "")
     said = [
         cut(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
-        counted(explorer.num_weights, "weight"), parameters, stored, nbytes,
+        number_told(explorer.values()), parameters, stored, nbytes,
         *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))

@@ -208,10 +208,14 @@ export class Pair {
     const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
     const room = this.width - WINDOWS_GAP * (parts.length - 1);
     const narrowest = parseFloat(getComputedStyle(this.all.firstElementChild).minWidth);
-    const wide = (columns) => sum(parts.map(({ beside, widest }) => Math.max(beside + columns * widest, narrowest)));
-    let fits = this.isBeside ? MAX_COLUMNS : Math.min(...this.grids.map((grid) => grid.numColumnsIn(this.width)));
-    while (this.isBeside && fits > 1 && wide(fits) > room) fits -= 1;
-    this.columns = Math.min(fits, MAX_COLUMNS);
+    // Of those that are seen it is known how wide they are; others may be as wide as the widest.
+    const wide = (columns) => parts.map(({ beside, widest, num, all }) => {
+      const inside = columns < num ? Math.min(columns * widest, all) : all + (columns - num) * widest;
+      return Math.max(beside + inside, narrowest);
+    });
+    const fitsIn = (columns) => (this.isBeside ? sum(wide(columns)) <= room : Math.max(...wide(columns)) <= this.width);
+    this.columns = MAX_COLUMNS;
+    while (this.columns > 1 && !fitsIn(this.columns)) this.columns -= 1;
     const wanted = Math.min(this.columns, axes[1] === null ? 1 : shape[axes[1]]);
     if (wanted === size[1] || (this.numFits > 1 && wanted > size[1])) return;
     this.fit();

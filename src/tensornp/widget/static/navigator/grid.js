@@ -132,8 +132,9 @@ export class Grid {
 
   // What is beside the columns, and the widest of these.
   widths() {
-    const widest = Math.max(...this.columnHeads.map((head) => head.offsetWidth + 1));
-    return { beside: this.rowHeads[0].offsetWidth + 2, widest };
+    const each = this.columnHeads.map((head) => head.offsetWidth + 1);
+    const all = each.reduce((sum, one) => sum + one, 0);
+    return { beside: this.rowHeads[0].offsetWidth + 2, widest: Math.max(...each), num: each.length, all };
   }
 
   // How many columns there is room for, if others are as wide as the widest.

@@ -175,7 +175,7 @@ export class Lines {
   }
 
   // Ascending, descending, and as they were.
-  sorter({ name, heading, isLargeFirst }) {
+  sorter({ name, heading, rule, isLargeFirst }) {
     const press = () => {
       // Where an answer is on its way, the next press goes on from what it will be.
       const now = this.order();
@@ -183,7 +183,9 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const node = button(heading, `Sort by ${heading}; the third press brings the first order back`, press, "sort");
+    const sorts = `Sort by ${heading}; the third press brings the first order back`;
+    const node = button(heading, rule ? `${heading} ${rule}.
+${sorts}` : sorts, press, "sort");
     // Reached from the first line, upwards: the tree is one stop of the Tab key.
     node.tabIndex = -1;
     return node;

@@ -1,0 +1,40 @@
+"""Which weights share their memory with others on one side than on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.memory.footprint import extents_of
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.tensor import TensorSource
+from tensornp.models.explorer import WeightsExplorer
+
+
+def retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
+    """Return the names in the first of weights that share their memory with others in the second."""
+    # A file tells nothing of what was tied.
+    live = {a: b for a, b in pairs.items() if _is_live(first[a]) and _is_live(second[b])}
+    own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
+        (first, {a: a for a in live}), (second, live)
+    ))  # fmt: skip
+    return tuple(name for name in live if own[name] != others[name])
+
+
+def _is_live(entry: WeightEntry) -> bool:
+    return isinstance(entry.source, TensorSource)
+
+
+@unnoticed
+def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
+    """Return the names of the same elements of memory, by each of them."""
+    groups: dict[object, list[str]] = {}
+    for name, entry in entries.items():
+        groups.setdefault(_elements_of(entry), []).append(name)
+    return {name: frozenset(names) for names in groups.values() for name in names}
+
+
+def _elements_of(entry: WeightEntry) -> object:
+    """Return what is equal for two weights of the same elements."""
+    extents = extents_of(entry.tensor) if not entry.problem else ()
+    return (extents, entry.shape, entry.dtype) if extents else id(entry)

@@ -1,0 +1,125 @@
+"""What lies in a container and has weights itself: a module, an optimizer, an explorer, or a weight of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.formats.contents import problem_of_part
+from tensornp.models.live.module import MAX_REPEATED, entries_of_module, parameters_of
+from tensornp.models.live.optimizer import entries_of_optimizer, parameters_in
+from tensornp.models.live.steps import joined
+
+_HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry)
+
+
+def is_holder(obj: Any) -> bool:
+    """Return whether an object has weights of its own."""
+    return any([is_subclass(type(obj), base) for base in _HOLDERS])
+
+
+def is_own(obj: Any) -> bool:
+    """Return whether an object has code of its own, wherever it lies: an explorer, or a weight of one."""
+    return any([is_subclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
+
+
+def is_module(obj: Any) -> bool:
+    """Return whether an object is a module, by its type."""
+    return is_subclass(type(obj), torch.nn.Module)
+
+
+class Holders:
+    """Lists what they have, below the name of each, and keeps what is said of them besides.
+
+    Attributes
+    ----------
+    said : dict
+        What optimizers say of their groups, and explorers besides weights.
+    classes : dict
+        By the name of a module, its class.
+    has_module : bool
+        Whether one was a module.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[tuple[str, torch.nn.Module]],
+        model: torch.nn.Module | None,
+        namespace: Mapping[str, Any],
+    ) -> None:
+        self.said: dict[str, Any] = {}
+        self.classes: dict[str, str] = {}
+        self.has_module = False
+        self._modules, self._model, self._namespace = modules, model, namespace
+        self._problems: list[str] = []
+        self._seen: set[int] = set()
+        self._num_repeated, self._is_cut = 0, False
+
+    def entries(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
+        """Return the weights of what is reached by `code`, named below `name`; of one that has names, a few more."""
+        if id(holder) in self._seen and self._num_repeated >= MAX_REPEATED:
+            self._is_cut = True
+            return []
+        found = self._listed(name, code, holder)
+        self._num_repeated += max(len(found), 1) if id(holder) in self._seen else 0
+        self._seen.add(id(holder))
+        return found
+
+    def problems(self) -> list[str]:
+        """Return what is wrong in them, a sentence each."""
+        if not self._is_cut:
+            return self._problems
+        said = (
+            f"more than {MAX_REPEATED:,} names are of modules that have one already, and the others are not "
+            "listed, whose weights are under other names"
+        )
+        return [*self._problems, said]
+
+    def _listed(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
+        if is_subclass(type(holder), WeightEntry):
+            return [holder.with_(name=name, tied_to=(), related=())]
+        if is_subclass(type(holder), torch.optim.Optimizer):
+            entries, said = entries_of_optimizer(holder, code, self._model, self._namespace, self._called(holder))
+            self.said |= {joined(name, key): one for key, one in said.items()}
+            # What they are called in a state dict is told without what leads to it.
+            return [one.with_(name=joined(name, one.name)) for one in entries]
+        if is_module(holder):
+            entries, problems, classes = entries_of_module(holder, code)
+            self.has_module = True
+        else:
+            entries, problems, classes = list(holder.values()), holder.problems, holder.classes
+            self.has_module = self.has_module or holder.is_of_module
+            self.said |= {joined(name, key): one for key, one in holder.metadata.items()}
+        self.classes |= {joined(name, key): one for key, one in classes.items()}
+        self._problems += (problem_of_part(name, one) for one in problems)
+        return [_below(name, one) for one in entries]
+
+    def _called(self, optimizer: Any) -> dict[int, str]:
+        """Return what the parameters of an optimizer are called: in the module that has all of them, or from here."""
+        wanted = {id(one) for one in parameters_in(optimizer)}
+        whole = next((own for _, own in self._parameters if wanted <= own.keys()), None)
+        if whole is not None:
+            return whole
+        every = [(key, joined(name, one)) for name, own in self._parameters for key, one in own.items()]
+        return {key: called for key, called in reversed(every) if key in wanted}
+
+    @cached_property
+    def _parameters(self) -> list[tuple[str, dict[int, str]]]:
+        """The name of each module, and those of its parameters in it, by identity."""
+        modules = {id(module): (name, module) for name, module in reversed(self._modules)}
+        return [
+            (name, {id(one.tensor): one.name for one in parameters_of(module) or ()})
+            for name, module in reversed(modules.values())
+        ]
+
+
+def _below(name: str, entry: WeightEntry) -> WeightEntry:
+    is_kept = entry.kind == "state" or not entry.saved_as
+    saved_as = entry.saved_as if is_kept else tuple(joined(name, one) for one in entry.saved_as or ())
+    return entry.with_(name=joined(name, entry.name), tied_to=(), related=(), saved_as=saved_as)

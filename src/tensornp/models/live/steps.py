@@ -1,0 +1,61 @@
+"""What a step into a container adds to the name of a weight, and to the code that reaches it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.tensor.containers import IN_SET
+from tensornp.core.tensor.paths import Path, is_plain_tuple, key_text, steps_of, tuple_text
+
+_MAX_BITS = 1000
+"""Bits of an integer that is written out."""
+
+
+def steps_below(path: Path) -> list[Any]:
+    """Return the steps that lead to a leaf, without what leads to the root."""
+    return [*steps_of(path)][-2::-1]
+
+
+def key_of(step: Any) -> str:
+    """Return what a step adds to the name."""
+    if type(step) is not tuple:
+        return str(step).strip("[]").lstrip(".")
+    (key,) = step
+    return str.__str__(key) if is_subclass(type(key), str) else _written(key)
+
+
+def bracket_of(step: Any) -> str:
+    """Return what a step adds to the expression; of what no program can say, a description."""
+    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
+
+
+def joined(prefix: str, name: str) -> str:
+    """Return the name of what a module or an optimizer has, below the one of itself."""
+    return f"{prefix}.{name}" if prefix and name else prefix or name
+
+
+def is_writable(steps: Iterable[Any]) -> bool:
+    """Return whether a program can say these steps: a member of a set has none, nor has a key of a class of its own."""
+    return all(_is_constant(step[0]) if type(step) is tuple else step != IN_SET for step in steps)
+
+
+def _is_constant(key: Any) -> bool:
+    if is_plain_tuple(key):
+        return all(map(_is_constant, key)) and key_text(key) == tuple_text(key)
+    if type(key) is int:
+        return key.bit_length() <= _MAX_BITS
+    if type(key) is float:
+        return math.isfinite(key)
+    if type(key) is bytes:
+        return key_text(key) == repr(key)
+    return is_subclass(type(key), str) or key is None or type(key) is bool
+
+
+def _written(key: Any) -> str:
+    """Return a key as an expression, a text in full; one that has none by its class alone."""
+    if is_subclass(type(key), str):
+        return repr(str.__str__(key))
+    return tuple_text(key) if is_plain_tuple(key) else key_text(key)

@@ -1,0 +1,162 @@
+"""Why weights did not move: what is frozen, what has a gradient and no optimizer, and what is known of neither."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.unmoved import why_unmoved
+from tensornp.render.models.comparison import weights_comparison_document
+
+
+class Net(torch.nn.Module):
+    """A body and a head, of which the optimizer may be given one alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.head, self.aux = torch.nn.Linear(6, 6), torch.nn.Linear(6, 3), torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what does not depend on `aux`, whose gradient is 0."""
+        x = self.body(x)
+        return self.head(x) + 0 * self.aux(x)
+
+
+def step(model: Net, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    model(torch.ones(2, 6)).square().sum().backward()
+    optimizer.step()
+
+
+def compared(a: object, b: object) -> WeightsComparison:
+    found = tnp.compare(a, b)
+    assert isinstance(found, WeightsComparison)
+    return found
+
+
+def told(a: object, b: object) -> list[str]:
+    return weights_comparison_document(compared(a, b)).text().splitlines()
+
+
+def test_a_weight_that_the_optimizer_was_not_given_is_asked_about():
+    """It has a gradient, whose norm is told, and did not move; one whose gradient is 0 is told from it."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.body.parameters(), lr=0.1)
+    before = copy.deepcopy(model.state_dict())
+    step(model, optimizer)
+    norms = sorted(float(one.grad.norm()) for one in model.head.parameters())
+    with unchanged(*model.parameters()):
+        lines = told(before, model)
+    assert (
+        f"head.weight, head.bias: have gradients (norms {norms[0]:.3g} to {norms[1]:.3g}) and did not move: "
+        "are they in the optimizer?"
+    ) in lines
+    assert "aux.weight, aux.bias: their gradients are 0" in lines
+    optimizer.zero_grad()
+    # What no group has is set to None by nobody.
+    assert any(line.startswith("head.weight, head.bias: have gradients") for line in told(before, model))
+    model.head.bias.requires_grad_(False)
+    why = why_unmoved(compared(before, model))
+    assert why["head.weight"].endswith(") and did not move: is it in the optimizer?")
+    assert why["head.bias"] == "frozen (requires_grad=False)"
+    assert why["aux.bias"] == "its gradient is 0"
+    assert "body.weight" not in why
+    assert "1 frozen (requires_grad=False): head.bias" in told(before, model)
+
+
+@pytest.mark.parametrize("has_all", [False, True])
+def test_an_optimizer_at_hand_tells_whether_it_has_the_weight(has_all, tmp_path):
+    """A live one beside its model; of a file without names, how many it has of how many."""
+    model = Net()
+    params = model.parameters() if has_all else model.body.parameters()
+    optimizer = torch.optim.SGD(params, lr=0.0, momentum=0.9)
+    step(model, optimizer)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "before.pt")
+    step(model, optimizer)
+    end = "though they are in a group of the optimizer" if has_all else "they are in no group of the optimizer"
+    with torch.no_grad():
+        model.body.weight.add_(1)
+    live = told(tmp_path / "before.pt", {"model": model, "optimizer": optimizer})
+    [line] = [line for line in live if "have gradients" in line]
+    assert "model.head.weight" in line
+    assert line.endswith(end)
+    assert ("the optimizer in before.pt has 2 of 6 parameters" in told(tmp_path / "before.pt", model)) is not has_all
+
+
+def test_what_has_no_gradient_now_is_counted_among_what_did_not_move():
+    """And that is no reason: gradients are of now."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.body.parameters(), lr=0.1)
+    before = copy.deepcopy(model.state_dict())
+    step(model, optimizer)
+    for one in (*model.head.parameters(), *model.aux.parameters()):
+        one.grad = None
+    assert told(before, model)[-1] == (
+        "of the 4 that did not move, 4 have no .grad now: head.weight, head.bias, aux.weight, aux.bias"
+    )
+    assert why_unmoved(compared(before, model))["head.bias"] == "it has no .grad now"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gradient_that_is_lost_by_rounding_is_told_so(dtype):
+    """Where subtracting all of it changes no bit of the weight; elsewhere it is asked for the optimizer."""
+    model = Net().to(dtype)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        model.body.weight.add_(1)
+        model.head.weight.fill_(1)
+        before["head.weight"].fill_(1)
+    eps = torch.finfo(dtype).eps
+    model.body.weight.grad = torch.ones_like(model.body.weight)
+    model.head.weight.grad = torch.full_like(model.head.weight, eps / 8)
+    model.head.bias.grad = torch.full_like(model.head.bias, 0.5)
+    with unchanged(*model.parameters()):
+        why = why_unmoved(compared(before, model))
+    name = str(dtype).removeprefix("torch.")
+    assert why["head.weight"].endswith(f"so small that subtracting it changes nothing in {name}")
+    assert why["head.bias"].endswith("is it in the optimizer?")
+    model.head.weight.grad[0, 0] = 1
+    assert why_unmoved(compared(before, model))["head.weight"].endswith("is it in the optimizer?")
+
+
+def test_a_dictionary_may_have_modules_and_optimizers():
+    """Live, beside state dicts and numbers; nothing of theirs runs, and each weight has the code that reaches it."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters())
+    step(model, optimizer)
+    saved = copy.deepcopy({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3})
+    called: list[object] = []
+    model.register_state_dict_pre_hook(lambda *args: called.append(args))
+    live = {"model": model, "optimizer": optimizer, "epoch": 3}
+    assert compared(saved, live).same_bits
+    assert compared(live, saved).same_bits
+    explorer = tnp.weights(live, expression="live")
+    assert explorer["model.head.weight"].code == "live['model'].head.weight"
+    assert explorer["model.head.weight"].tensor is model.head.weight
+    assert explorer.metadata["epoch"] == 3
+    assert explorer.is_of_module
+    step(model, optimizer)
+    found = compared(saved, live)
+    assert found["model.head.weight"].num_changed
+    assert found.told().startswith("6 of 6 weights and ")
+    assert not called
+    assert not tnp.weights({"optimizer": optimizer}).is_of_module
+
+
+def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
+    """And not the dictionary, which has no `state_dict`."""
+    model = Net()
+    live = {"model": model}
+    sides = tnp.weights({"model": model.state_dict()}, expression="kept"), tnp.weights(live, expression="live")
+    with torch.no_grad():
+        model.head.weight.add_(1)
+    assert "copy.deepcopy(live['model'].state_dict())" in told(*sides)[1]
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
+    assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]

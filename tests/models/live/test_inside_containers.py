@@ -1,0 +1,503 @@
+"""What containers hold besides tensors: modules, optimizers and storages are listed, and what cannot be is named."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import functools
+import io
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.errors import BadRequestError
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.live.find import released_from
+from tensornp.models.live.last_scan import LastScan
+from tensornp.render.models.comparison import weights_comparison_document
+
+
+@dataclasses.dataclass
+class Record:
+    """A container with fields."""
+
+    held: Any
+    beside: Any
+
+
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    held: Any
+    beside: Any
+
+
+class Foo:
+    """Holds anything, as an attribute."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class Slotted:
+    """Holds anything, in a slot."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class Loading(Mapping[str, Any]):
+    """A mapping that may load what it gives, and must not be asked."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise AssertionError("asked")
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("asked")
+
+    def __len__(self) -> int:
+        raise AssertionError("asked")
+
+
+CONTAINERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "dict": (lambda held, beside: {"held": held, "beside": beside}, "held"),
+    "ordered": (lambda held, beside: collections.OrderedDict(held=held, beside=beside), "held"),
+    "nested": (lambda held, beside: {"a": [{"held": held}], "beside": beside}, "a.0.held"),
+    "list": (lambda held, beside: [beside, held], "1"),
+    "tuple": (lambda held, beside: (beside, held), "1"),
+    "deque": (lambda held, beside: collections.deque([beside, held]), "1"),
+    "namedtuple": (Pair, "held"),
+    "dataclass": (Record, "held"),
+    "user dict": (lambda held, beside: collections.UserDict(held=held, beside=beside), "held"),
+}
+
+
+def linear(value: float) -> nn.Module:
+    made = nn.Sequential(collections.OrderedDict(fc=nn.Linear(3, 2)))
+    return made.requires_grad_(True).apply(lambda one: [nn.init.constant_(p, value) for p in one.parameters()])
+
+
+def stepped(value: float) -> torch.optim.Optimizer:
+    parameter = nn.Parameter(torch.full((2,), value))
+    optimizer = torch.optim.Adam([("p", parameter)])
+    parameter.grad = torch.full((2,), value)
+    optimizer.step()
+    return optimizer
+
+
+def closed_over(held: Any) -> Callable[[], Any]:
+    return lambda: held
+
+
+LISTED: dict[str, tuple[Callable[[float], Any], list[str]]] = {
+    "module": (linear, ["fc.weight", "fc.bias"]),
+    "scripted module": (lambda value: torch.jit.script(linear(value)), ["fc.weight", "fc.bias"]),
+    "optimizer": (stepped, ["state.p.step", "state.p.exp_avg", "state.p.exp_avg_sq"]),
+    "storage": (lambda value: torch.full((3,), value).untyped_storage(), [""]),
+    "typed storage": (lambda value: torch.full((3,), value).storage(), [""]),
+    "dataclass": (lambda value: Record(linear(value), 3), ["held.fc.weight", "held.fc.bias"]),
+    "parameters": (lambda value: nn.ParameterList([torch.full((2,), value)]), ["0"]),
+}
+
+NAMED: dict[str, tuple[Callable[[float], Any], str]] = {
+    "object with a tensor": (lambda value: Foo(torch.full((2,), value)), "Foo"),
+    "object with a module": (lambda value: Foo([{"m": linear(value)}]), "Foo"),
+    "object with a scripted module": (lambda value: Foo(torch.jit.script(linear(value))), "Foo"),
+    "slots": (lambda value: Slotted(torch.full((2,), value)), "Slotted"),
+    "object with a storage": (lambda value: Foo(torch.full((2,), value).untyped_storage()), "Foo"),
+    "object with an array": (lambda value: Foo(torch.full((2,), value).numpy()), "Foo"),
+    "object with an optimizer": (lambda value: Foo(stepped(value)), "Foo"),
+    "mapping": (lambda value: Loading(), "Loading"),
+    "object with a mapping": (lambda value: Foo(Loading()), "Foo"),
+    "chain map": (lambda value: collections.ChainMap({"a": torch.full((2,), value)}), "ChainMap"),
+    "mapping proxy": (lambda value: types.MappingProxyType({"a": torch.full((2,), value)}), "mappingproxy"),
+    "partial": (lambda value: functools.partial(print, torch.full((2,), value)), "partial"),
+    "bound method": (lambda value: linear(value).forward, "method"),
+    "closure": (lambda value: closed_over(torch.full((2,), value)), "function"),
+    "generator": (lambda value: (one for one in [torch.full((2,), value)]), "generator"),
+    "iterator": (lambda value: iter([torch.full((2,), value)]), "list_iterator"),
+    "bytes that change": (lambda value: bytearray([int(value)]), "bytearray"),
+    "buffer": (lambda value: memoryview(bytes([int(value)])), "memoryview"),
+    "scheduler": (lambda value: torch.optim.lr_scheduler.StepLR(stepped(value), 1), "StepLR"),
+}
+
+PLAIN: dict[str, Callable[[], Any]] = {
+    "number": lambda: 1.5,
+    "text": lambda: "text",
+    "none in a list": lambda: [None],
+    "object": lambda: Foo([1, "a", {"b": (2.0, None)}]),
+    "namespace": lambda: types.SimpleNamespace(lr=0.1, betas=(0.9, 0.99)),
+    "dtype": lambda: Foo(torch.float32),
+    "device": lambda: torch.device("cpu"),
+    "size": lambda: torch.Size([2, 3]),
+    "class": lambda: nn.Linear,
+    "function": lambda: linear,
+    "partial": lambda: functools.partial(linear, 1.0),
+    "library": lambda: torch,
+    "loss": nn.CrossEntropyLoss,
+    "generator of numbers": torch.Generator,
+    "generator of NumPy": np.random.default_rng,
+    "chain map": lambda: collections.ChainMap({"a": 1}),
+    "set": lambda: {1, 2},
+    "empty": dict,
+}
+
+T = torch.arange(3.0)
+
+
+def compared(a: Any, b: Any) -> WeightsComparison:
+    found = tnp.compare(a, b)
+    assert isinstance(found, WeightsComparison)
+    return found
+
+
+@pytest.mark.parametrize("what", LISTED)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_has_weights_is_listed_in_every_container(container: str, what: str) -> None:
+    """Under the name of its place, by code that reaches it; it makes a difference to a comparison."""
+    (build, place), (make, tails) = CONTAINERS[container], LISTED[what]
+    tree = build(make(1.0), T)
+    w = tnp.weights(tree, expression="tree")
+    names = [".".join(filter(None, (place, tail))) for tail in tails]
+    assert [name for name in w if name.startswith(place)] == names
+    assert len(w) == len(names) + 1
+    assert w.problems == []
+    for name in names:
+        reached = eval(w[name].code, {"tree": tree, "torch": torch})
+        assert reached.untyped_storage().data_ptr() == w[name].tensor.untyped_storage().data_ptr()
+        assert reached.shape == w[name].shape
+        assert name in tnp.card(w).text
+    same, other = compared(tree, build(make(1.0), T.clone())), compared(tree, build(make(2.0), T.clone()))
+    assert (same.equal, same.same_bits, same.not_listed) == (True, True, ())
+    assert not other.equal
+    assert set(other.changed()) <= set(names)
+    assert other.changed()
+
+
+@pytest.mark.parametrize("what", NAMED)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_cannot_be_listed_is_named_and_makes_nothing_equal(container: str, what: str) -> None:
+    """In the problems, in the comparison, and in its words."""
+    (build, place), (make, class_name) = CONTAINERS[container], NAMED[what]
+    held = make(1.0)
+    tree = build(held, T)
+    w = tnp.weights(tree, expression="tree")
+    said = f"1 object was not looked into: {place} ({class_name})"
+    assert (len(w), list(w.not_listed), w.problems) == (1, [said], [said])
+    assert said in tnp.card(w).text
+    found = compared(tree, build(make(2.0), T.clone()))
+    assert (found.equal, found.same_bits) == (False, False)
+    assert found.not_listed == (f"both: {said}",)
+    assert "same bits" not in repr(found)
+    assert found.told() == "equal in what was listed"
+    assert said in weights_comparison_document(found).text()
+
+
+@pytest.mark.parametrize("what", PLAIN)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_holds_no_weights_is_no_problem(container: str, what: str) -> None:
+    """As the options of a run, which stand beside the weights in many checkpoints."""
+    build, _ = CONTAINERS[container]
+    w = tnp.weights(build(PLAIN[what](), T), expression="tree")
+    # What is registered as None is told, as of a loss.
+    assert (w.num_weights, w.problems) == (1, [])
+    assert compared(build(PLAIN[what](), T), build(PLAIN[what](), T.clone())).equal
+
+
+@pytest.mark.parametrize("what", LISTED)
+def test_what_stands_alone_in_a_container_is_compared(what: str) -> None:
+    """Where no tensor is beside it."""
+    make, _ = LISTED[what]
+    assert compared([make(1.0)], [make(1.0)]).equal
+    assert not compared([make(1.0)], [make(2.0)]).equal
+
+
+def test_looking_into_containers_changes_nothing() -> None:
+    """Neither an optimizer, which makes states when it is asked, nor a tensor."""
+    model = linear(1.0)
+    optimizer = torch.optim.Adam(model.parameters())
+    tree = {"model": model, "opt": optimizer, "foo": Foo(model.fc.weight), "more": Loading()}
+    with unchanged(*model.parameters()):
+        w = tnp.weights(tree)
+        compared(tree, copy.copy(tree))
+    assert not optimizer.state
+    assert list(w)[2:] == ["opt.state.fc.weight", "opt.state.fc.bias"]
+
+
+def test_what_is_reached_by_two_names_is_one() -> None:
+    """A module, a part of it, its parameters and its state dict: tied, and counted once."""
+    model = linear(1.0)
+    tree = {"model": model, "again": [model], "part": model.fc, "w": model.fc.weight, "sd": model.state_dict()}
+    w = tnp.weights(tree)
+    assert w["model.fc.weight"].tied_to == ("again.0.fc.weight", "part.weight", "w")
+    assert w.totals.parameters == 8
+    assert w.totals.nbytes == 32
+
+
+@pytest.mark.parametrize("model", [linear(1.0), nn.PReLU()])
+def test_many_names_of_one_module_are_bounded(model: nn.Module) -> None:
+    """And said, as of shared modules; nothing hides."""
+    w = tnp.weights([model] * 10_000)
+    assert 2000 <= len(w) < 2100
+    [said] = w.problems
+    assert "are under other names" in said
+    assert w.not_listed == ()
+
+
+@pytest.mark.parametrize("what", ["module", "foo"])
+def test_ways_through_shared_lists_are_bounded(what: str) -> None:
+    """Of 65,536 names of one module a few are listed, and of another object one is told."""
+    tree: Any = [linear(1.0) if what == "module" else Foo(T)]
+    for _ in range(16):
+        tree = [tree, tree]
+    w = tnp.weights({"t": T + 1, "tree": tree})
+    [said] = w.problems
+    if what == "module":
+        assert len(w) < 2100
+        assert w.not_listed == ()
+    else:
+        assert said == f"1 object was not looked into: tree.{'0.' * 17}"[:-1] + " (Foo)"
+
+
+def test_the_classes_of_modules_are_told() -> None:
+    w = tnp.weights({"a": {"model": linear(1.0)}})
+    assert w.classes == {"a.model": "Sequential", "a.model.fc": "Linear"}
+
+
+def test_the_problems_of_a_module_are_told_with_its_name() -> None:
+    """What hides weights of it hides them here."""
+    hidden = linear(1.0)
+    hidden.plain = [nn.Linear(2, 2)]
+    w = tnp.weights({"a": hidden})
+    [said] = w.not_listed
+    assert said.startswith("'a': ")
+    assert not compared({"a": hidden}, {"a": hidden}).equal
+
+
+def test_states_are_named_by_the_module_that_has_the_parameters() -> None:
+    """Of two modules and two optimizers each by its own; of one over both, with the names of the modules."""
+    g, d = linear(1.0), nn.Linear(4, 4)
+    both = torch.optim.SGD([*g.parameters(), *d.parameters()])
+    tree = {"g": g, "d": d, "opt_g": torch.optim.SGD(g.parameters()), "opt_d": torch.optim.SGD(d.parameters())}
+    w = tnp.weights(tree | {"both": both})
+    assert [one for one in w if ".state." in one] == [
+        "opt_g.state.fc.weight", "opt_g.state.fc.bias", "opt_d.state.weight", "opt_d.state.bias",
+        "both.state.g.fc.weight", "both.state.g.fc.bias", "both.state.d.weight", "both.state.d.bias",
+    ]  # fmt: skip
+
+
+def test_what_an_object_holds_and_is_listed_beside_it_is_no_problem() -> None:
+    """As a scheduler holds the optimizer, and an object the module, a tensor of it, or what it is in."""
+    model = linear(1.0)
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    tree: dict[str, Any] = {"model": model, "opt": optimizer}
+    tree |= {"sched": torch.optim.lr_scheduler.StepLR(optimizer, 1), "fn": model.forward}
+    tree |= {"foo": Foo([model.fc, model.fc.weight]), "tree": Foo(tree)}
+    assert tnp.weights(tree).problems == []
+
+
+def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> None:
+    """By the same names, so that they can be compared."""
+    model = linear(1.0)
+    tree = {"model": model, "t": T}
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "t": T}, file)
+    file.seek(0)
+    assert list(tnp.weights(torch.load(file))) == list(tnp.weights(tree))
+    file.seek(0)
+    assert compared(tree, torch.load(file)).equal
+
+
+def test_a_checkpoint_need_not_have_what_no_state_dict_has() -> None:
+    """A buffer that is not persistent is exempt, as beside a module alone; an optimizer is found by its numbers."""
+    model = linear(1.0)
+    model.register_buffer("passing", torch.ones(2), persistent=False)
+    optimizer = torch.optim.Adam(model.parameters())
+    for one in model.parameters():
+        one.grad = torch.ones_like(one)
+    optimizer.step()
+    live, saved = {"m": model, "o": optimizer}, {"m": model.state_dict(), "o": optimizer.state_dict()}
+    for pair in ((live, saved), (saved, live)):
+        found = compared(*pair)
+        assert (found.equal, list(found.exempt), len(found)) == (True, ["m.passing"], 8)
+
+
+def test_an_object_that_stands_for_a_tensor_is_met_in_others() -> None:
+    class Standing:
+        def __tensornp__(self) -> torch.Tensor:
+            return T
+
+    w = tnp.weights({"one": Standing(), "in": Foo([Standing()])})
+    assert list(w) == ["one"]
+    assert w.not_listed == ("1 object was not looked into: in (Foo)",)
+
+
+def test_a_set_has_no_expression() -> None:
+    """Code that would not run is not written; the tensor is told all the same."""
+    w = tnp.weights({"u": {T}, "m": {linear(1.0)}, Foo(1): T + 1, float("nan"): T + 2}, expression="tree")
+    assert [one.code for one in w.values()] == [""] * 5
+    assert w.problems == []
+    model = linear(1.0)
+    model.held = [{T}]
+    assert tnp.weights({"m": model}, expression="tree")["m.held.0.{…}"].code == ""
+
+
+@pytest.mark.parametrize(("depth", "is_seen"), [(99, True), (100, False), (10_000, False)])
+def test_what_lies_too_deep_is_named(depth: int, is_seen: bool) -> None:
+    """And takes no recursion."""
+    tree: Any = [linear(1.0)]
+    for _ in range(depth - 1):
+        tree = [tree]
+    made = {"t": T, "deep": tree}
+    w = tnp.weights(made)
+    assert len(w) == (3 if is_seen else 1)
+    assert compared(made, {"t": T, "deep": copy.copy(tree)}).equal is is_seen
+    if not is_seen:
+        [said] = w.not_listed
+        assert said.startswith("1 object was not looked into: deep.0.0")
+        assert said.endswith("(list)")
+    while isinstance(tree, list):
+        # Freed as a whole, it would take a recursion.
+        tree = tree.pop()
+
+
+def test_cycles_end() -> None:
+    """Of containers, of objects, and of both."""
+    tree: dict[str, Any] = {"t": T, "model": linear(1.0)}
+    foo = Foo(tree)
+    tree |= {"self": tree, "foo": foo, "list": [foo, tree]}
+    foo.own = foo
+    assert tnp.weights(tree).problems == []
+    other = copy.deepcopy(tree)
+    assert compared(tree, other).equal
+    foo.own = [T + 1, foo]
+    assert tnp.weights(tree).not_listed == ("1 object was not looked into: foo (Foo)",)
+
+
+def test_a_huge_object_is_named_and_not_searched_to_its_end() -> None:
+    """What was not seen whole may hold weights."""
+    held = Foo([[i] for i in range(300_000)])
+    assert tnp.weights({"t": T, "held": held}).not_listed == ("1 object was not looked into: held (Foo)",)
+
+
+def test_many_objects_are_named_in_one_sentence() -> None:
+    w = tnp.weights([T, *(Foo(T + 1) for _ in range(1000))])
+    [said] = w.not_listed
+    assert said.startswith("1,000 objects were not looked into: 1 (Foo), 2 (Foo)")
+    assert len(said) < 400
+
+
+def test_nothing_of_an_unknown_class_runs() -> None:
+    """Neither of an object nor of what it holds."""
+
+    class Trap:
+        def __init__(self) -> None:
+            object.__setattr__(self, "held", {"t": T + 1})
+
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+        __eq__ = __hash__ = __iter__ = __len__ = __bool__ = __repr__ = __getattribute__  # type: ignore[assignment]
+
+    assert tnp.weights({"t": T, "trap": Trap()}).not_listed == ("1 object was not looked into: trap (Trap)",)
+
+
+def test_an_explorer_and_its_weights_are_listed_in_a_container() -> None:
+    """With what is wrong in it."""
+    model = linear(1.0)
+    w = tnp.weights(model)
+    found = tnp.weights({"w": w, "one": w["fc.bias"]})
+    assert list(found) == ["w.fc.weight", "w.fc.bias", "one"]
+    assert found.problems == []
+    assert compared({"w": w}, {"w": model}).equal
+
+
+def test_a_container_of_what_cannot_be_listed_alone_says_so() -> None:
+    with pytest.raises(BadRequestError, match=r"this dict holds no tensor and no array.*a \(Foo\)"):
+        tnp.weights({"a": Foo(T)})
+
+
+def test_the_scan_of_a_container_tells_what_it_has_not_read() -> None:
+    """As of files."""
+    w = tnp.weights({"t": T, "foo": Foo(T + 1), "m": linear(1.0)})
+    table = w.scan(progress=False)
+    assert set(table) == {"t", "m.fc.weight", "m.fc.bias"}
+    assert table.not_listed == w.not_listed
+    assert LastScan().updates_of(w.values()) == {}
+
+
+def test_a_tree_on_a_page_finds_them_again() -> None:
+    """By their code; what has none, as a member of a set, or makes a tensor, as of a storage, by its memory."""
+    model = linear(1.0)
+    optimizer = stepped(2.0)
+    tree = {"a": [model, {"opt": optimizer}], "set": {T}, "storage": (T + 1).untyped_storage()}
+    other = {"b": T + 3}
+    w = tnp.weights(tree | {"w": tnp.weights(other, expression="other")}, expression="tree")
+    rows, _ = released_from(w, {"tree": tree, "other": other}, "")
+    assert [row.name for row in rows] == list(w)
+    for row in rows:
+        assert row.to_numpy().tolist() == w[row.name].to_numpy().tolist()
+    with torch.no_grad():
+        model.fc.bias.fill_(7)
+        tree["a"][0] = linear(5.0)
+    [bias] = [row for row in rows if row.name == "a.0.fc.bias"]
+    assert bias.to_numpy().tolist() == [5, 5]
+
+
+TREES = st.recursive(
+    st.sampled_from(["t", "module", "optimizer", "foo", "number"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["a", "b", "a.b", ""]), inner, max_size=3),
+        st.tuples(inner, inner).map(lambda pair: ("record", *pair)),
+    ),
+    max_leaves=8,
+)
+
+
+def _built(shape: Any, value: float) -> Any:
+    if isinstance(shape, str):
+        made = {"t": lambda v: torch.full((2,), v), "module": linear, "optimizer": stepped, "foo": lambda v: Foo(v * T)}
+        return made.get(shape, float)(value)
+    if isinstance(shape, dict):
+        return {key: _built(one, value) for key, one in shape.items()}
+    if isinstance(shape, tuple):
+        return Record(*(_built(one, value) for one in shape[1:]))
+    return [_built(one, value) for one in shape]
+
+
+def _leaves(shape: Any) -> Iterator[str]:
+    if isinstance(shape, str):
+        yield shape
+        return
+    for one in shape.values() if isinstance(shape, dict) else shape[isinstance(shape, tuple) :]:
+        yield from _leaves(one)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES)
+def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
+    """It is equal to its copy where all was listed, and never to one with other values."""
+    kinds = collections.Counter(_leaves(shape))
+    num = kinds["t"] + 2 * kinds["module"] + 3 * kinds["optimizer"]
+    tree = {"first": T, "tree": _built(shape, 1.0)}
+    w = tnp.weights(tree, expression="tree")
+    assert len(w) == num + 1
+    for entry in w.values():
+        assert eval(entry.code, {"tree": tree}) is entry.tensor
+    same = compared(tree, {"first": T, "tree": _built(shape, 1.0)})
+    assert same.equal is not bool(kinds["foo"])
+    other = compared(tree, {"first": T, "tree": _built(shape, 2.0)})
+    assert other.equal is (not num and not kinds["foo"])

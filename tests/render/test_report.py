@@ -1,0 +1,45 @@
+"""The report of a watch, opened: what changed most comes first, what did not is named, nothing is cut unsaid."""
+
+from __future__ import annotations
+
+import re
+
+from tensornp.core.summary.report import Report, ReportLine
+from tensornp.render.collections.report import report_document
+
+
+def changed(num: int, **more: object) -> Report:
+    lines = tuple(ReportLine(f"w{i}", (f"largest |Δ| {i} at [0]",), size=float(i)) for i in range(num))
+    return Report("In[1] changed", lines, num_watched=num + 2, unchanged=("head.weight", "head.bias"), **more)  # type: ignore[arg-type]
+
+
+def test_what_has_changed_most_comes_first_and_the_unchanged_are_named():
+    """In text and page; of few lines the order is that of the names, and nothing else is said."""
+    lines = [line.strip() for line in report_document(changed(5)).text().splitlines()]
+    assert [line.partition(":")[0] for line in lines if line.startswith("w")] == ["w4", "w3", "w2", "w1", "w0"]
+    assert lines[-1] == "2 unchanged: head.weight, head.bias"
+    assert "unchanged" not in report_document(changed(2)).text()
+    page = report_document(changed(5)).html()
+    assert page.index("w4:") < page.index("w0:") < page.index("2 unchanged: ")
+
+
+def test_the_rest_is_one_fold_away():
+    """A text says how many they are; a page has them, up to a bound, beyond which it says so too."""
+    report = report_document(changed(60))
+    assert "… and 40 more" in report.text()
+    page = report.html()
+    assert re.search(r"<details><summary>… and 40 more</summary><div>w39:", page)
+    assert len(re.findall(r"<div>w\d+:", page)) == 60
+    assert report_document(changed(600)).html().count("<div>w") == 520
+    assert "… and 80 more" in report_document(changed(600)).html()
+
+
+def test_what_is_not_finite_any_more_comes_before_all():
+    """And what counts comes last."""
+    lines = [
+        ReportLine("a", ("x",), size=9.0), ReportLine("count", ("y",), size=99.0, is_count=True),
+        ReportLine("bad", ("z",), alarm="all NaN"), ReportLine("b", ("w",), size=10.0),
+    ]  # fmt: skip
+    text = report_document(Report("In[1] changed", tuple(lines), num_watched=4)).text()
+    names = re.findall(r"^ +(\w+): ", text, re.MULTILINE)
+    assert names == ["bad", "b", "a", "count"]
