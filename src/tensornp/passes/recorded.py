@@ -41,7 +41,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.remembered import Call, Got, Module
 from tensornp.passes.scalers import Scalers
-from tensornp.passes.seen_tensors import EXPANDED, Seen
+from tensornp.passes.seen_tensors import EXPANDED, Seen, readable_of
 from tensornp.passes.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.source_lines import line_at
 
@@ -103,7 +103,10 @@ def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
             seen = recorder.tensors.before_write(tensor) if tensor is not None else None
             if seen is not None and seen.row is not None and math.isfinite(rows[seen.row].min + rows[seen.row].max):
                 with suppress(Exception):
-                    read.append((seen, table.add(tensor.detach(), has_sums=False)))
+                    # Of a sharded one this rank's part: nothing here may ask another rank.
+                    readable, _ = readable_of(tensor)
+                    if readable is not None:
+                        read.append((seen, table.add(readable, has_sums=False)))
     now, _ = table.read()
     for seen, row in read:
         if not math.isfinite(now[row].min + now[row].max):

@@ -194,7 +194,7 @@ class SeenTensors:
             memory = self._memories.get(storage_key(tensor) or -1)
             found = memory.found(_place_of(tensor), _counted_version(tensor), None) if memory is not None else None
             if found is None or found.row is None:
-                readable, note = _readable(tensor)
+                readable, note = readable_of(tensor)
                 if readable is None:
                     return None
                 return self.table.add(readable), _times(tensor.shape, readable.numel(), note)
@@ -284,7 +284,7 @@ class SeenTensors:
         is_new = seen.row is None
         if not is_new and not (has_sample and seen.sample is None) and not self.table.has_extremes_alone(seen.row or 0):
             return
-        readable, note = _readable(tensor)
+        readable, note = readable_of(tensor)
         seen.note = seen.note or note
         if readable is None:
             return
@@ -305,7 +305,7 @@ def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
     if is_plain and tensor.is_contiguous() and tensor.numel() and _is_within_storage(tensor):
         readable: torch.Tensor | None = _widened(tensor)
     else:
-        readable, note = _readable(tensor)
+        readable, note = readable_of(tensor)
         seen.note = seen.note or note
     if readable is not None:
         seen.count = readable.numel()
@@ -360,11 +360,11 @@ def version_of(tensor: torch.Tensor) -> int | None:
         return None
 
 
-def _readable(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
+def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     """Return a strided tensor with the values of another, or None; and what is to be said of that."""
     form = form_of(tensor)
     if form.kind is kinds.LOCAL:
-        return _readable(tensor._local_tensor)[0], "figures of the local shard"  # type: ignore[attr-defined]
+        return readable_of(tensor._local_tensor)[0], "figures of the local shard"  # type: ignore[attr-defined]
     if form.state != "available":
         return None, f"{form.state}: not read"
     if form.kind is kinds.SPARSE:
