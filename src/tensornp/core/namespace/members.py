@@ -76,7 +76,8 @@ def _visitor_of_holder(cls: type) -> Visitor | None:
             return visitor
     if is_subclass(cls, torch.nn.Module):
         return in_module
-    if is_subclass(cls, type) or is_foreign(cls):
+    # As `is_foreign` asks, without a call of it for each class.
+    if is_subclass(cls, type) or module_name(cls).partition(".")[0] in _FOREIGN:
         return None
     return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
 
