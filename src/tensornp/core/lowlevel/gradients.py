@@ -51,7 +51,7 @@ class Unguarded:
     def _may_read(self) -> bool:
         """Return whether nobody else runs, as far as it was asked lately."""
         if self._left <= 0 or self._begun != threads.cells.begun:
-            caller = _who_waits()
+            caller = _who_waits() if _graph_task is not None and _graph_task() != -1 else None
             is_alone = not (threads.others_run() if caller is None else threads.others_run(caller))
             self._left, self._begun = _MAX_READS if is_alone else 0, threads.cells.begun
         return self._left > 0
@@ -67,7 +67,7 @@ def _who_waits() -> CodeType | None:
     Torch has a thread for each device but the CPU, in which no such call is seen. Each accumulates the gradients of its
     own device, and the thread that called those of the CPU.
     """
-    if _engine is None or _graph_task is None or _graph_task() == -1:
+    if _engine is None:
         return None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
