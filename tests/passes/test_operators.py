@@ -207,6 +207,15 @@ def test_only_limits_operators_to_some_modules():
     )
 
 
+def test_what_only_some_modules_do_is_named_although_nobody_holds_it():
+    """Who takes what they return is not followed; nor does anybody hold what a model gave as a statement."""
+    model = net(masked_softmax)
+    for options in ({"only": "1"}, {}):
+        with tnp.follow(level="operators", **options) as run:
+            model(torch.ones(2, 4))
+        assert run.first("nan").operator == "_softmax"
+
+
 def test_keep_copies_what_a_call_got_and_gave():
     """As it was then, and nothing of other calls."""
     model = net()

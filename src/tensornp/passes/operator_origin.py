@@ -56,6 +56,13 @@ class _Steps:
         self.record, self.what = record, what
         self.tree = CallTree(record)
         self._takers: defaultdict[int, list[OperatorCall]] = defaultdict(list)
+        # Of modules that alone were followed, nobody knows who takes what they return.
+        self._results = {
+            value.operator
+            for call in record.calls
+            if call.parent is None or record.only is not None
+            for value in call.outputs
+        }
         for one in record.operators:
             for value in dict.fromkeys(each.operator for each in (*one.inputs, *one.overwrote)):
                 if value is not None and value != one.index:
@@ -103,8 +110,7 @@ class _Steps:
         return False
 
     def _is_result(self, one: OperatorCall) -> bool:
-        calls = (self.tree.at(value.maker) for value in one.outputs if holds(self.what, value.figures))
-        return any(call is not None and call.parent is None for call in calls)
+        return one.index in self._results
 
 
 def _told(steps: _Steps, one: OperatorCall) -> Origin:

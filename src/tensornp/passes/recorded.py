@@ -239,6 +239,7 @@ class _Recording:
             self._samples[seen.sample] if seen.sample is not None else (),
             seen.note,
             self.gradient_of(seen)[0],
+            operator=seen.operator,
             tensor=got.tensor,
         )
 

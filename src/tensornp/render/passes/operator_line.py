@@ -17,7 +17,7 @@ from tensornp.render.passes.cells import between, main_value, shapes
 HEADINGS = ("operator", "line", "in → out", "dtype", "min … max", MARKS)
 _ALWAYS = ("operator", "in → out")
 _BEFORE, _AFTER = 4, 3
-_MAX_NAMES, _MAX_LINE, _MAX_TEXT = 60, 60, 200
+_MAX_NAMES, _MAX_LINE, _MAX_TEXT = 60, 44, 200
 
 
 def operator_table(record: PassRecord, origin: Origin | None) -> Table:
