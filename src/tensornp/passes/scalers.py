@@ -98,11 +98,12 @@ class _Facts(NamedTuple):
 def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
     """Return the scalers that have a name, or are an attribute of what has one: of so many objects at most."""
     found: dict[int, Any] = {}
-    level, seen = list(namespace.values()), set[int]()
+    level, seen, kinds = list(namespace.values()), set[int](), dict[type, str]()
     for depth in range(_MOST_DEPTH + 1):
         below: list[Any] = []
         for obj in level:
-            kind = _kind_of(type(obj))
+            cls = type(obj)
+            kind = kinds.get(cls) or kinds.setdefault(cls, _kind_of(cls))
             if kind == "scaler":
                 found[id(obj)] = obj
             elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:
@@ -115,7 +116,7 @@ def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
 def _kind_of(cls: type) -> str:
     if is_subclass(cls, torch.amp.GradScaler):
         return "scaler"
-    return "" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
+    return "opaque" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
 
 
 def _scaling(facts: _Facts, before: _State | None, after: _State, rows: Sequence[Row]) -> LossScaling:

@@ -90,7 +90,7 @@ def followed_pass_document(
     further = (_further(origin),) if origin is not None and not record.operators else ()
     # The live tree takes the place of the static one.
     calls = Group("tensornp-static", (_tree(table),))
-    lines = Lines((*map(links.within, said), *further, totals))
+    lines = Lines((*further, *map(links.within, said), totals))
     return Document((verdict, *source, lines, calls, _tree(operator_table(record, origin)), Lines(tuple(notes))))
 
 
