@@ -75,7 +75,14 @@ def test_the_verdict_is_an_alarm_up_to_what_explains_it_and_has_one_mark_in_the_
     alarms = re.findall(r'<span style="[^"]*background-color:rgba\(217,119,6[^"]*">([^<]*)</span>', html)
     assert alarms == [BORN.partition(";")[0], "first NaN"]
     assert "</span>; its inputs were finite</div>" in html
-    assert nan_document().text().startswith(BORN + "\n    a = scores.softmax(-1)\nanother problem\n")
+    assert (
+        nan_document()
+        .text()
+        .startswith(
+            f"{BORN}\n    a = scores.softmax(-1)\n%%follow --operators --only layers.3.attn.drop names the operator and its line\n"
+            "another problem\n"
+        )
+    )
     rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
     pale = [one.startswith('<tr style="opacity') for one in rows]
     born = next(i for i, one in enumerate(rows) if "first NaN" in one)
