@@ -79,8 +79,8 @@ def test_the_verdict_is_an_alarm_up_to_what_explains_it_and_has_one_mark_in_the_
         nan_document()
         .text()
         .startswith(
-            f"{BORN}\n    a = scores.softmax(-1)\n%%follow --operators --only layers.3.attn.drop names the operator and its line\n"
-            "another problem\n"
+            f"{BORN}\n    a = scores.softmax(-1)\n"
+            "%%follow --operators --only layers.3.attn.drop names the operator and its line\nanother problem\n"
         )
     )
     rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
