@@ -269,13 +269,20 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     expect(page.get_by_role("button", name="Columns")).to_be_focused()
     page.get_by_role("button", name="Columns").click()
     page.set_viewport_size({"width": 420, "height": 800})
+    shown.settle()
+    before = heads.all_text_contents()
+    left = [name for name in every if name not in before]
+    assert {"share", "zeros", "bytes", "findings"} >= set(left) > set()
+    expect(page.get_by_text(f"no room for {', '.join(left)}: what is chosen")).to_be_visible()
+    # Nothing that nobody has chosen comes in its place.
     page.get_by_label("max |x|").uncheck()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "std"]
-    page.get_by_label("mean").check()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "mean", "std"]
+    before.remove("max |x|")
+    assert heads.all_text_contents() == before
+    page.get_by_label("bytes").check()
+    assert set(heads.all_text_contents()) == {*before, "bytes"}
     assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     kept = page.evaluate("localStorage.getItem('tensornp.columns')")
-    assert kept == '{"shape":false,"max |x|":false,"mean":true}'
+    assert kept == '{"shape":false,"max |x|":false,"bytes":true}'
 
 
 def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
@@ -330,6 +337,39 @@ def test_a_column_that_is_chosen_is_seen_and_pushes_nothing_out(tree: MakeTree) 
     shown.search.fill("wieght")
     shown.settle()
     expect(shown.grid.get_by_text("no name fits")).to_be_in_viewport(ratio=1)
+
+
+def test_a_column_that_is_chosen_leaves_the_sorted_one_in_view(tree: MakeTree) -> None:
+    """Though there is no room for both beside each other."""
+    shown = tree({f"layer.{i}.weight": torch.full((2,), float(i)) for i in range(3)})
+    shown.page.set_viewport_size({"width": 360, "height": 800})
+    shown.scan()
+    shown.page.get_by_role("button", name="norm", exact=True).click()
+    shown.settle()
+    shown.page.get_by_role("button", name="Columns").click()
+    for column in ("findings", "bytes", "zeros"):
+        shown.page.get_by_role("checkbox", name=column).check()
+        heads = [shown.grid.locator(one).first.bounding_box() for one in ("th[aria-sort]", "th")]
+        sorted_by, name = heads
+        assert sorted_by and name
+        assert sorted_by["x"] >= name["x"] + name["width"] - 1
+
+
+def test_all_figures_of_a_scan_have_room_where_a_notebook_is_1400_wide(tree: MakeTree) -> None:
+    """With the share, a dtype that differs and long names, before notes that are empty of most weights."""
+    layers = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(256, 4, 1024) for _ in range(12))
+    layers[6:].to(torch.bfloat16)
+    layers[7].linear1 = torch.nn.Linear(256, 2048)
+    shown = tree(torch.nn.ModuleDict({"encoder": torch.nn.ModuleDict({"layers": layers})}))
+    shown.page.set_viewport_size({"width": 968, "height": 800})
+    shown.scan()
+    every = ["shape", "elements", "share", "dtype", "values", "norm", "mean", "std", "max |x|", "zeros"]
+    heads = shown.grid.locator("thead th").all_text_contents()
+    assert {*every} <= {*heads} <= {"name", *every, "bytes"}
+    cut = shown.grid.locator("td.tensornp-right").evaluate_all(
+        "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    )
+    assert cut == []
 
 
 def test_what_was_chosen_elsewhere_takes_what_room_there_is_and_not_that_of_the_norm(

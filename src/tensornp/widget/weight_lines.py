@@ -121,6 +121,16 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def widths_of(figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
+    """Return the characters that the columns of these figures have room for, whichever lines are seen."""
+    every, widths = list(figures), {}
+    for column in (one for one in columns() if one.name != UPDATE):
+        values = [one[column.name] for one in every if column.name in one]
+        if column.figure is not None and values:
+            widths[column.name] = min(column.width, max(len(column.name), column.figure.width_of(values)))
+    return widths
+
+
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     """Return the values among which one is chosen, and what the list of them is called."""
     label = next((column.label for column in columns() if column.name == name and column.label), name)

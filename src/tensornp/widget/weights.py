@@ -46,6 +46,7 @@ from tensornp.widget.weight_lines import (
     line_data,
     marked_column,
     note_data,
+    widths_of,
 )
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
@@ -116,6 +117,7 @@ class WeightsWidget(AnsweringWidget):
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
+        self._widths: dict[str, int] = {}
         self._figures: set[str] = set()
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
@@ -247,7 +249,7 @@ class WeightsWidget(AnsweringWidget):
         scanned = (column for column in columns() if column.is_scanned and self._found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
         told |= {GRAD} if any(one.lacks_gradient for one in self._found.values()) else set()
-        widths = self._outline.widths
+        widths = self._outline.widths | self._widths
         return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
     # --- one weight
@@ -362,6 +364,7 @@ class WeightsWidget(AnsweringWidget):
                 self._outline = self._outline or Outline(self._weights, self._classes)
                 figures = {name: one.figures for name, one in self._found.items()}
                 self._figures = set().union(*figures.values())
+                self._widths = widths_of(figures.values())
                 sampled = [name for name, one in self._found.items() if one.update and one.update.is_sampled]
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found), frozenset(sampled))
                 self.findings = findings_data(self._weights, self._found)

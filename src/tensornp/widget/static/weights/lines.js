@@ -117,14 +117,15 @@ export class Lines {
     return width * this.characterPx + GAP_PX + (hasMark ? MARK_PX : 0) + (isFixed ? INDENT_PX : 0);
   }
 
-  // Scrolls across to a column.
+  // Scrolls across to a column, and no farther than the one that lines are sorted by stays in view.
   showColumn(name) {
-    const at = this.columns.findIndex((column) => column.name === name);
-    if (at < 1) return;
-    const [first, head] = [0, at].map((i) => /** @type {HTMLElement} */ (this.head.children[i]));
-    const { offsetLeft, offsetWidth } = head;
-    const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
-    this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
+    const wanted = [name, this.order().sort].map((one) => this.columns.findIndex((column) => column.name === one));
+    const first = /** @type {HTMLElement} */ (this.head.firstElementChild);
+    for (const at of wanted.filter((one) => one > 0)) {
+      const { offsetLeft, offsetWidth } = /** @type {HTMLElement} */ (this.head.children[at]);
+      const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
+      this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
+    }
   }
 
   // Columns are as wide as what they may have to say, whatever is seen of it; names have the room that these leave.
