@@ -61,6 +61,7 @@ interface Column {
 
 /** A line of it: a weight by its `number`, what opens by its `branch`; -1 where there is none. */
 interface Line {
+  wholeName: string;
   cells: Record<string, string>;
   branch: number;
   parent: number;

@@ -109,7 +109,8 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     assert (weight["level"], weight["position"], weight["size"], weight["parent"]) == (3, 1, 2, 1)
     assert weight["cells"]["bytes"] == "12 × 64 bytes"
     opened = page.lines(toggled=[weight["branch"]])
-    assert [line["cells"]["name"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    assert [line["wholeName"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    assert [line["cells"]["name"] for line in opened[3:6]] == ["0", "1", "2"]
     assert (opened[3]["level"], opened[3]["size"], opened[3]["parent"]) == (4, 12, 2)
     assert page.names(toggled=[first["lines"][0]["branch"]]) == ["{0..11}", "12.weight"]
     assert page.reached == []

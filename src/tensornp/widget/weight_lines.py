@@ -177,6 +177,7 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
         "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
         "alarm": _alarm(line, own, told), "odd": _odd(line, told),
         "isQuiet": line.is_quiet,
+        "wholeName": legible(line.weights[0].name if line.number >= 0 else line.label),
         "className": legible(line.class_name),
     }  # fmt: skip
 

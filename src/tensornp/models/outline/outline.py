@@ -18,6 +18,7 @@ from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
+from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
 
@@ -40,6 +41,7 @@ _MAX_SHAPE = 20
 class Line(NamedTuple):
     """One line: a weight, a pattern of names with its weights, or a branch with all that is below it.
 
+    `label` is what the names have there: in a list the whole name, and below a pattern what tells it from the others.
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
     `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
@@ -144,7 +146,8 @@ class Outline:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
         chosen = self.chosen(asked, found)
         return [
-            self._line_of(one, -1, 1, first + i + 1, len(chosen)) for i, one in enumerate(chosen[first : first + count])
+            self._line_of(one, one.name, -1, 1, first + i + 1, len(chosen))
+            for i, one in enumerate(chosen[first : first + count])
         ]
 
     def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
@@ -190,7 +193,8 @@ class Outline:
 
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
-            return self._line_of(one, parent, level, position, size)
+            above = self._visible(asked)[parent][0]
+            return self._line_of(one, distinguishing(one.name, above.entries), parent, level, position, size)
         at = self._numbers[id(one)]
         can_open = bool(one.below) or len(one.entries) > 1
         is_open = can_open and self.is_open(at, asked)
@@ -213,9 +217,9 @@ class Outline:
             self._said[branch] = class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
         return self._said[branch]
 
-    def _line_of(self, one: WeightEntry, parent: int, level: int, position: int, size: int) -> Line:
+    def _line_of(self, one: WeightEntry, label: str, parent: int, level: int, position: int, size: int) -> Line:
         number = self.number_of[one.name]
-        return Line(one.name, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
+        return Line(label, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
 
     def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""

@@ -15,7 +15,8 @@ const PART_LETTERS = 20;
 const MAX_END = 14;
 const FEWEST_LETTERS = 2;
 const NUM_DIGITS = 100;
-const FEW_LETTERS = 6;
+// In words beside a name, what stays where there is no room: numbers, and what they count if it is not finite.
+const STAYS = /((?:\d[^\s,]*(?: (?:NaN|[+\u2212-]?Inf)\b)?|^NaN))/;
 const MIN_THUMB_PX = 20;
 
 export class Lines {
@@ -203,13 +204,13 @@ export class Lines {
     row.tabIndex = at === stop ? 0 : -1;
     if (line.isQuiet) row.classList.add("tensornp-counts");
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
-    row.title = `${line.cells.name}\n${line.title}`;
-    const beside = [at - 1, at + 1].map((other) => this.lineOf(other)?.cells.name ?? "");
+    row.title = `${line.wholeName}\n${line.title}`;
+    const beside = this.seen.lines.filter((one) => one !== line && one.parent === line.parent).map(({ cells }) => cells.name);
     row.append(...this.columns.map((column) => this.cell(line, column, beside)));
     return row;
   }
 
-  // `beside` are the names of the lines before and after it.
+  // `beside` are the names of the lines that are seen with it and belong to the same.
   /** @param {Line} line @param {Column} column @param {string[]} beside */
   cell(line, { name, heading, isRight, hasMark }, beside) {
     const cell = element("td", isRight ? "right" : name);
@@ -296,10 +297,13 @@ export class Lines {
       event.stopPropagation();
       this.seek(place);
     };
-    const node = button(place.text, title, press, `copy tensornp-link tensornp-${kind}`);
+    const node = button("", title, press, `copy tensornp-link tensornp-${kind}`);
     node.tabIndex = -1;
-    // What gives way to a name keeps its number.
-    node.style.minWidth = `calc(${Math.min(place.text.length, FEW_LETTERS)}ch + 8px)`;
+    // What gives way to a name keeps its numbers.
+    const said = place.text.split(STAYS).filter(Boolean);
+    node.append(...said.map((text) => element("span", STAYS.test(text) ? "stays" : "words", text)));
+    const least = said.reduce((sum, text) => sum + (STAYS.test(text) ? text.length : FEWEST_LETTERS), 0);
+    node.style.minWidth = `calc(${Math.min(least, place.text.length)}ch + 8px)`;
     return node;
   }
 
@@ -332,20 +336,23 @@ function markOf([from, to], hasRoom) {
   return mark;
 }
 
-// A name in parts, of which those give way that do not tell it from the lines beside it: numbers do, its end, and the first
-// key in which it differs from a neighbour.
+// A name in parts, of which those give way that do not tell it from the lines beside it: numbers do, its end unless all end
+// so, and the first key in which it differs from any of them.
 /** @param {string} text @param {string[]} beside */
 function nameInParts(text, beside) {
   // What is short is one part, also for whoever copies it.
   const keys = text.length > PART_LETTERS ? keysOf(text) : [text];
-  const firsts = beside.map(keysOf).map((other) => keys.findIndex((key, i) => key !== other[i]));
+  const others = beside.map(keysOf);
+  const firsts = new Set(others.map((other) => keys.findIndex((key, i) => key !== other[i])));
+  const isEndAlike = others.length > 0 && others.every((other) => other.at(-1) === keys.at(-1));
+  const last = keys.length - (isEndAlike ? 0 : 1);
   /** @type {[string, string][]} Parts, with what they do where there is no room. */
   const parts = [];
   keys.forEach((key, i) => {
     const said = i ? `.${key}` : key;
     const before = parts.at(-1);
     if (keys.length > 1 && /^\d+$|[{]/.test(key)) parts.push([said, "stays"]);
-    else if (i < keys.length - 1 && !firsts.includes(i)) {
+    else if (i < last && keys.length > 1 && !firsts.has(i)) {
       if (before?.[1] === "alike") before[0] += said;
       else parts.push([said, "alike"]);
     } else if (said.length <= PART_LETTERS) parts.push([said, "differs"]);
