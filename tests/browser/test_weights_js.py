@@ -292,7 +292,9 @@ def test_no_two_lines_of_a_list_read_the_same(tree: MakeTree) -> None:
     shown.search.fill("weight")
     shown.settle()
     is_whole = "all => all.filter((one) => one.scrollWidth <= one.clientWidth + 1).map((one) => one.textContent)"
-    seen = [tuple(line.locator(".tensornp-part").evaluate_all(is_whole)) for line in shown.grid.locator("tbody tr").all()]
+    seen = [
+        tuple(line.locator(".tensornp-part").evaluate_all(is_whole)) for line in shown.grid.locator("tbody tr").all()
+    ]
     assert shown.names() == names
     assert len(set(seen)) == len(names), seen
 
@@ -655,7 +657,7 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
     shown = tree(model, css=LAB_DARK)
     shown.scan()
     found, alarms = shown.page.locator(".tensornp-found"), shown.page.locator(".tensornp-weights .tensornp-alarm")
-    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-controls'))") == 4
+    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-tree'))") == 4
     expect(alarms).to_have_text(["1 weight has NaN", "1 NaN in 3"])
     for alarm in alarms.all():
         expect(alarm).to_have_css("background-color", "rgba(217, 119, 6, 0.28)")
@@ -815,6 +817,8 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.num_answered += 1
     shown.set("progress", 0.25)
     expect(shown.page.get_by_role("progressbar")).to_be_visible()
+    # After what may be the second half of a double click.
+    shown.page.wait_for_timeout(600)
     shown.page.get_by_role("button", name="Stop").click()
     assert shown.sent()[0]["type"] == "end"
     shown.num_answered += 1
@@ -823,6 +827,50 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.settle()
     shown.page.get_by_role("button", name="85 weights · 1 with findings").click()
     assert shown.sent()[0]["sort"] == "findings"
+
+
+def test_a_double_click_begins_a_scan_and_does_not_stop_it(tree: MakeTree) -> None:
+    """Nor does what was pressed move as findings come."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 2] = torch.nan
+    shown = tree(model)
+    button = shown.page.get_by_role("button", name="Scan", exact=True)
+    before = button.bounding_box()
+    button.click()
+    shown.num_answered += 1
+    shown.set("progress", 0.25)
+    shown.page.get_by_role("button", name="Stop").click()
+    assert shown.sent() == []
+    shown.set("progress", -1)
+    shown.scan()
+    expect(shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight")).to_be_visible()
+    assert button.bounding_box() == before
+    # One that has ended meanwhile begins none anew.
+    button.dblclick()
+    assert [one["type"] for one in shown.sent()] == ["scan"]
+
+
+def test_what_is_sought_among_the_names_and_is_none_leads_to_what_holds_it(tree: MakeTree) -> None:
+    """By a link, which chooses the state; the list of states offers what a scan has found."""
+    weights = {f"w{i}": torch.ones(3).cumsum(0) for i in range(5)}
+    weights["w3"][1] = torch.nan
+    shown = tree(weights)
+    state = shown.page.get_by_role("combobox", name="state")
+    expect(state.locator("option")).to_have_text(["any state"])
+    shown.scan()
+    found = ["NaN or infinity", "with findings", "may be on purpose"]
+    expect(state.locator("option")).to_have_text(["any state", *found])
+    shown.search.fill("nan")
+    shown.settle()
+    shown.page.get_by_role("button", name="1 weight holds NaN").click()
+    shown.settle()
+    assert shown.names() == ["w3"]
+    expect(shown.search).to_have_value("")
+    expect(state).to_have_value("NaN")
+    state.select_option("")
+    shown.settle()
+    assert len(shown.names()) == 5
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])

@@ -106,6 +106,8 @@ interface SeenLines {
   isList: boolean;
   marked: string;
   nothing: string;
+  /** What lists weights that hold what was sought among the names. */
+  instead: { text: string; filters: Record<string, string> } | null;
   text: string;
   code: string;
   cost: string;

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.stats import fast
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
@@ -441,6 +442,71 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     page.ask("scan")
     page.wait(lambda: page.widget.progress < 0)
     assert "stopped" in page.widget.scanned
+    (note,) = [one["text"] for one in page.widget.findings if not one["name"]]
+    assert note.startswith("the scan was stopped when ")
+    read = int(note.split()[5])
+    assert note.endswith(f"when {read} of 50 weights were read; Scan reads all") and 0 < read < 50
+    assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
+    page.found = page.objects.__getitem__
+    page.scan()
+    assert [one for one in page.widget.findings if not one["name"]] == []
+
+
+def test_a_scan_that_is_ended_at_once_says_so_at_the_top(shown, monkeypatch):
+    """And not that nobody has asked for one."""
+    page = shown({"a": torch.ones(1000), "b": torch.ones(1000)})
+    monkeypatch.setattr("tensornp.widget.scanning.Scanning._go_on", lambda *_: False)
+    monkeypatch.setattr("tensornp.models.scan.table.ScanTable.note", lambda *_: None)
+    page.scan()
+    said = [one["text"] for one in page.widget.findings]
+    assert said == ["the scan was stopped before any weight was read; Scan reads all"]
+
+
+def test_what_a_scan_has_found_is_among_the_states(shown):
+    """As far as there is such; what is sought among the names and is none leads there."""
+    weights = {f"w{i}": torch.arange(4.0) + i for i in range(6)}
+    page = shown(weights)
+    states = lambda: next(one["values"] for one in page.ask("lines")["choices"] if one["column"] == "state")  # noqa: E731
+    assert states() == []
+    answer = page.ask("lines", search="nan")
+    assert (answer["nothing"], answer["instead"]) == ("no name fits 'nan'; Scan looks for it", None)
+    page.scan()
+    assert states() == []
+    assert page.ask("lines", search="inf")["nothing"] == "no name fits 'inf'; of what was read, nothing is infinity"
+    weights["w1"][0], weights["w3"][0], weights["w4"][0] = torch.nan, torch.nan, torch.inf
+    weights["w3"][1] = -torch.inf
+    weights["w5"].fill_(1)
+    page.scan()
+    assert states() == ["NaN or infinity", "NaN", "infinity", "with findings", "may be on purpose"]
+    assert page.names(filters={"state": "NaN or infinity"}) == ["w1", "w3", "w4"]
+    assert page.names(filters={"state": "may be on purpose"}) == ["w5"]
+    for word, text, names in (
+        ("NaN", "2 weights hold NaN", ["w1", "w3"]),
+        ("inf", "2 weights hold infinity", ["w3", "w4"]),
+    ):
+        instead = page.ask("lines", search=word)["instead"]
+        assert instead["text"] == text
+        assert page.names(filters=instead["filters"]) == names
+
+
+def test_weights_with_the_same_values_are_told_in_groups(shown):
+    """Where there are several."""
+    page = shown({f"{key}{i}": torch.arange(4.0) + number for number, key in enumerate("abc") for i in range(4)})
+    page.scan()
+    assert [one["text"] for one in page.widget.findings] == ["12 with the same values in 3 groups"]
+
+
+def test_the_first_scan_of_large_weights_says_that_it_compiles(shown, monkeypatch):
+    """Which takes longer than reading them; afterwards it says nothing of it."""
+    fast.load.cache_clear()
+    monkeypatch.setattr(fast, "_is_installed", lambda: True)
+    page = shown({"large": torch.zeros(2**21), "small": torch.zeros(3)})
+    compiling = "reads 8 MiB, less than a second, after compiling, which takes some seconds, once"
+    assert page.ask("lines")["cost"] == compiling
+    assert page.ask("open", weight=0)["cost"] == compiling
+    assert page.ask("lines", search="small")["cost"] == "reads 12 bytes, less than a second"
+    fast.load()
+    assert page.ask("lines")["cost"] == "reads 8 MiB, less than a second"
 
 
 def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -15,6 +17,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
+from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.moment import is_other
@@ -22,7 +25,7 @@ from tensornp.models.entries.released import reached
 from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.search import none_fits
-from tensornp.models.outline.choose import Asked, is_expression
+from tensornp.models.outline.choose import FOUND_STATES, INFINITY_STATE, NAN_STATE, UNREAD, Asked, is_expression
 from tensornp.models.outline.columns import GRAD, columns
 from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
 
 MAX_LINES = 100
 """Lines of one answer."""
+SOUGHT = {"nan": NAN_STATE} | dict.fromkeys(("inf", "-inf", "+inf", "infinity", "infinite"), INFINITY_STATE)
+"""What is no name, and may be meant by it."""
 _LOOK_S = 0.005
 """For how long it is looked after a cell whether weights were written to."""
 _UNREAD = "values not read yet; Scan looks for NaN"
@@ -118,6 +123,7 @@ class WeightsWidget(AnsweringWidget):
         self._found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
         self._widths: dict[str, int] = {}
+        self._found_states: dict[str, int] = {}
         self._figures: set[str] = set()
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
@@ -203,11 +209,12 @@ class WeightsWidget(AnsweringWidget):
             "toggled": sorted(asked.toggled),
             "isList": asked.is_list,
             "nothing": "" if total else self._nothing(asked),
+            "instead": None if total else self._instead(asked),
             "marked": marked,
             "text": self._said(asked, found),
             "code": self._code(asked.search),
             "columns": self._columns(),
-            "choices": [choice_data(name, values) for name, values in outline.choices.items()],
+            "choices": [choice_data(name, values) for name, values in self._choices(outline).items()],
             "cost": self._cost(asked, found),
         }
 
@@ -215,7 +222,28 @@ class WeightsWidget(AnsweringWidget):
         """Return that nothing is listed, and what may have been meant."""
         if not asked.search or asked.filters or is_expression(asked.search):
             return "no weight fits"
-        return none_fits(asked.search, [one.name for one in self._weights])
+        said = none_fits(asked.search, [one.name for one in self._weights])
+        sought = SOUGHT.get(asked.search.lower())
+        if sought is None or sought in self._found_states:
+            return said
+        return f"{said}; " + ("Scan looks for it" if not self._found else f"of what was read, nothing is {sought}")
+
+    def _instead(self, asked: Asked) -> dict[str, Any] | None:
+        """Return what lists the weights that hold what was sought among the names; None where there are none."""
+        sought = SOUGHT.get(asked.search.lower(), "")
+        number = self._found_states.get(sought, 0)
+        if not number:
+            return None
+        text = f"{counted(number, 'weight')} {'holds' if number == 1 else 'hold'} {sought}"
+        return {"text": text, "filters": {"state": sought}}
+
+    def _choices(self, outline: Outline) -> dict[str, list[str]]:
+        """Return the values of all filters; among the states are those that a scan has found."""
+        found = [state for state in FOUND_STATES if state in self._found_states]
+        # Where one of both is all that is not finite, it needs no other name.
+        both = {NAN_STATE, INFINITY_STATE}
+        found = [state for state in found if state not in both or both <= {*found}]
+        return {**outline.choices, "state": [*outline.choices["state"], *found]}
 
     def _code(self, search: str) -> str:
         """Return the expression of an explorer of what is listed; empty where none reaches it."""
@@ -224,7 +252,9 @@ class WeightsWidget(AnsweringWidget):
     def _cost(self, asked: Asked, found: FoundOrder | None) -> str:
         """Return what a scan of what is listed costs."""
         assert self._outline is not None
-        return cost_of_scan(self._outline.sums_listed(asked, found).nbytes)
+        listed = self._outline.chosen(asked, found) if asked.is_list else self._weights
+        compiles = is_to_compile(sys.maxsize) and any(is_to_compile(one.nbytes) for one in listed)
+        return cost_of_scan(self._outline.sums_listed(asked, found).nbytes, compiles=compiles)
 
     def _order(self) -> FoundOrder | None:
         """Return by what a scan has found lines are sorted and chosen."""
@@ -357,7 +387,7 @@ class WeightsWidget(AnsweringWidget):
         with self._lock, self.hold_sync():
             if scan is not self._scan:
                 return
-            found, said = scanned if scanned is not None else ({}, reason)
+            found, said, stopped = scanned if scanned is not None else ScanFound({}, reason)
             self._scan, self.progress, self.scanned, self.earlier = None, -1.0, said, ""
             self._found |= found
             if found:
@@ -367,10 +397,21 @@ class WeightsWidget(AnsweringWidget):
                 self._widths = widths_of(figures.values())
                 sampled = [name for name, one in self._found.items() if one.update and one.update.is_sampled]
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found), frozenset(sampled))
+                self._found_states = self._count_states()
                 self.findings = findings_data(self._weights, self._found)
                 self._outline.forget()
                 # A scan of some leaves what was found of the others.
                 self.look_again()
+            if stopped:
+                self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
+
+    def _count_states(self) -> dict[str, int]:
+        """Return of how many weights a scan tells that they are in a state, of those that there are."""
+        order, counts = OrderOf(self._found), Counter[str]()
+        for one in self._weights:
+            # Of what has no values, none are unread.
+            counts.update(state for state in order.states(one.name) if state != UNREAD or not one.problem)
+        return dict(counts)
 
 
 def _suggestion(name: str) -> str:

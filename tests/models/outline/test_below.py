@@ -30,7 +30,10 @@ def test_a_part_is_where_the_outermost_names_differ(name, first, last, text):
     ("names", "said"),
     [
         (["encoder.layer.0.query.weight", "encoder.layer.1.query.weight"], ["layer.0", "layer.1"]),
-        (["h.0.experts.0.w", "h.0.experts.1.w", "h.1.experts.0.w"], ["h.0.experts.0", "h.0.experts.1", "h.1.experts.0"]),
+        (
+            ["h.0.experts.0.w", "h.0.experts.1.w", "h.1.experts.0.w"],
+            ["h.0.experts.0", "h.0.experts.1", "h.1.experts.0"],
+        ),
         (["0.weight", "9.weight"], ["0", "9"]),
         (["a"], ["a"]),
     ],

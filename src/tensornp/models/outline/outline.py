@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -30,6 +30,9 @@ class FoundOrder(Protocol):
 
     def worst(self, name: str) -> str:
         """Return what the worst is; empty of nothing."""
+
+    def states(self, name: str) -> Collection[str]:
+        """Return the states that it is in, of those that a scan tells of."""
 
 
 MAX_OPEN = 40
@@ -228,7 +231,8 @@ class Outline:
             return self._last[1]
         chosen, worst = self.weights, found.worst if found is not None else lambda _: ""
         if asked.filters:
-            chosen = [one for one in chosen if passes(one, asked.filters, worst)]
+            states = found.states if found is not None else lambda _: ()
+            chosen = [one for one in chosen if passes(one, asked.filters, worst, states)]
         if asked.search:
             chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
         if asked.sort:

@@ -5,6 +5,9 @@ import { button, element, field, groupOf } from "../page/elements.js";
 const SIZES = [["any size", ""], ["≥ 1 KiB", 2 ** 10], ["≥ 1 MiB", 2 ** 20], ["≥ 100 MiB", 100 * 2 ** 20]];
 
 export class Controls {
+  /** @type {Record<string, string>} By its column, the values that a filter has. */
+  offered = {};
+
   // `ask(changed)` asks for other lines, of which `filters()` gives the filters; `scan()` begins or ends a scan.
   constructor({ ask, filters, scan }) {
     this.ask = ask;
@@ -27,20 +30,27 @@ export class Controls {
     this.node.append(this.search, this.problem, this.filters, this.chosen, this.scan, this.meter);
   }
 
-  // A filter is offered where its values differ; made once, since what there is does not change.
-  offer(choices) {
-    if (this.filters.childElementCount) return;
-    const selects = choices.map(({ column, label, values }) => {
+  // A filter is offered where its values differ; made once, and with other values where a scan has found some. One that is
+  // chosen stays among them.
+  offer(choices, filters) {
+    const isNew = !this.filters.childElementCount;
+    for (const { column, label, values } of choices) {
+      const chosen = filters[column];
+      const all = chosen && !values.includes(chosen) ? [...values, chosen] : values;
+      if (!isNew && all.join("\n") === this.offered[column]) continue;
+      this.offered[column] = all.join("\n");
       const shown = (value) => (column === "where" ? value.split(/[\\/]/).at(-1) : value);
-      return this.select(column, label, [[`any ${label}`, ""], ...values.map((value) => [shown(value), value])]);
-    });
-    this.filters.append(...selects, this.select("bytes", "Size", SIZES));
+      const options = [[`any ${label}`, ""], ...all.map((value) => [shown(value), value])];
+      if (isNew) this.filters.append(this.select(column, label, options));
+      else this.filters.querySelector(`select[name="${column}"]`).replaceChildren(...optionsOf(options));
+    }
+    if (isNew) this.filters.append(this.select("bytes", "Size", SIZES));
   }
 
   select(column, label, options) {
     const select = element("select", "select");
     select.setAttribute("aria-label", label);
-    select.append(...options.map(([text, value]) => new Option(text, value)));
+    select.append(...optionsOf(options));
     select.addEventListener("change", () => {
       const value = select.value ? { [column]: select.value } : {};
       this.ask({ filters: { ...this.without(column), ...value } });
@@ -75,4 +85,8 @@ export class Controls {
     this.problem.textContent = text;
     this.search.setAttribute("aria-invalid", String(Boolean(text)));
   }
+}
+
+function optionsOf(options) {
+  return options.map(([text, value]) => new Option(text, value));
 }

@@ -29,10 +29,11 @@ export class Lines {
   count = NUM_LINES;
 
   // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `seek(place)`
-  // what is not finite or odd, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
-  constructor(label, { sort, order, act, seek, moveTo, entered }) {
+  // what is not finite or odd, `list(filters)` lists what these choose, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
+  constructor(label, { sort, order, act, list, seek, moveTo, entered }) {
     this.sort = sort;
     this.act = act;
+    this.list = list;
     this.seek = seek;
     this.order = order;
     this.node = element("div", "beside");
@@ -75,7 +76,7 @@ export class Lines {
     this.paintHeads(columns, sort, descending);
     const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
     this.rows = lines.map((line, i) => this.row(line, first + i, at, opened));
-    this.body.replaceChildren(...(lines.length ? this.rows : [this.nothing(seen.nothing, columns.length)]));
+    this.body.replaceChildren(...(lines.length ? this.rows : [this.nothing(seen, columns.length)]));
     this.paintEdges();
     this.slider.max = String(Math.max(total - this.count, 0));
     this.slider.value = String(first);
@@ -86,11 +87,12 @@ export class Lines {
   }
 
   // Seen however far across one has scrolled.
-  nothing(text, numColumns) {
+  nothing({ nothing: text, instead }, numColumns) {
     const row = element("tr");
     const cell = element("td", "nothing");
     const said = element("span", "", text);
     said.style.maxWidth = `${this.scroller.clientWidth}px`;
+    if (instead) said.append(" · ", button(instead.text, "List them", () => this.list(instead.filters), "copy tensornp-link"));
     cell.colSpan = numColumns;
     cell.append(said);
     row.append(cell);

@@ -17,6 +17,8 @@ const WIDE_PX = 1280;
 const SCROLLBAR_PX = 20;
 // What the bar beside the lines takes.
 const BAR_PX = 14;
+// Within which a second press of a button belongs to the first.
+const TWICE_MS = 500;
 // What a wheel that is turned by one notch goes by is three lines.
 const LINE_OF_WHEEL_PX = 33;
 
@@ -32,6 +34,7 @@ class Weights {
   firstBefore = 0;
   rolled = 0;
   sortBefore = "";
+  scanPressed = -Infinity;
   current = 0;
 
   /** @param {Model} model */
@@ -41,7 +44,7 @@ class Weights {
     this.controls = new Controls({
       ask: (changed) => this.ask(changed),
       filters: () => this.asked.filters,
-      scan: () => this.wishes.post({ type: this.model.get("progress") >= 0 ? "end" : "scan", ...this.asked }),
+      scan: (event) => this.pressScan(event),
     });
     this.findings = new Findings({
       open: (weight, goal) => this.open(weight, undefined, goal),
@@ -51,6 +54,7 @@ class Weights {
       sort: (order) => this.ask(order),
       order: () => this.asked,
       act: (line) => this.act(line),
+      list: (filters) => this.ask({ search: "", filters }),
       seek: ({ weight, goal }) => this.open(weight, undefined, goal),
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),
@@ -78,7 +82,8 @@ class Weights {
     this.listing.append(this.lines.node, this.line());
     const both = element("div", "listing-and-weight");
     both.append(this.listing, this.panel.node);
-    this.root.append(this.findings.node, this.controls.node, this.columns.list, both);
+    // What a scan finds moves nothing that was pressed for it.
+    this.root.append(this.controls.node, this.columns.list, this.findings.node, both);
     this.lines.grid.addEventListener("wheel", (event) => this.roll(event, () => event.preventDefault()), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
@@ -178,7 +183,7 @@ class Weights {
     }
     this.controls.refuse("");
     this.say("");
-    this.controls.offer(seen.choices);
+    this.controls.offer(seen.choices, this.asked.filters);
     if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
     this.paint();
     const row = this.lines.rowOf(this.current) ?? this.lines.rows[0];
@@ -386,6 +391,15 @@ class Weights {
   }
 
   // --- a scan of all
+
+  // Stop takes the place of Scan: the second press of a double click is none on it.
+  pressScan({ detail }) {
+    const isRunning = this.model.get("progress") >= 0;
+    const now = performance.now();
+    if (detail > 1 || (isRunning && now - this.scanPressed < TWICE_MS)) return;
+    if (!isRunning) this.scanPressed = now;
+    this.wishes.post({ type: isRunning ? "end" : "scan", ...this.asked });
+  }
 
   paintScan() {
     const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
