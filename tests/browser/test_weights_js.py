@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -673,6 +674,32 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
 
 
+def test_what_a_bar_is_and_what_is_known_of_values_is_said(tree: MakeTree) -> None:
+    """By a tooltip, which is never empty; and no button looks for a NaN where a scan has seen all values."""
+    shown = tree(net())
+    shown.scan()
+    cells = shown.grid.locator("td:has(img), td:has(.tensornp-scale)")
+    titles = cells.evaluate_all("all => all.map((one) => one.title)")
+    assert len(titles) == 10 and all(titles)
+    assert {title.split("\n")[-1].split(" ")[0] for title in titles} == {"the", "histogram"}
+    assert shown.grid.locator("td[title='']").count() == 0
+    shown.search.fill("0.0.weight")
+    shown.settle()
+    shown.row("0.0.weight").click()
+    shown.settle()
+    asked: list[Any] = []
+    shown.widget._navigator = SimpleNamespace(
+        comm=True,
+        anchor="",
+        rest=lambda: None,
+        close=lambda: None,
+        show=lambda *given, **_: asked.append(given[0].absent),
+    )
+    shown.page.get_by_role("tab", name="Values").click()
+    shown.settle()
+    assert asked == [("nan", "inf")]
+
+
 def test_classes_and_what_counts_are_grey(tree: MakeTree) -> None:
     """Behind the names that do not say it; what was learnt is not."""
     shown = tree(net(), css=LAB_DARK)
@@ -915,12 +942,28 @@ def test_a_held_key_goes_on_while_answers_are_on_their_way(tree: MakeTree) -> No
     assert shown.focused() == f"w{at:03}"
 
 
-def test_the_tree_is_one_stop_of_the_tab_key(tree: MakeTree) -> None:
-    """Headings are reached from the first line, upwards, and sort by Enter."""
+def test_the_headings_are_one_stop_of_the_tab_key_and_the_tree_is_another(tree: MakeTree) -> None:
+    """Headings are reached from the first line too, upwards, and sort by Enter."""
     shown = tree({"b": torch.zeros(3), "a": torch.zeros(5), "c": torch.zeros(1)})
     every = "[...document.querySelectorAll('table [tabindex], table button')]"
     stops = shown.page.evaluate(f"{every}.filter((node) => node.tabIndex === 0).length")
-    assert stops == 1
+    assert stops == 2
+    columns, heading = (
+        shown.page.get_by_role("button", name="Columns"),
+        shown.page.get_by_role("button", name="elements"),
+    )
+    columns.focus()
+    shown.press("Tab", "ArrowRight", "ArrowRight", "Enter")
+    expect(heading).to_be_focused()
+    assert (shown.names(), heading.get_attribute("title")) == (["a", "b", "c"], "Sort by elements")
+    shown.press("Enter")
+    assert (shown.names(), heading.get_attribute("title")) == (["c", "b", "a"], "Back to the model's order")
+    shown.press("Enter")
+    assert shown.names() == ["b", "a", "c"]
+    shown.press("Tab")
+    assert shown.focused() == "b"
+    shown.press("Shift+Tab")
+    expect(heading).to_be_focused()
     shown.search.press("ArrowDown")
     shown.settle()
     shown.press("ArrowUp")

@@ -115,6 +115,10 @@ interface SeenLines {
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */
 interface SeenWindow {
+  /** What is known not to be among the values. */
+  absent: string[];
+  /** The expression of the whole tensor, empty where none reaches it. */
+  whole: string;
   shape: number[];
   axes: (number | null)[];
   corner: number[];

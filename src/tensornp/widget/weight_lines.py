@@ -165,7 +165,8 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.said_of(len(names)) + _groups(kind, names, found), "what": kind.what, "isAlarm": kind.is_alarm, "more": len(names) - 1,
+            "text": kind.said_of(len(names)) + _groups(kind, names, found), "what": kind.what,
+            "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "weight": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
         }

@@ -330,12 +330,20 @@ class WeightsWidget(AnsweringWidget):
                 binder=self._binder,
                 take=lambda index: reached(row).to_numpy(index),
                 suggestion=_suggestion(entry.name),
+                absent=self._absent(row),
                 options=self._options,
             )
             if self._navigator is None or self._navigator.comm is None:
                 self._navigator = own_navigator()
             self._navigator.show(looked_at, anchor=self.place, goal=goal)
         return {"type": "values", "open": request.get("open") is True}
+
+    def _absent(self, row: WeightEntry) -> tuple[str, ...]:
+        """Return what a scan has not found among all values of a weight, which is as it was."""
+        found = self._found.get(row.name)
+        if found is None or not found.figures or self.earlier or self._is_earlier(row):
+            return ()
+        return tuple(goal for goal in NOT_FINITE if all(one.goal != goal for one in found.alarms))
 
     def _leave(self) -> None:
         """Send the navigator away, if it is here."""

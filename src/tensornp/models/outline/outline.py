@@ -15,10 +15,10 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.repeated import not_counted
+from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
-from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
 

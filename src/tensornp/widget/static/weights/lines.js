@@ -149,21 +149,24 @@ export class Lines {
 
   paintHeads(columns, sort, descending) {
     const kind = JSON.stringify(columns);
-    if (kind !== this.kindOfHeads) this.makeHeads(columns, kind);
+    if (kind !== this.kindOfHeads) this.makeHeads(columns, kind, sort);
     // In place: what is being pressed as an answer comes must not go.
-    columns.forEach(({ name }, i) => {
+    columns.forEach(({ name, heading, isLargeFirst }, i) => {
       const head = this.head.children[i];
       head.querySelector(".tensornp-arrow")?.remove();
+      const sorter = head.querySelector("button");
+      const isLast = name === sort && descending !== isLargeFirst;
+      if (sorter) sorter.title = isLast ? "Back to the model's order" : `Sort by ${heading}`;
       if (name !== sort) return head.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      head.querySelector("button")?.append(element("span", "arrow", descending ? " ▼" : " ▲"));
+      sorter?.append(element("span", "arrow", descending ? " ▼" : " ▲"));
     });
   }
 
-  makeHeads(columns, kind) {
+  makeHeads(columns, kind, sort) {
     this.kindOfHeads = kind;
     this.fitColumns(columns);
-    const had = this.head.contains(focused()) && focused()?.title;
+    const had = this.sorters().find((one) => one === focused())?.name;
     this.head.replaceChildren(
       ...columns.map((column) => {
         const head = element("th", column.isRight ? "head tensornp-right" : "head");
@@ -173,7 +176,8 @@ export class Lines {
         return head;
       }),
     );
-    if (had) this.sorters().find((one) => one.title === had)?.focus();
+    this.stopInHead(this.sorters().find((one) => one.name === sort));
+    if (had) this.sorters().find((one) => one.name === had)?.focus();
   }
 
   // Ascending, descending, and as the model has them.
@@ -185,10 +189,18 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const node = button(heading, `Sort by ${heading}; the third press brings the order of the model back`, press, "sort");
-    // Reached from the first line, upwards: the tree is one stop of the Tab key.
-    node.tabIndex = -1;
+    const node = button(heading, "", press, "sort");
+    node.name = name;
+    node.addEventListener("focus", () => this.stopInHead(node));
     return node;
+  }
+
+  // All headings are one stop of the Tab key, from which arrows go on.
+  stopInHead(node = this.sorters()[0]) {
+    for (const one of this.sorters()) {
+      if (one === node) one.removeAttribute("tabindex");
+      else one.tabIndex = -1;
+    }
   }
 
   sorters() {
@@ -220,15 +232,22 @@ export class Lines {
     if (name === "name") cell.append(this.nameBox(line, text, beside));
     else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
-      cell.title = text;
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
-    else {
-      cell.textContent = text;
-      // What is said in words may have no room.
-      if (!isRight) cell.title = text;
-    }
-    if (line.titles[name]) cell.title = `${heading || name} ${line.titles[name]}`;
+    else cell.textContent = text;
+    const title = this.titleOf(line, name, heading || name, isRight);
+    if (title) cell.title = title;
     return cell;
+  }
+
+  // What is behind a cell: all that it says in words, which may have no room, and what a picture in it is.
+  titleOf(line, name, heading, isRight) {
+    const said = [];
+    if (line.titles[name]) said.push(`${heading} ${line.titles[name]}`);
+    else if (!isRight && name !== "name") said.push(line.cells[name]);
+    if (name === "figures") said.push(line.picture.alt);
+    const whole = `the bar: where this ${heading} lies among all, from a ten-thousandth of the greatest on`;
+    if (name === this.seen.marked && line.mark) said.push(whole);
+    return said.filter(Boolean).join("\n");
   }
 
   /** @param {Line} line @param {string} text @param {string[]} beside */

@@ -3,6 +3,7 @@
 import { copyButton } from "../page/copy.js";
 import { button, element, field, focused, nameOf } from "../page/elements.js";
 import { Tabs } from "../page/tabs.js";
+import { partsOf } from "../table/name.js";
 import { figuresOf } from "./figures.js";
 
 const NUM_PROBED = 1000;
@@ -111,7 +112,10 @@ export class Panel {
     const facts = element("div", "facts");
     for (const [label, said] of content.facts) {
       const pair = element("span", "fact");
-      pair.append(element("span", "label", `${label} `), element("bdi", "", said));
+      const value = element("bdi");
+      // A path breaks after its parts.
+      value.append(...partsOf(said));
+      pair.append(element("span", "label", `${label} `), value);
       facts.append(pair);
     }
     this.node.setAttribute("aria-label", content.name);
