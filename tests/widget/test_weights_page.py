@@ -137,6 +137,25 @@ def test_a_list_is_searched_filtered_and_sorted(shown):
     assert len(page.names(filters={"bytes": "64"})) == 12
 
 
+def test_groups_are_ordered_by_their_elements(shown):
+    """At each level of the tree, which stays one; a search flattens it."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(4, 4 if i != 3 else 90) for i in range(6))
+    page = shown(torch.nn.ModuleDict({"small": torch.nn.Linear(2, 2), "layers": layers, "head": torch.nn.Linear(8, 8)}))
+    by_model = ["small", "weight", "bias", "layers", "{0..2,4..5}", "weight", "bias", "3", "weight", "bias", "head"]
+    assert page.names()[:11] == by_model
+    for column in ("elements", "share"):
+        answer = page.ask("lines", first=0, count=100, sort=column, descending=True)
+        names = [line["cells"]["name"] for line in answer["lines"]]
+        assert names[:8] == ["layers", "3", "weight", "bias", "{0..2,4..5}", "weight", "bias", "head"]
+        assert not answer["isList"]
+        assert answer["lines"][7]["position"] == 2
+    assert page.names(sort="elements")[:3] == ["small", "bias", "weight"]
+    assert page.names(sort="elements", descending=True, search="weight")[0] == "layers.3.weight"
+    weight = [*page.explorer].index("layers.3.weight")
+    revealed = page.ask("lines", first=0, count=100, sort="elements", descending=True, reveal=weight)
+    assert revealed["lines"][revealed["revealed"]]["wholeName"] == "layers.3.weight"
+
+
 def test_a_pattern_that_never_ends_is_a_sentence(shown, monkeypatch):
     """And the next one is tried."""
     page = shown({"a" * 100 + "b": torch.ones(2), "b": torch.ones(3)})

@@ -396,7 +396,7 @@ class WeightsWidget(AnsweringWidget):
             if scan is not self._scan:
                 return
             found, said, stopped = scanned if scanned is not None else ScanFound({}, reason)
-            self._scan, self.progress, self.scanned, self.earlier = None, -1.0, said, ""
+            self._scan, self.scanned, self.earlier = None, said, ""
             self._found |= found
             if found:
                 self._outline = self._outline or Outline(self._weights, self._classes)
@@ -412,6 +412,8 @@ class WeightsWidget(AnsweringWidget):
                 self.look_again()
             if stopped:
                 self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
+            # Whoever sees that it has ended sees what it has found.
+            self.progress = -1.0
 
     def _count_states(self) -> dict[str, int]:
         """Return of how many weights a scan tells that they are in a state, of those that there are."""

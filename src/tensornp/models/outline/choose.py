@@ -20,6 +20,10 @@ FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_
 """What a scan tells of weights."""
 
 
+SUMMED = ("elements", "share")
+"""The columns by which groups are ordered that are told of all that is below them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is to be seen.
@@ -47,8 +51,8 @@ class Asked:
 
     @property
     def is_list(self) -> bool:
-        """Whether weights are listed by their full names, and not in a tree."""
-        return bool(self.search or self.sort or self.filters)
+        """Whether weights are listed by their full names, and not in a tree; sums order the lines of a tree."""
+        return bool(self.search or self.filters or (self.sort and self.sort not in SUMMED))
 
 
 def searched(text: str, names: Sequence[str]) -> list[int]:

@@ -16,7 +16,7 @@ from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.below import distinguishing
-from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
+from tensornp.models.outline.choose import STATES, SUMMED, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
@@ -180,7 +180,8 @@ class Outline:
         if self._last[0] == asked:
             return self._last[1]
         found: list[Any] = []
-        stack = [(branch, -1, 1, i + 1, len(self._top)) for i, branch in enumerate(self._top)][::-1]
+        top = self._in_order(self._top, asked)
+        stack = [(branch, -1, 1, i + 1, len(top)) for i, branch in enumerate(top)][::-1]
         while stack:
             one = branch, _, level, _, _ = stack.pop()
             found.append(one)
@@ -189,10 +190,20 @@ class Outline:
                 continue
             # A pattern opens into the weights that it stands for.
             own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
-            below = [*own, *branch.below]
+            below = self._in_order([*own, *branch.below], asked)
             stack.extend((child, at, level + 1, i + 1, len(below)) for i, child in reversed(list(enumerate(below))))
         self._last = asked, found
         return found
+
+    def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
+        """Return the lines below one by how many elements they and what is below them have, if that is asked for."""
+        if asked.sort not in SUMMED:
+            return lines
+
+        def numel(one: Any) -> int:
+            return self._sums[self._numbers[id(one)]].numel if isinstance(one, Branch) else int(one.numel)
+
+        return sorted(lines, key=numel, reverse=asked.descending)
 
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
