@@ -427,7 +427,7 @@ def test_what_was_chosen_elsewhere_takes_what_room_there_is_and_not_that_of_the_
     heads = shown.grid.locator("thead th")
     shown.page.set_viewport_size({"width": 300, "height": 800})
     shown.scan()
-    assert heads.all_text_contents() == ["name", "norm"]
+    assert heads.all_text_contents() == ["name", "share", "norm"]
     shown.page.set_viewport_size({"width": 900, "height": 800})
     shown.settle()
     assert {"share", "bytes", "norm", "findings"} < set(heads.all_text_contents())

@@ -59,7 +59,7 @@ export class Controls {
   }
 
   /** @param {SeenWindow} seen */
-  paint({ index, is_short: isShort, absent }) {
+  paint({ index, is_short: isShort, absent = [] }) {
     for (const [what, all] of Object.entries(this.seekers)) {
       // What has the focus keeps it.
       for (const one of all) one.disabled = absent.includes(what) && one !== focused();
