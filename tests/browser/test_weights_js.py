@@ -410,6 +410,8 @@ def test_all_figures_of_a_scan_have_room_where_a_notebook_is_1400_wide(tree: Mak
     shown.page.set_viewport_size({"width": 968, "height": 800})
     shown.scan()
     every = ["shape", "elements", "share", "dtype", "values", "norm", "mean", "std", "max |x|", "zeros"]
+    odd = shown.row("{6,8..11}").get_attribute("title") or ""
+    assert odd.split("\n")[-1] == "all 12 are bfloat16, in {0..5} float32"
     heads = shown.grid.locator("thead th").all_text_contents()
     assert {*every} <= {*heads} <= {"name", *every, "bytes"}
     cut = shown.grid.locator("td.tensornp-right").evaluate_all(

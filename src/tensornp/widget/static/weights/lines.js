@@ -218,7 +218,8 @@ export class Lines {
     row.tabIndex = at === stop ? 0 : -1;
     if (line.isQuiet) row.classList.add("tensornp-counts");
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
-    row.title = `${line.wholeName}\n${line.title}`;
+    // What is said of it where there is no room for notes is said nowhere else.
+    row.title = [line.wholeName, line.title, line.cells.notes].filter(Boolean).join("\n");
     const beside = this.seen.lines.filter((one) => one !== line && one.parent === line.parent).map(({ cells }) => cells.name);
     row.append(...this.columns.map((column) => this.cell(line, column, beside)));
     return row;
