@@ -491,7 +491,7 @@ def test_what_a_scan_has_found_is_among_the_states(shown):
     assert (answer["nothing"], answer["instead"]) == ("no name fits 'nan'; Scan looks for it", None)
     page.scan()
     assert states() == []
-    assert page.ask("lines", search="inf")["nothing"] == "no name fits 'inf'; of what was read, nothing is infinity"
+    assert page.ask("lines", search="inf")["nothing"] == "no name fits 'inf'; what was read holds no infinity"
     weights["w1"][0], weights["w3"][0], weights["w4"][0] = torch.nan, torch.nan, torch.inf
     weights["w3"][1] = -torch.inf
     weights["w5"].fill_(1)

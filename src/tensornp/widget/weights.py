@@ -226,7 +226,7 @@ class WeightsWidget(AnsweringWidget):
         sought = SOUGHT.get(asked.search.lower())
         if sought is None or sought in self._found_states:
             return said
-        return f"{said}; " + ("Scan looks for it" if not self._found else f"of what was read, nothing is {sought}")
+        return f"{said}; " + ("Scan looks for it" if not self._found else f"what was read holds no {sought}")
 
     def _instead(self, asked: Asked) -> dict[str, Any] | None:
         """Return what lists the weights that hold what was sought among the names; None where there are none."""

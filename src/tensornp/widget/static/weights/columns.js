@@ -65,8 +65,7 @@ export class Columns {
     this.names = names;
     for (const box of this.list.querySelectorAll("input")) box.checked = fitting.has(box.value);
     const left = free.filter(({ name }) => !fitting.has(name) && this.chosen[name] !== false && !this.passed.has(name));
-    const said = left.map(({ heading }) => heading).join(", ");
-    this.rest.textContent = left.length ? `no room for ${said}: what is chosen is shown all the same` : "";
+    this.rest.textContent = left.length ? `no room for ${left.length} of these: what is chosen is shown all the same` : "";
     return columns;
   }
 
