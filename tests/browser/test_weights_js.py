@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
+from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.models.entries.released import Find, released
@@ -811,6 +813,29 @@ def test_a_heading_that_is_pressed_faster_than_the_kernel_answers_goes_on(tree: 
         button.evaluate("(node, presses) => { for (let i = 0; i < presses; i++) node.click(); }", presses)
         shown.settle()
         assert shown.names() == names
+
+
+def test_a_path_breaks_after_its_parts_and_leaves_no_letter_alone(tree: MakeTree, tmp_path: Path) -> None:
+    """In whichever width it has no room; whoever copies it has no more."""
+    path = tmp_path / "run" / "checkpoint_after_so_many_epochs_of_the_first_run.safetensors"
+    path.parent.mkdir()
+    save_file({"w": torch.ones(2)}, path)
+    shown = tree(path)
+    shown.page.set_viewport_size({"width": 500, "height": 800})
+    shown.row("w").click()
+    shown.settle()
+    where = shown.page.locator(".tensornp-fact", has_text="where").locator("bdi")
+    expect(where).to_have_text(str(path))
+    shortest = """node => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const lines = {};
+      for (const { y, width } of range.getClientRects()) lines[Math.round(y)] = (lines[Math.round(y)] ?? 0) + width;
+      return Math.min(...Object.values(lines));
+    }"""
+    for width in range(300, 500, 3):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        assert where.evaluate(shortest) > 14, width
 
 
 def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None:
