@@ -61,6 +61,8 @@ interface Column {
 
 /** A line of it: what can be shown by its `number`, what opens by its `branch`; -1 where there is none. */
 interface Line {
+  /** The name from the outermost on, of which a cell may have a part. */
+  wholeName: string;
   cells: Record<string, string>;
   branch: number;
   parent: number;
@@ -104,7 +106,11 @@ interface SeenLines {
   choices: { column: string; label: string; values: string[]; shown?: string[] }[];
   isList: boolean;
   marked: string;
+  /** What the marks in that column are. */
+  bar: string;
   nothing: string;
+  /** What lists those in which there is what was sought among the names. */
+  instead?: { text: string; filters: Record<string, string> } | null;
   text: string;
   code: string;
   /** What a scan of all costs, where there is one. */
@@ -113,6 +119,10 @@ interface SeenLines {
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */
 interface SeenWindow {
+  /** What is known not to be among the values. */
+  absent: string[];
+  /** The expression of the whole tensor, empty where none reaches it. */
+  whole: string;
   shape: number[];
   axes: (number | null)[];
   corner: number[];
