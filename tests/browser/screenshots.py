@@ -38,7 +38,7 @@ def shoot_weights(notebook: Notebook, path: Path) -> None:
     """Scan a real model with a planted NaN, and photograph the cell."""
     cell = notebook.cell(len(WEIGHTS) - 1)
     cell.get_by_role("button", name="Scan").click()
-    cell.get_by_text("with findings").first.wait_for()
+    cell.get_by_role("button", name="with findings").wait_for()
     notebook.page.keyboard.press("Escape")
     notebook.page.mouse.move(0, 0)
     cell.screenshot(path=path)

@@ -295,6 +295,52 @@ def test_editing_shows_the_line_and_does_nothing(navigator: MakeNavigator) -> No
     assert bool((shown.tensor == 1).all())
 
 
+def test_the_element_that_one_is_at_is_copied_as_an_expression_of_its_own(navigator: MakeNavigator) -> None:
+    """Beside that of the window; of what is sought and of what keys go to, and not of what a mouse points at."""
+    tensor = torch.zeros(40, 30)
+    tensor[33, 21] = -5
+    shown = navigator(tensor)
+    copy = shown.page.get_by_role("button", name="Copy the expression of this element")
+    expect(copy).to_have_attribute("title", "Copy w[0, 0]")
+    shown.page.get_by_role("button", name="max |x|").click()
+    shown.settle()
+    expect(copy).to_have_attribute("title", "Copy w[33, 21]")
+    shown.grid.locator("td[tabindex='0']").focus()
+    shown.press("ArrowUp")
+    shown.grid.locator("td").first.hover()
+    expect(copy).to_have_attribute("title", "Copy w[32, 21]")
+    copy.click()
+    expect(copy).to_have_text("copied")
+    shown.tensor = torch.tensor(3.0)
+    shown.set("rounds", 1)
+    shown.settle()
+    expect(copy).to_have_attribute("title", "Copy w")
+
+
+def test_what_is_sought_comes_into_the_window(navigator: MakeNavigator) -> None:
+    """Also where the button that was pressed keeps the focus."""
+    shown = navigator(counted(400, 3))
+    shown.page.set_viewport_size({"width": 600, "height": 330})
+    shown.settle()
+    shown.page.evaluate("window.scrollTo(0, 0)")
+    shown.page.get_by_role("button", name="max |x|").click()
+    shown.settle()
+    expect(shown.cell("399, 2")).to_be_in_viewport(ratio=1)
+
+
+def test_what_is_known_not_to_be_there_is_not_sought(navigator: MakeNavigator) -> None:
+    """As by what no integer is; a button that has the focus keeps it."""
+    shown = navigator(torch.arange(6))
+    buttons = [shown.page.get_by_role("button", name=name) for name in ("previous NaN", "next NaN", "next Inf")]
+    for button in buttons:
+        expect(button).to_be_disabled()
+    shown.tensor = torch.ones(3)
+    shown.set("rounds", 1)
+    shown.settle()
+    for button in buttons:
+        expect(button).to_be_enabled()
+
+
 def test_what_is_shown_is_copied_as_an_expression(navigator: MakeNavigator) -> None:
     """For NumPy and for PyTorch."""
     shown = navigator(counted(30, 4))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
+from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.models.entries.released import Find, released
@@ -109,7 +113,8 @@ def test_it_is_a_tree_with_one_tab_stop_that_keys_open_and_close(tree: MakeTree)
     for name, value in (("level", "3"), ("posinset", "1"), ("setsize", "2"), ("rowindex", "4"), ("expanded", "false")):
         expect(row).to_have_attribute(f"aria-{name}", value)
     shown.press("ArrowRight", "ArrowRight")
-    assert shown.focused() == "0.0.weight"
+    assert shown.focused() == "0"
+    expect(shown.grid.locator("tbody tr:focus")).to_have_attribute("title", re.compile(r"^0\.0\.weight\n"))
     expect(shown.grid).to_have_attribute("aria-rowcount", "24")
     shown.press("ArrowLeft")
     assert shown.focused() == "weight"
@@ -231,14 +236,15 @@ def test_columns_stay_where_they_are_whatever_lines_are_seen(tree: MakeTree) -> 
 
 
 def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
-    """What gives way is the indentation and then the alarm, of which the number stays."""
+    """What gives way is the alarm, of which the number stays."""
     names = [f"encoder.layer.{i}.attention.value.weight" for i in range(3)]
-    shown = tree({name: torch.tensor([1.0, torch.nan if "1" in name else 2.0]) for name in names})
+    others = {"encoder.layer.0.attention.value.bias": torch.ones(2)}
+    shown = tree({name: torch.tensor([1.0, torch.nan if "1" in name else 2.0]) for name in names} | others)
     page = shown.page
     page.set_viewport_size({"width": 480, "height": 800})
     shown.scan()
-    expect(shown.row("attention.value.weight").get_by_role("button")).to_have_text("1 NaN in layer 1")
-    shown.row("attention.value.weight").click()
+    expect(shown.grid.get_by_role("button", name="1 NaN in layer 1")).to_be_visible()
+    shown.search.fill("value")
     shown.settle()
     parts = shown.row("layer.1.attention").locator(".tensornp-part")
     first, last = parts.first.bounding_box(), parts.last.bounding_box()
@@ -252,6 +258,48 @@ def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
         first["width"] > 30 and last["x"] + last["width"] <= seen["x"] <= column["x"] + column["width"] - seen["width"]
     )
     assert parts.last.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
+
+
+def test_a_line_keeps_its_indentation_and_the_number_in_its_alarm(tree: MakeTree) -> None:
+    """However long the names are that it stands below, and however little room there is."""
+    weights = {
+        f"embeddings.{part}_embeddings_of_the_model.weight": torch.arange(float(i + 2)) for i, part in enumerate("ab")
+    }
+    weights |= {f"encoder.layer.{i}.self.{key}.weight": torch.ones(2) for i in range(12) for key in ("query", "value")}
+    weights["encoder.layer.10.self.value.weight"][1] = torch.nan
+    shown = tree(weights)
+    shown.page.set_viewport_size({"width": 330, "height": 800})
+    shown.scan()
+    lines = shown.grid.locator("tbody tr")
+    for line in lines.all():
+        level, name = int(line.get_attribute("aria-level") or 0), line.locator(".tensornp-name-text").bounding_box()
+        cell = line.locator("td").first.bounding_box()
+        assert name and cell
+        assert name["x"] - cell["x"] == pytest.approx(16 * level, abs=1)
+    alarm = shown.grid.get_by_role("button", name="1 NaN in layer 10")
+    column, seen = shown.grid.locator("th").first.bounding_box(), alarm.bounding_box()
+    assert column and seen
+    assert seen["x"] + seen["width"] <= column["x"] + column["width"]
+    stays = alarm.locator(".tensornp-stays")
+    assert stays.all_text_contents() == ["1 NaN", "10"]
+    last = stays.last.bounding_box()
+    assert last and last["x"] + last["width"] <= seen["x"] + seen["width"]
+
+
+def test_no_two_lines_of_a_list_read_the_same(tree: MakeTree) -> None:
+    """What all have in common gives way before anything that tells them apart."""
+    keys = ("attention.self.query", "attention.self.key", "attention.output.dense", "intermediate.dense")
+    names = [f"encoder.layer.{i}.{key}.weight" for i in (0, 1) for key in keys]
+    shown = tree({name: torch.ones(2, 2) for name in names})
+    shown.page.set_viewport_size({"width": 420, "height": 800})
+    shown.search.fill("weight")
+    shown.settle()
+    is_whole = "all => all.filter((one) => one.scrollWidth <= one.clientWidth + 1).map((one) => one.textContent)"
+    seen = [
+        tuple(line.locator(".tensornp-part").evaluate_all(is_whole)) for line in shown.grid.locator("tbody tr").all()
+    ]
+    assert shown.names() == names
+    assert len(set(seen)) == len(names), seen
 
 
 def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
@@ -269,13 +317,20 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     expect(page.get_by_role("button", name="Columns")).to_be_focused()
     page.get_by_role("button", name="Columns").click()
     page.set_viewport_size({"width": 420, "height": 800})
+    shown.settle()
+    before = heads.all_text_contents()
+    left = [name for name in every if name not in before]
+    assert {"share", "zeros", "bytes", "findings"} >= set(left) > set()
+    expect(page.get_by_text(f"no room for {len(left)} of these: what is chosen")).to_be_visible()
+    # Nothing that nobody has chosen comes in its place.
     page.get_by_label("max |x|").uncheck()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "std"]
-    page.get_by_label("mean").check()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "mean", "std"]
+    before.remove("max |x|")
+    assert heads.all_text_contents() == before
+    page.get_by_label("bytes").check()
+    assert set(heads.all_text_contents()) == {*before, "bytes"}
     assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     kept = page.evaluate("localStorage.getItem('tensornp.columns')")
-    assert kept == '{"shape":false,"max |x|":false,"mean":true}'
+    assert kept == '{"shape":false,"max |x|":false,"bytes":true}'
 
 
 def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
@@ -332,6 +387,41 @@ def test_a_column_that_is_chosen_is_seen_and_pushes_nothing_out(tree: MakeTree) 
     expect(shown.grid.get_by_text("no name fits")).to_be_in_viewport(ratio=1)
 
 
+def test_a_column_that_is_chosen_leaves_the_sorted_one_in_view(tree: MakeTree) -> None:
+    """Though there is no room for both beside each other."""
+    shown = tree({f"layer.{i}.weight": torch.full((2,), float(i)) for i in range(3)})
+    shown.page.set_viewport_size({"width": 360, "height": 800})
+    shown.scan()
+    shown.page.get_by_role("button", name="norm", exact=True).click()
+    shown.settle()
+    shown.page.get_by_role("button", name="Columns").click()
+    for column in ("findings", "bytes", "zeros"):
+        shown.page.get_by_role("checkbox", name=column).check()
+        heads = [shown.grid.locator(one).first.bounding_box() for one in ("th[aria-sort]", "th")]
+        sorted_by, name = heads
+        assert sorted_by and name
+        assert sorted_by["x"] >= name["x"] + name["width"] - 1
+
+
+def test_all_figures_of_a_scan_have_room_where_a_notebook_is_1400_wide(tree: MakeTree) -> None:
+    """With the share, a dtype that differs and long names, before notes that are empty of most weights."""
+    layers = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(256, 4, 1024) for _ in range(12))
+    layers[6:].to(torch.bfloat16)
+    layers[7].linear1 = torch.nn.Linear(256, 2048)
+    shown = tree(torch.nn.ModuleDict({"encoder": torch.nn.ModuleDict({"layers": layers})}))
+    shown.page.set_viewport_size({"width": 968, "height": 800})
+    shown.scan()
+    every = ["shape", "elements", "share", "dtype", "values", "norm", "mean", "std", "max |x|", "zeros"]
+    odd = shown.row("{6,8..11}").get_attribute("title") or ""
+    assert odd.split("\n")[-1] == "all 12 are bfloat16, in {0..5} float32"
+    heads = shown.grid.locator("thead th").all_text_contents()
+    assert {*every} <= {*heads} <= {"name", *every, "bytes"}
+    cut = shown.grid.locator("td.tensornp-right").evaluate_all(
+        "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    )
+    assert cut == []
+
+
 def test_what_was_chosen_elsewhere_takes_what_room_there_is_and_not_that_of_the_norm(
     tree: MakeTree, stored: Page
 ) -> None:
@@ -341,7 +431,7 @@ def test_what_was_chosen_elsewhere_takes_what_room_there_is_and_not_that_of_the_
     heads = shown.grid.locator("thead th")
     shown.page.set_viewport_size({"width": 300, "height": 800})
     shown.scan()
-    assert heads.all_text_contents() == ["name", "norm"]
+    assert heads.all_text_contents() == ["name", "share", "norm"]
     shown.page.set_viewport_size({"width": 900, "height": 800})
     shown.settle()
     assert {"share", "bytes", "norm", "findings"} < set(heads.all_text_contents())
@@ -515,7 +605,7 @@ def test_what_a_finding_leads_to_is_seen_in_the_tree_whatever_was_closed(tree: M
     shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight", exact=True).click()
     shown.settle()
     expect(opened).to_have_count(1)
-    expect(opened).to_contain_text("3.0.weight")
+    expect(opened).to_have_attribute("title", re.compile(r"^3\.0\.weight\n"))
     expect(opened).to_be_in_viewport()
     shown.page.get_by_role("button", name="close", exact=True).click()
     shown.settle()
@@ -572,7 +662,7 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
     shown = tree(model, css=LAB_DARK)
     shown.scan()
     found, alarms = shown.page.locator(".tensornp-found"), shown.page.locator(".tensornp-weights .tensornp-alarm")
-    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-controls'))") == 4
+    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-tree'))") == 4
     expect(alarms).to_have_text(["1 weight has NaN", "1 NaN in 3"])
     for alarm in alarms.all():
         expect(alarm).to_have_css("background-color", "rgba(217, 119, 6, 0.28)")
@@ -586,6 +676,32 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
     shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight").press("Enter")
     shown.settle()
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
+
+
+def test_what_a_bar_is_and_what_is_known_of_values_is_said(tree: MakeTree) -> None:
+    """By a tooltip, which is never empty; and no button looks for a NaN where a scan has seen all values."""
+    shown = tree(net())
+    shown.scan()
+    cells = shown.grid.locator("td:has(img), td:has(.tensornp-scale)")
+    titles = cells.evaluate_all("all => all.map((one) => one.title)")
+    assert len(titles) == 10 and all(titles)
+    assert {title.split("\n")[-1].split(" ")[0] for title in titles} == {"the", "histogram"}
+    assert shown.grid.locator("td[title='']").count() == 0
+    shown.search.fill("0.0.weight")
+    shown.settle()
+    shown.grid.locator("tbody tr").first.click()
+    shown.settle()
+    asked: list[Any] = []
+    shown.widget._navigator = SimpleNamespace(
+        comm=True,
+        anchor="",
+        rest=lambda: None,
+        close=lambda: None,
+        show=lambda *given, **_: asked.append(given[0].absent),
+    )
+    shown.page.get_by_role("tab", name="Values").click()
+    shown.settle()
+    assert asked == [("nan", "inf")]
 
 
 def test_classes_and_what_counts_are_grey(tree: MakeTree) -> None:
@@ -699,6 +815,29 @@ def test_a_heading_that_is_pressed_faster_than_the_kernel_answers_goes_on(tree: 
         assert shown.names() == names
 
 
+def test_a_path_breaks_after_its_parts_and_leaves_no_letter_alone(tree: MakeTree, tmp_path: Path) -> None:
+    """In whichever width it has no room; whoever copies it has no more."""
+    path = tmp_path / "run" / "checkpoint_after_so_many_epochs_of_the_first_run.safetensors"
+    path.parent.mkdir()
+    save_file({"w": torch.ones(2)}, path)
+    shown = tree(path)
+    shown.page.set_viewport_size({"width": 500, "height": 800})
+    shown.row("w").click()
+    shown.settle()
+    where = shown.page.locator(".tensornp-fact", has_text="where").locator("bdi")
+    expect(where).to_have_text(str(path))
+    shortest = """node => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const lines = {};
+      for (const { y, width } of range.getClientRects()) lines[Math.round(y)] = (lines[Math.round(y)] ?? 0) + width;
+      return Math.min(...Object.values(lines));
+    }"""
+    for width in range(300, 500, 3):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        assert where.evaluate(shortest) > 14, width
+
+
 def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None:
     """By mouse too."""
     shown = tree(net())
@@ -732,6 +871,8 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.num_answered += 1
     shown.set("progress", 0.25)
     expect(shown.page.get_by_role("progressbar")).to_be_visible()
+    # After what may be the second half of a double click.
+    shown.page.wait_for_timeout(600)
     shown.page.get_by_role("button", name="Stop").click()
     assert shown.sent()[0]["type"] == "end"
     shown.num_answered += 1
@@ -740,6 +881,50 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.settle()
     shown.page.get_by_role("button", name="85 weights · 1 with findings").click()
     assert shown.sent()[0]["sort"] == "findings"
+
+
+def test_a_double_click_begins_a_scan_and_does_not_stop_it(tree: MakeTree) -> None:
+    """Nor does what was pressed move as findings come."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 2] = torch.nan
+    shown = tree(model)
+    button = shown.page.get_by_role("button", name="Scan", exact=True)
+    before = button.bounding_box()
+    button.click()
+    shown.num_answered += 1
+    shown.set("progress", 0.25)
+    shown.page.get_by_role("button", name="Stop").click()
+    assert shown.sent() == []
+    shown.set("progress", -1)
+    shown.scan()
+    expect(shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight")).to_be_visible()
+    assert button.bounding_box() == before
+    # One that has ended meanwhile begins none anew.
+    button.dblclick()
+    assert [one["type"] for one in shown.sent()] == ["scan"]
+
+
+def test_what_is_sought_among_the_names_and_is_none_leads_to_what_holds_it(tree: MakeTree) -> None:
+    """By a link, which chooses the state; the list of states offers what a scan has found."""
+    weights = {f"w{i}": torch.ones(3).cumsum(0) for i in range(5)}
+    weights["w3"][1] = torch.nan
+    shown = tree(weights)
+    state = shown.page.get_by_role("combobox", name="state")
+    expect(state.locator("option")).to_have_text(["any state"])
+    shown.scan()
+    found = ["NaN or infinity", "with findings", "may be on purpose"]
+    expect(state.locator("option")).to_have_text(["any state", *found])
+    shown.search.fill("nan")
+    shown.settle()
+    shown.page.get_by_role("button", name="1 weight holds NaN").click()
+    shown.settle()
+    assert shown.names() == ["w3"]
+    expect(shown.search).to_have_value("")
+    expect(state).to_have_value("NaN")
+    state.select_option("")
+    shown.settle()
+    assert len(shown.names()) == 5
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
@@ -784,12 +969,28 @@ def test_a_held_key_goes_on_while_answers_are_on_their_way(tree: MakeTree) -> No
     assert shown.focused() == f"w{at:03}"
 
 
-def test_the_tree_is_one_stop_of_the_tab_key(tree: MakeTree) -> None:
-    """Headings are reached from the first line, upwards, and sort by Enter."""
+def test_the_headings_are_one_stop_of_the_tab_key_and_the_tree_is_another(tree: MakeTree) -> None:
+    """Headings are reached from the first line too, upwards, and sort by Enter."""
     shown = tree({"b": torch.zeros(3), "a": torch.zeros(5), "c": torch.zeros(1)})
     every = "[...document.querySelectorAll('table [tabindex], table button')]"
     stops = shown.page.evaluate(f"{every}.filter((node) => node.tabIndex === 0).length")
-    assert stops == 1
+    assert stops == 2
+    columns, heading = (
+        shown.page.get_by_role("button", name="Columns"),
+        shown.page.get_by_role("button", name="elements"),
+    )
+    columns.focus()
+    shown.press("Tab", "ArrowRight", "ArrowRight", "Enter")
+    expect(heading).to_be_focused()
+    assert (shown.names(), heading.get_attribute("title")) == (["a", "b", "c"], "Sort by elements")
+    shown.press("Enter")
+    assert (shown.names(), heading.get_attribute("title")) == (["c", "b", "a"], "Back to the model's order")
+    shown.press("Enter")
+    assert shown.names() == ["b", "a", "c"]
+    shown.press("Tab")
+    assert shown.focused() == "b"
+    shown.press("Shift+Tab")
+    expect(heading).to_be_focused()
     shown.search.press("ArrowDown")
     shown.settle()
     shown.press("ArrowUp")

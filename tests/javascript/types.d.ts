@@ -48,6 +48,8 @@ interface Column {
   heading: string;
   isRight: boolean;
   isLargeFirst: boolean;
+  /** What its figures mean, behind its heading. */
+  rule?: string;
   isSortable: boolean;
   /** In which place it is given room, 0 first. */
   rank: number;
@@ -61,6 +63,8 @@ interface Column {
 
 /** A line of it: what can be shown by its `number`, what opens by its `branch`; -1 where there is none. */
 interface Line {
+  /** The name from the outermost on, of which a cell may have a part. */
+  wholeName: string;
   cells: Record<string, string>;
   branch: number;
   parent: number;
@@ -104,7 +108,11 @@ interface SeenLines {
   choices: { column: string; label: string; values: string[]; shown?: string[] }[];
   isList: boolean;
   marked: string;
+  /** What the marks in that column are. */
+  bar: string;
   nothing: string;
+  /** What lists those in which there is what was sought among the names. */
+  instead?: { text: string; filters: Record<string, string> } | null;
   text: string;
   code: string;
   /** What a scan of all costs, where there is one. */
@@ -113,6 +121,10 @@ interface SeenLines {
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */
 interface SeenWindow {
+  /** What is known not to be among the values. */
+  absent: string[];
+  /** The expression of the whole tensor, empty where none reaches it. */
+  whole: string;
   shape: number[];
   axes: (number | null)[];
   corner: number[];

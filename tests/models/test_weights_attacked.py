@@ -414,6 +414,19 @@ def test_what_is_long_is_cut(tmp_path):
     assert len(weights_document(tnp.weights(tree)).text()) < 1000
 
 
+def test_the_heading_of_a_long_path_keeps_both_its_ends(tmp_path):
+    """Within a line of a narrow page; what tells the file is its name."""
+    folder = tmp_path / "a_folder_of_many_runs" / "with_checkpoints_of_each" / "step_00012000"
+    folder.mkdir(parents=True)
+    path = _written(
+        folder / "model-epoch-12.safetensors", {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, 4
+    )
+    source = weights_document(tnp.weights(path)).text().split(" · ")[0]
+    assert len(source) == 60
+    begin, end = source.split("…")
+    assert str(path).startswith(begin) and str(path).endswith(end) and end.endswith("/model-epoch-12.safetensors")
+
+
 FACTS = '"dtype":"F32","shape":[1],"data_offsets":[0,4]'
 HEADERS = {
     "null metadata": f'{{"__metadata__":null,"a":{{{FACTS}}}}}',

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.stats import fast
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
@@ -110,7 +111,8 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     assert (weight["level"], weight["position"], weight["size"], weight["parent"]) == (3, 1, 2, 1)
     assert weight["cells"]["bytes"] == "12 × 64 bytes"
     opened = page.lines(toggled=[weight["branch"]])
-    assert [line["cells"]["name"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    assert [line["wholeName"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    assert [line["cells"]["name"] for line in opened[3:6]] == ["0", "1", "2"]
     assert (opened[3]["level"], opened[3]["size"], opened[3]["parent"]) == (4, 12, 2)
     assert page.names(toggled=[first["lines"][0]["branch"]]) == ["{0..11}", "12.weight"]
     assert page.reached == []
@@ -134,6 +136,25 @@ def test_a_list_is_searched_filtered_and_sorted(shown):
     }
     assert page.names(filters={"state": "frozen"}) == []
     assert len(page.names(filters={"bytes": "64"})) == 12
+
+
+def test_groups_are_ordered_by_their_elements(shown):
+    """At each level of the tree, which stays one; a search flattens it."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(4, 4 if i != 3 else 90) for i in range(6))
+    page = shown(torch.nn.ModuleDict({"small": torch.nn.Linear(2, 2), "layers": layers, "head": torch.nn.Linear(8, 8)}))
+    by_model = ["small", "weight", "bias", "layers", "{0..2,4..5}", "weight", "bias", "3", "weight", "bias", "head"]
+    assert page.names()[:11] == by_model
+    for column in ("elements", "share"):
+        answer = page.ask("lines", first=0, count=100, sort=column, descending=True)
+        names = [line["cells"]["name"] for line in answer["lines"]]
+        assert names[:8] == ["layers", "3", "weight", "bias", "{0..2,4..5}", "weight", "bias", "head"]
+        assert not answer["isList"]
+        assert answer["lines"][7]["position"] == 2
+    assert page.names(sort="elements")[:3] == ["small", "bias", "weight"]
+    assert page.names(sort="elements", descending=True, search="weight")[0] == "layers.3.weight"
+    weight = [*page.explorer].index("layers.3.weight")
+    revealed = page.ask("lines", first=0, count=100, sort="elements", descending=True, reveal=weight)
+    assert revealed["lines"][revealed["revealed"]]["wholeName"] == "layers.3.weight"
 
 
 def test_a_pattern_that_never_ends_is_a_sentence(shown, monkeypatch):
@@ -441,6 +462,71 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     page.ask("scan")
     page.wait(lambda: page.widget.progress < 0)
     assert "stopped" in page.widget.scanned
+    (note,) = [one["text"] for one in page.widget.findings if not one["name"]]
+    assert note.startswith("the scan was stopped when ")
+    read = int(note.split()[5])
+    assert note.endswith(f"when {read} of 50 weights were read; Scan reads all") and 0 < read < 50
+    assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
+    page.found = page.objects.__getitem__
+    page.scan()
+    assert [one for one in page.widget.findings if not one["name"]] == []
+
+
+def test_a_scan_that_is_ended_at_once_says_so_at_the_top(shown, monkeypatch):
+    """And not that nobody has asked for one."""
+    page = shown({"a": torch.ones(1000), "b": torch.ones(1000)})
+    monkeypatch.setattr("tensornp.widget.scanning.Scanning._go_on", lambda *_: False)
+    monkeypatch.setattr("tensornp.models.scan.table.ScanTable.note", lambda *_: None)
+    page.scan()
+    said = [one["text"] for one in page.widget.findings]
+    assert said == ["the scan was stopped before any weight was read; Scan reads all"]
+
+
+def test_what_a_scan_has_found_is_among_the_states(shown):
+    """As far as there is such; what is sought among the names and is none leads there."""
+    weights = {f"w{i}": torch.arange(4.0) + i for i in range(6)}
+    page = shown(weights)
+    states = lambda: next(one["values"] for one in page.ask("lines")["choices"] if one["column"] == "state")  # noqa: E731
+    assert states() == []
+    answer = page.ask("lines", search="nan")
+    assert (answer["nothing"], answer["instead"]) == ("no name fits 'nan'; Scan looks for it", None)
+    page.scan()
+    assert states() == []
+    assert page.ask("lines", search="inf")["nothing"] == "no name fits 'inf'; what was read holds no infinity"
+    weights["w1"][0], weights["w3"][0], weights["w4"][0] = torch.nan, torch.nan, torch.inf
+    weights["w3"][1] = -torch.inf
+    weights["w5"].fill_(1)
+    page.scan()
+    assert states() == ["NaN or infinity", "NaN", "infinity", "with findings", "may be on purpose"]
+    assert page.names(filters={"state": "NaN or infinity"}) == ["w1", "w3", "w4"]
+    assert page.names(filters={"state": "may be on purpose"}) == ["w5"]
+    for word, text, names in (
+        ("NaN", "2 weights hold NaN", ["w1", "w3"]),
+        ("inf", "2 weights hold infinity", ["w3", "w4"]),
+    ):
+        instead = page.ask("lines", search=word)["instead"]
+        assert instead["text"] == text
+        assert page.names(filters=instead["filters"]) == names
+
+
+def test_weights_with_the_same_values_are_told_in_groups(shown):
+    """Where there are several."""
+    page = shown({f"{key}{i}": torch.arange(4.0) + number for number, key in enumerate("abc") for i in range(4)})
+    page.scan()
+    assert [one["text"] for one in page.widget.findings] == ["12 with the same values in 3 groups"]
+
+
+def test_the_first_scan_of_large_weights_says_that_it_compiles(shown, monkeypatch):
+    """Which takes longer than reading them; afterwards it says nothing of it."""
+    fast.load.cache_clear()
+    monkeypatch.setattr(fast, "_is_installed", lambda: True)
+    page = shown({"large": torch.zeros(2**21), "small": torch.zeros(3)})
+    compiling = "reads 8 MiB, less than a second, after compiling, which takes some seconds, once"
+    assert page.ask("lines")["cost"] == compiling
+    assert page.ask("open", weight=0)["cost"] == compiling
+    assert page.ask("lines", search="small")["cost"] == "reads 12 bytes, less than a second"
+    fast.load()
+    assert page.ask("lines")["cost"] == "reads 8 MiB, less than a second"
 
 
 def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):

@@ -59,6 +59,8 @@ class LookedAt:
         What gives the array at an index, of what is no tensor in memory.
     suggestion : str
         The name that is offered for the array of a window.
+    absent : tuple of str
+        What is known not to be among the values: "nan", "inf".
     options : DisplayOptions
         In which mode a window is bound, and how much is read unasked.
     """
@@ -70,6 +72,7 @@ class LookedAt:
     binder: Binder | None = None
     take: Take | None = None
     suggestion: str = "a_np"
+    absent: tuple[str, ...] = ()
     options: DisplayOptions = _DEFAULTS
 
     def is_reached(self) -> bool:
@@ -77,18 +80,19 @@ class LookedAt:
         return bool(self.name) and self.reaches(self.name, self.held())
 
     def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
-        """Return what gives the array and the tensor of a window, and what a bound name would be equal to.
+        """Return what gives the array and the tensor of a window, what a bound name would be equal to, and the whole.
 
-        All are empty where no name reaches the tensor.
+        All are empty where no name reaches the tensor. An index behind the whole gives an element.
         """
         if not self.is_reached():
-            return {"numpy": "", "torch": "", "bound": ""}
+            return {"numpy": "", "torch": "", "bound": "", "whole": ""}
         code, array = subject.code(self.name), self.array_name
         array = f"{array}[{subject.part}]" if array and subject.num_parts else array
         numpy = expression_of(array, window) if array else ""
         torch = expression_of(code, window) if code else ""
         converted = numpy if self.take is not None or not torch else f"%tonumpy {torch}"
-        return {"numpy": numpy, "torch": torch, "bound": converted if self.binder is not None else ""}
+        bound = converted if self.binder is not None else ""
+        return {"numpy": numpy, "torch": torch, "bound": bound, "whole": code or array}
 
     def array_of(self, subject: Subject, window: Window) -> Any:
         """Return the array of a window as `%tonumpy` of that part of the tensor gives it, in the mode of the options.

@@ -30,7 +30,11 @@ class TreeSource(Protocol):
         """Return what is seen once all is open that holds what has a number, and in which line it is; -1 in none."""
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines: columns, choices, how many there are and how they are reached."""
+        """Return what is said of all lines: columns, choices, how many there are and how they are reached.
+
+        `bar` says what the marks in the column `marked` are. Where there is no line, `nothing` says so, and `instead`
+        may have the text of what lists others, and the filters that choose them.
+        """
 
 
 def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, Any]:
@@ -54,8 +58,13 @@ def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, An
     }
 
 
-def asked_by(request: Mapping[str, Any], sortable: Collection[str], filters: Collection[str]) -> Asked:
-    """Return what a page wants to see, taken from a message that may be anything."""
+def asked_by(
+    request: Mapping[str, Any], sortable: Collection[str], filters: Collection[str], summed: Collection[str] = ()
+) -> Asked:
+    """Return what a page wants to see, taken from a message that may be anything.
+
+    Columns that are `summed` order the lines of a tree at each of its levels; by others, a list is sorted.
+    """
     search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
     wanted = request.get("filters", {})
     if not isinstance(search, str) or not isinstance(toggled, list) or len(toggled) > MAX_TOGGLED:
@@ -65,7 +74,8 @@ def asked_by(request: Mapping[str, Any], sortable: Collection[str], filters: Col
     chosen = tuple(sorted((column, value) for column, value in wanted.items() if value))
     if not all(isinstance(value, str) for _, value in chosen):
         raise BadRequestError(NONSENSE)
-    return Asked(search.strip(), sort, request.get("descending") is True, chosen, frozenset(map(integer_of, toggled)))
+    descending, open_ = request.get("descending") is True, frozenset(map(integer_of, toggled))
+    return Asked(search.strip(), sort, descending, chosen, open_, orders_groups=sort in summed)
 
 
 def integer_of(value: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.shown.preview import Preview
+from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
 from tensornp.render.layout.words import cost_of_scan
@@ -36,7 +37,9 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "torch": entry.code,
         "text": seen.text,
         "note": seen.note,
-        "cost": "computes it" if entry.kind == COMPUTED else cost_of_scan(entry.nbytes),
+        "cost": "computes it"
+        if entry.kind == COMPUTED
+        else cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes)),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
 

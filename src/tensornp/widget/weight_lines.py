@@ -16,6 +16,14 @@ from tensornp.models.entries.moment import Moment
 from tensornp.models.live.update import Update
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
+from tensornp.models.outline.choose import (
+    FOUND_STATE,
+    INFINITY_STATE,
+    NAN_STATE,
+    NOT_FINITE_STATE,
+    QUIET_STATE,
+    UNREAD,
+)
 from tensornp.models.outline.columns import (
     ABOUT,
     FINDINGS,
@@ -32,7 +40,7 @@ from tensornp.models.outline.columns import (
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
 from tensornp.models.outline.spreads import Spread, Spreads
-from tensornp.models.scan.findings import ALARM_RANK, UNRANKED, Finding
+from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding
 from tensornp.models.scan.kinds import Kind, by_kind, kind_of
 from tensornp.models.scan.siblings import odd_one
 from tensornp.render.pictures.png import data_uri, histogram_png
@@ -50,7 +58,8 @@ class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
     The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now,
-    and `update` how far it has moved since the scan before; `lacks_gradient`, that others have one.
+    and `update` how far it has moved since the scan before; `lacks_gradient`, that others have one. Weights of one
+    `fingerprint` have the same values.
     """
 
     findings: tuple[Finding, ...]
@@ -61,6 +70,7 @@ class Found(NamedTuple):
     moment: Moment | None = None
     update: Update | None = None
     lacks_gradient: bool = False
+    fingerprint: str = ""
 
     @property
     def rank(self) -> int:
@@ -94,6 +104,18 @@ class OrderOf(NamedTuple):
         kind = kind_of(own.findings) if own is not None else None
         return kind.what if kind is not None else ""
 
+    def states(self, name: str) -> tuple[str, ...]:
+        """Return which of the states a weight is in that a scan tells of."""
+        own = self.found.get(name)
+        if own is None:
+            return (UNREAD,)
+        goals = {one.goal for one in own.alarms}
+        is_in = {
+            NOT_FINITE_STATE: own.rank < ALARM_RANK, NAN_STATE: "nan" in goals, INFINITY_STATE: "inf" in goals,
+            FOUND_STATE: own.rank < QUIET_RANK, QUIET_STATE: QUIET_RANK <= own.rank < UNRANKED,
+        }  # fmt: skip
+        return tuple(state for state, is_so in is_in.items() if is_so)
+
 
 class Told(NamedTuple):
     """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
@@ -124,6 +146,16 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def widths_of(figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
+    """Return the characters that the columns of these figures have room for, whichever lines are seen."""
+    every, widths = list(figures), {}
+    for column in (one for one in columns() if one.name != UPDATE):
+        values = [one[column.name] for one in every if column.name in one]
+        if column.figure is not None and values:
+            widths[column.name] = min(column.width, max(len(column.name), column.figure.width_of(values)))
+    return widths
+
+
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     """Return the values among which one is chosen, and what the list of them is called."""
     label = next((column.label for column in columns() if column.name == name and column.label), name)
@@ -143,12 +175,19 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.said_of(len(names)), "what": kind.what, "isAlarm": kind.is_alarm, "more": len(names) - 1,
+            "text": kind.said_of(len(names)) + _groups(kind, names, found), "what": kind.what,
+            "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "number": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
         }
         for kind, names in kinds.items()
     ]  # fmt: skip
+
+
+def _groups(kind: Kind, names: Sequence[str], found: Mapping[str, Found]) -> str:
+    """Return in how many groups weights have the same values, where that is not one."""
+    groups = {found[name].fingerprint for name in names} if kind.rank == EQUAL_RANK else set()
+    return f" in {len(groups):,} groups" if len(groups) > 1 else ""
 
 
 def note_data(text: str) -> list[dict[str, Any]]:
@@ -169,14 +208,18 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
     histogram = own.histogram if own is not None else _of_folded(line, told)
     figures, titles, mark = _figures(line, own, told)
+    cells = {**_cells(line, told), **_findings(line, own, told), **figures}
+    size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
     return {
-        "cells": {**_cells(line, told), **_findings(line, own, told), **figures},
+        "cells": cells,
         "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
         "titles": titles, "mark": mark,
-        "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
+        # What is said of it where there is no room for notes is said nowhere else.
+        "title": "\n".join(filter(None, [size, cells["notes"]])),
         "alarm": _alarm(line, own, told), "odd": _odd(line, told),
         "isQuiet": line.is_quiet,
+        "wholeName": legible(line.weights[0].name if line.number >= 0 else line.label),
         "className": legible(line.class_name),
     }  # fmt: skip
 

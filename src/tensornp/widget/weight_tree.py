@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import none_fits
 from tensornp.models.optimizers.number import number_told
-from tensornp.models.outline.choose import Asked, filters, is_expression
+from tensornp.models.outline.choose import (
+    FOUND_STATES,
+    INFINITY_STATE,
+    NAN_STATE,
+    SUMMED,
+    UNREAD,
+    Asked,
+    filters,
+    is_expression,
+)
 from tensornp.models.outline.columns import GRAD, columns, sortable
 from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
@@ -27,8 +39,11 @@ from tensornp.widget.weight_lines import (
     line_data,
     marked_column,
     size_choice,
+    widths_of,
 )
 
+SOUGHT = {"nan": NAN_STATE} | dict.fromkeys(("inf", "-inf", "+inf", "infinity", "infinite"), INFINITY_STATE)
+"""What is no name, and may be meant by it."""
 _IS_SIZE = re.compile(r"[0-9]{1,18}")
 
 
@@ -47,12 +62,16 @@ class WeightTree:
         self.found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
+        self._widths: dict[str, int] = {}
+        self._states: dict[str, int] = {}
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Take what a scan has found, beside what others have of other weights."""
         self.found |= found
         figures = {name: one.figures for name, one in self.found.items()}
         self._figures = set().union(*figures.values())
+        self._widths = widths_of(figures.values())
+        self._states = self._count_states()
         sampled = [name for name, one in self.found.items() if one.update and one.update.is_sampled]
         self._spreads = Spreads(self.outline, figures, kinds_of(self.found), frozenset(sampled))
         self.outline.forget()
@@ -64,7 +83,7 @@ class WeightTree:
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         """Return what a page wants to see."""
-        asked = asked_by(request, sortable(), filters())
+        asked = asked_by(request, sortable(), filters(), SUMMED)
         if not all(_IS_SIZE.fullmatch(value) for column, value in asked.filters if column == "bytes"):
             raise BadRequestError(NONSENSE)
         return asked
@@ -87,22 +106,60 @@ class WeightTree:
 
     def said(self, asked: Asked) -> dict[str, Any]:
         """Return what is said of all lines."""
-        choices = [choice_data(name, values) for name, values in self.outline.choices.items()]
+        total, marked = self.num_lines(asked), marked_column(asked.sort)
         return {
-            "nothing": "" if self.num_lines(asked) else self._nothing(asked),
-            "marked": marked_column(asked.sort),
+            "nothing": "" if total else self._nothing(asked),
+            "instead": None if total else self._instead(asked),
+            "marked": marked,
+            "bar": f"where this {marked} lies among all, from a ten-thousandth of the greatest on",
             "text": self._text(asked),
             "code": self._code(asked.search),
             "columns": self._columns(),
-            "choices": [*choices, size_choice()],
-            "cost": cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes),
+            "choices": [*(choice_data(name, values) for name, values in self._choices().items()), size_choice()],
+            "cost": self._cost(asked),
         }
 
     def _nothing(self, asked: Asked) -> str:
         """Return that nothing is listed, and what may have been meant."""
         if not asked.search or asked.filters or is_expression(asked.search):
             return "no weight fits"
-        return none_fits(asked.search, [one.name for one in self._weights])
+        said = none_fits(asked.search, [one.name for one in self._weights])
+        sought = SOUGHT.get(asked.search.lower())
+        if sought is None or sought in self._states:
+            return said
+        return f"{said}; " + ("Scan looks for it" if not self.found else f"what was read holds no {sought}")
+
+    def _instead(self, asked: Asked) -> dict[str, Any] | None:
+        """Return what lists the weights that hold what was sought among the names; None where there are none."""
+        sought = SOUGHT.get(asked.search.lower(), "")
+        number = self._states.get(sought, 0)
+        if not number:
+            return None
+        text = f"{counted(number, 'weight')} {'holds' if number == 1 else 'hold'} {sought}"
+        return {"text": text, "filters": {"state": sought}}
+
+    def _choices(self) -> dict[str, list[str]]:
+        """Return the values of all filters; among the states are those that a scan has found."""
+        found = [state for state in FOUND_STATES if state in self._states]
+        # Where one of both is all that is not finite, it needs no other name.
+        both = {NAN_STATE, INFINITY_STATE}
+        found = [state for state in found if state not in both or both <= {*found}]
+        choices = self.outline.choices
+        return {**choices, "state": [*choices["state"], *found]}
+
+    def _count_states(self) -> dict[str, int]:
+        """Return of how many weights a scan tells that they are in a state, of those that there are."""
+        order, counts = OrderOf(self.found), Counter[str]()
+        for one in self._weights:
+            # Of what has no values, none are unread.
+            counts.update(state for state in order.states(one.name) if state != UNREAD or not one.problem)
+        return dict(counts)
+
+    def _cost(self, asked: Asked) -> str:
+        """Return what a scan of what is listed costs."""
+        listed = self.outline.chosen(asked, self.order) if asked.is_list else self._weights
+        compiles = is_to_compile(sys.maxsize) and any(is_to_compile(one.nbytes) for one in listed)
+        return cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes, compiles=compiles)
 
     def _code(self, search: str) -> str:
         """Return the expression of an explorer of what is listed; empty where none reaches it."""
@@ -126,7 +183,7 @@ class WeightTree:
         scanned = (column for column in columns() if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
         told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
-        widths = self.outline.widths
+        widths = self.outline.widths | self._widths
         return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
 

@@ -212,12 +212,20 @@ class WeightsWidget(AnsweringWidget):
                 binder=self._binder,
                 take=lambda index: reached(row).to_numpy(index),
                 suggestion=_suggestion(entry.name),
+                absent=self._absent(row),
                 options=self._options,
             )
             if self._navigator is None or self._navigator.comm is None:
                 self._navigator = own_navigator()
             self._navigator.show(looked_at, anchor=self.place, goal=goal)
         return {"type": "values", "open": request.get("open") is True}
+
+    def _absent(self, row: WeightEntry) -> tuple[str, ...]:
+        """Return what a scan has not found among all values of a weight, which is as it was."""
+        found = self._found.get(row.name)
+        if found is None or not found.figures or self.earlier or self._is_earlier(row):
+            return ()
+        return tuple(goal for goal in NOT_FINITE if all(one.goal != goal for one in found.alarms))
 
     def _leave(self) -> None:
         """Send the navigator away, if it is here."""
@@ -266,13 +274,17 @@ class WeightsWidget(AnsweringWidget):
         with self._lock, self.hold_sync():
             if scan is not self._scan:
                 return
-            found, said = scanned if scanned is not None else ({}, reason)
-            self._scan, self.progress, self.scanned, self.earlier = None, -1.0, said, ""
+            found, said, stopped = scanned if scanned is not None else ScanFound({}, reason)
+            self._scan, self.scanned, self.earlier = None, said, ""
             if found:
                 self._tree.learn(found)
                 self.findings = findings_data(self._weights, self._found)
                 # A scan of some leaves what was found of the others.
                 self.look_again()
+            if stopped:
+                self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
+            # Whoever sees that it has ended sees what it has found.
+            self.progress = -1.0
 
 
 def _suggestion(name: str) -> str:

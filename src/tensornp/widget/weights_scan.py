@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
@@ -20,9 +22,17 @@ from tensornp.render.pictures.stats_line import line_of
 from tensornp.widget.scanning import GoOn
 from tensornp.widget.weight_lines import Found
 
-ScanFound = tuple[dict[str, Found], str]
-"""What is found, by name, and a sentence on all."""
 _HAS_GRADIENT = "has a .grad, unlike the others"
+
+
+class ScanFound(NamedTuple):
+    """What is found, by name, a sentence on all, and how far it came where it was stopped."""
+
+    found: dict[str, Found]
+    said: str
+    stopped: str = ""
+
+
 _NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable with no .grad, unlike the others")
 
 
@@ -54,12 +64,17 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         findings += [odd[name]] if name in odd else []
         update = updates.get(name)
         figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}
-        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update, name in lacking)
+        line = line_of(stats)
+        found[name] = Found(
+            tuple(findings), *line, figures, alarms, moments[name], update, name in lacking, stats.fingerprint
+        )
     table.failed |= gone
     for name, why in table.failed.items():
         update = Update(None, "", f"is not known: {why}") if updates else None
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
-    return found, " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
+    said = " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
+    far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"
+    return ScanFound(found, said, "" if table.complete else f"the scan was stopped {far}; Scan reads all")
 
 
 def _few_of(lacking: Collection[str], having: Collection[str]) -> dict[str, Finding]:

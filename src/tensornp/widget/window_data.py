@@ -8,6 +8,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.pictures.overview import Overview, may_be_read_unasked, nbytes_read
 from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.typed_index import window_text
@@ -47,8 +48,15 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "columns": [_margin_data(margin, "\n") for margin in seen.columns],
         "index": window_text(window),
         "overview": overview_offered((subject,), window, looked_at.options.unasked_nbytes),
+        "absent": ["nan", "inf"] if _is_whole_numbers(subject) else list(looked_at.absent),
         **looked_at.expressions(subject, window),
     }
+
+
+def _is_whole_numbers(subject: Subject) -> bool:
+    """Return whether values can be nothing but finite, whichever they are."""
+    dtype = subject.info.dtype
+    return subject.info.kind is STRIDED and not (dtype.is_floating_point or dtype.is_complex)
 
 
 def _margin_data(margin: Margin, between: str) -> tuple[str, int]:

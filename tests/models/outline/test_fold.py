@@ -54,6 +54,34 @@ def test_a_part_that_is_unlike_the_others_says_how():
     assert unlike({"net.0.weight": (3,), "net.2.weight": (4,), "net.2.bias": (4,)}) == {}
 
 
+def layers(**changed: dict[int, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Twelve layers of four weights, some of which are others in some layers."""
+    usual = {key: torch.zeros(4, 4) for key in ("k", "q", "up", "down")}
+    return {f"h.{i}.{key}": changed.get(key, {}).get(i, one) for i in range(12) for key, one in usual.items()}
+
+
+def notes(weights: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Return by its numbers how a layer is unlike the others."""
+    rows = folded(tnp.weights(weights).values())
+    return {row.pattern.split(".k")[0]: row.unlike for row in rows if row.unlike and ".k" in row.pattern}
+
+
+def test_how_a_part_is_unlike_the_others_is_said_of_all_of_it():
+    """In one word where all weights are so, each fact by itself, and "elsewhere" only where all others are so."""
+    half = {i: torch.zeros(4, 4).bfloat16() for i in (3, 4)}
+    every = {key: half for key in ("k", "q", "up", "down")}
+    assert notes(layers(**every)) == {"h.{3..4}": "all 4 are bfloat16, elsewhere float32"}
+    wide = {3: torch.zeros(9, 4).bfloat16(), 4: half[4]}
+    assert notes(layers(**{**every, "up": wide})) == {
+        "h.3": "all 4 are bfloat16, in {0..2,5..11} float32; up is (9, 4), elsewhere (4, 4)",
+        "h.4": "all 4 are bfloat16, in {0..2,5..11} float32",
+    }
+    usual = {**layers(), "h.2.up": torch.zeros(9, 4).bfloat16(), "h.2.bias": torch.zeros(1)}
+    usual |= {"h.2.down": torch.zeros(4, 9), "h.2.q": torch.zeros(3, 3)}
+    said = notes(usual)["h.2"]
+    assert said == "has bias besides; q is (3, 3), elsewhere (4, 4); up is (9, 4), elsewhere (4, 4); and 2 more"
+
+
 @given(
     st.dictionaries(
         st.lists(st.sampled_from(["a", "0", "1", "2", "x"]), min_size=1, max_size=4).map(".".join), st.integers(1, 2)

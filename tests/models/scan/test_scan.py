@@ -29,6 +29,7 @@ from tensornp.models.files import source_file
 from tensornp.models.reading import stats_cache as kept
 from tensornp.models.scan import findings, progress
 from tensornp.models.scan import run as scan
+from tensornp.models.scan.table import ScanTable
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
@@ -494,3 +495,22 @@ def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):
     explorer = tnp.weights(path)
     save_file({name: torch.zeros(3) for name in names}, path)
     assert all(list(explorer.scan().failed) == list(explorer) for _ in range(5))
+
+
+def test_one_scan_has_one_answer_whichever_weight_is_read_first(tmp_path):
+    """Which weights are siblings depends on their order, and so must not be told by that of the threads."""
+    g = torch.Generator().manual_seed(0)
+    keys = ("up.weight", "down.weight", "norm.weight")
+    made = {f"layers.{i}.{key}": torch.randn(20, 30, generator=g) for i in range(6) for key in keys}
+    made["layers.4.down.weight"] *= 9
+    save_file(made, tmp_path / "x.safetensors")
+    entries = list(tnp.weights(tmp_path / "x.safetensors").values())
+    stats = {one.name: one.stats() for one in entries}
+    for shuffled in (entries, entries[::-1], entries[1::2] + entries[::2]):
+        table = ScanTable(entries)
+        for one in shuffled:
+            table.note(one, stats[one.name])
+        table.settle()
+        assert [one.what for one in table.findings("layers.4.down.weight")] == ["standing out among siblings"]
+        assert (table.num_alarms, table.num_quiet) == (0, 1)
+        assert [entry.name for entry, _ in table.distinct()] == [one.name for one in entries]

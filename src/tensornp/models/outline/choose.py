@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tensornp.errors import BadRequestError
@@ -14,6 +14,12 @@ from tensornp.models.outline.columns import FINDINGS, column_called, columns
 MAX_PATTERN = 1000
 """Characters that may be searched for."""
 STATES = ("trained", "frozen", "tied", "no values")
+NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
+FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "may be on purpose", "not read"
+FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_STATE, UNREAD)
+"""What a scan tells of weights."""
+SUMMED = ("elements", "share")
+"""The columns by which groups are ordered that are told of all that is below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Asked:
         "findings" with what is the worst that a scan has found.
     toggled : frozenset of int
         Branches of the tree that are open where they would be closed, and the other way round.
+    orders_groups : bool
+        Whether the column orders the lines of a tree at each of its levels, and not a list.
     """
 
     search: str = ""
@@ -40,11 +48,12 @@ class Asked:
     descending: bool = False
     filters: tuple[tuple[str, str], ...] = ()
     toggled: frozenset[int] = frozenset()
+    orders_groups: bool = False
 
     @property
     def is_list(self) -> bool:
         """Whether weights are listed by their full names, and not in a tree."""
-        return bool(self.search or self.sort or self.filters)
+        return bool(self.search or self.filters or (self.sort and not self.orders_groups))
 
 
 def searched(text: str, names: Sequence[str]) -> list[int]:
@@ -67,8 +76,16 @@ def is_expression(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == "/"
 
 
-def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], worst: Callable[[str], str] = lambda _: "") -> bool:
-    """Return whether a weight is what the filters want; `worst` tells by a name the worst that a scan has found."""
+def passes(
+    one: WeightEntry,
+    filters: tuple[tuple[str, str], ...],
+    worst: Callable[[str], str] = lambda _: "",
+    states: Callable[[str], Collection[str]] = lambda _: (),
+) -> bool:
+    """Return whether a weight is what the filters want.
+
+    `worst` tells by a name the worst that a scan has found, and `states` in which of its states the weight is.
+    """
     for column, wanted in filters:
         if column == "bytes":
             if one.nbytes < int(wanted):
@@ -77,7 +94,7 @@ def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], worst: Callab
             if worst(one.name) != wanted:
                 return False
         elif column == "state":
-            if not has_state(one, wanted):
+            if not (wanted in states(one.name) if wanted in FOUND_STATES else has_state(one, wanted)):
                 return False
         elif (choice := column_called(column).choice) is not None and choice(one) != wanted:
             return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
@@ -51,6 +52,15 @@ class ScannedFigure(NamedTuple):
         if least < 0 < greatest:
             return f"±{self.text(max(-least, greatest))}"
         return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
+
+    def width_of(self, values: Collection[float]) -> int:
+        """Return the characters that these numbers take at most, each by itself or as an extreme of several.
+
+        The longest is the smallest or the largest that is not 0.
+        """
+        sizes = [abs(value) for value in values if value and math.isfinite(value)]
+        texts = [self.text(size) for size in (min(sizes, default=0.0), max(sizes, default=0.0))]
+        return 1 + any(value < 0 for value in values) + max(map(len, texts))
 
     def title_of(self, least: float, greatest: float) -> str:
         """Return between what weights lie, where that is not one number; of one, nothing."""
@@ -263,7 +273,7 @@ UPDATE = "moved"
 _MOVED_RULE = "since the last scan: ‖Δ‖ over the norm before; where that is below the median norm, over the median"
 ABOUT = "≈"
 """Before a figure of a sample."""
-_MAX_NAME = 32
+_MAX_NAME = 28
 """The characters of names that have room before other columns do."""
 FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
@@ -284,7 +294,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
-        width=6, rank=17,
+        width=6, rank=13,
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
@@ -292,29 +302,29 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
-        width=20, rank=16,
+        width=20, rank=17,
     ),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, width=14, rank=15,
+        is_always=True, is_right=True, has_large_first=True, width=14, rank=14,
     ),
     Column(
         GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=3,
     ),
     Column("figures", heading="values", width=9, rank=6),
     _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
-    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=12),
-    _figure("std", ScannedFigure(lambda stats: stats.std), rank=11),
+    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=11),
+    _figure("std", ScannedFigure(lambda stats: stats.std), rank=10),
     _figure("max |x|", ScannedFigure(_largest), rank=7),
-    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=13),
+    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
     _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=4)._replace(rule=_MOVED_RULE),
-    Column(FINDINGS, width=30, rank=14),
+    Column(FINDINGS, width=30, rank=15),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30, rank=10,
+        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30, rank=16,
     ),
 )  # fmt: skip
 """In the order in which they stand."""

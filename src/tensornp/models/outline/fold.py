@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -17,6 +18,9 @@ _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
 """Weights that are named where one part differs from the others."""
+_NUM_SAID = 4
+"""Facts of a kind that are said where they differ."""
+_MAX_NUMBERS = 12
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """What each quantized weight has of its own."""
 _FOLDED = re.compile(r"\{[\d.,]+\}")
@@ -159,14 +163,15 @@ def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
         )
     if len(alike) == len(children):
         return children
-    usual = max(alike.values(), key=len)
-    found = []
-    for key, group in alike.items():
-        one = _merged(group) if len(group) >= _MIN_FOLDED else group[0]
-        if type(key) is int and group is not usual:
-            one.unlike = _difference(one, usual[0], one.unlike)
-        found.append(one)
-    return found
+    usual = max(alike, key=lambda key: len(alike[key]))
+    found = {key: _merged(group) if len(group) >= _MIN_FOLDED else group[0] for key, group in alike.items()}
+    numbered = {key: _patterns(one) for key, one in found.items() if type(key) is int}
+    values = _Values(numbered.values())
+    numbers = found[usual].label.partition("}")[0] + "}"
+    for key, own in numbered.items():
+        if key != usual:
+            found[key].unlike = _difference(own, numbered[usual], numbers, values) or found[key].unlike
+    return list(found.values())
 
 
 def num_keys(label: str) -> int:
@@ -200,37 +205,63 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     return top
 
 
-def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
-    """Return in a few words how a branch differs from another one; `otherwise` where no word is found for it."""
-    own, others = _patterns(one), _patterns(usual)
+class _Values:
+    """What the weights of a pattern are in several groups of numbers: each value by how many groups have it."""
+
+    def __init__(self, groups: Iterable[Mapping[str, _Kind]]) -> None:
+        self._counts: dict[tuple[str, int], Counter[Any]] = {}
+        for group in groups:
+            for pattern, kind in group.items():
+                for i, value in enumerate(kind):
+                    self._counts.setdefault((pattern, i), Counter())[value] += 1
+
+    def is_everywhere_else(self, value: Any, patterns: Iterable[str], i: int) -> bool:
+        """Return whether, of these patterns, one group alone has not this value."""
+        counts = (self._counts[pattern, i] for pattern in patterns)
+        return all(one.total() == one[value] + 1 for one in counts)
+
+
+def _difference(own: Mapping[str, _Kind], others: Mapping[str, _Kind], numbers: str, values: _Values) -> str:
+    """Return in a few words how a branch differs from the usual one, of those numbers; empty where no word is found."""
     if own.keys().isdisjoint(others):
         # Another kind of layer, which lacks nothing.
-        return otherwise
+        return ""
     missing = [pattern for pattern in others if pattern not in own]
-    if missing:
-        return f"has no {_named(missing)}" if all(missing) else otherwise
     extra = [pattern for pattern in own if pattern not in others]
-    if all(extra) and extra:
-        return f"has {_named(extra)} besides"
-    return _unlike(own, others) or otherwise
+    if not all(missing + extra):
+        return ""
+    lacks = [(missing, f"has no {_named(missing)}")] if missing else []
+    has = [(extra, f"has {_named(extra)} besides")] if extra else []
+    said = [*lacks, *has, *_unlike(own, others, numbers, values)]
+    more = len({pattern for patterns, _ in said[_MAX_NAMED:] for pattern in patterns})
+    return "; ".join([*(text for _, text in said[:_MAX_NAMED]), *([f"and {more:,} more"] if more else [])])
 
 
-def _unlike(own: Mapping[str, _Kind], others: Mapping[str, _Kind]) -> str:
-    """Return which weights are another kind, shape or dtype, or have another note, elsewhere; empty where none is."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _unlike(
+    own: Mapping[str, _Kind], others: Mapping[str, _Kind], numbers: str, values: _Values
+) -> Iterator[tuple[list[str], str]]:
+    """Yield which weights are of another kind, shape or dtype, or have another note, than usual, and that in words."""
+    found: dict[tuple[int, Any, Any], list[str]] = {}
     for pattern, mine in own.items():
         # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
-        for i, (a, b) in enumerate(zip(mine[:4], others.get(pattern, mine)[:4], strict=True)):
+        for i, (a, b) in enumerate(zip(mine[:_NUM_SAID], others.get(pattern, mine)[:_NUM_SAID], strict=True)):
             if a != b and not (i == 1 and mine[0] == "state"):
-                # Without a shape or a dtype nothing is known of it: its file is not there.
-                untold = "plain" if i == len(mine[:4]) - 1 else "not known"
-                found.setdefault((str(a or untold), str(b or untold)), []).append(pattern or "it")
-                break
-    said = [
-        f"{_named(patterns)} {'is' if len(patterns) == 1 else 'are'} {a}, elsewhere {b}"
-        for (a, b), patterns in found.items()
-    ]
-    return "; ".join(said[:_MAX_NAMED])
+                found.setdefault((i, a, b), []).append(pattern)
+    for (i, a, b), patterns in found.items():
+        # Without a shape or a dtype nothing is known of it: its file is not there.
+        untold = "plain" if i == _NUM_SAID - 1 else "not known"
+        is_elsewhere = values.is_everywhere_else(b, patterns, i)
+        where = "elsewhere" if is_elsewhere else f"in {numbers}" if len(numbers) <= _MAX_NUMBERS else "in others"
+        yield patterns, f"{_subject(patterns, own)} {a or untold}, {where} {b or untold}"
+
+
+def _subject(patterns: Sequence[str], own: Mapping[str, _Kind]) -> str:
+    """Return of which weights something is said: of all in one word, where there are many."""
+    if len(patterns) == 1:
+        return f"{patterns[0] or 'it'} is"
+    if len(patterns) <= _MAX_NAMED or len(patterns) < len(own) or len(own) >= _MAX_COMPARED:
+        return f"{_named(patterns)} are"
+    return f"all {len(own):,} are" if not any("{" in one for one in own) else "all are"
 
 
 def _named(patterns: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.repeated import not_counted
+from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
@@ -30,6 +31,9 @@ class FoundOrder(Protocol):
     def worst(self, name: str) -> str:
         """Return what the worst is; empty of nothing."""
 
+    def states(self, name: str) -> Collection[str]:
+        """Return the states that it is in, of those that a scan tells of."""
+
 
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
@@ -40,6 +44,7 @@ _MAX_SHAPE = 20
 class Line(NamedTuple):
     """One line: a weight, a pattern of names with its weights, or a branch with all that is below it.
 
+    `label` is what the names have there: in a list the whole name, and below a pattern what tells it from the others.
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
     `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
@@ -144,7 +149,8 @@ class Outline:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
         chosen = self.chosen(asked, found)
         return [
-            self._line_of(one, -1, 1, first + i + 1, len(chosen)) for i, one in enumerate(chosen[first : first + count])
+            self._line_of(one, one.name, -1, 1, first + i + 1, len(chosen))
+            for i, one in enumerate(chosen[first : first + count])
         ]
 
     def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
@@ -174,7 +180,8 @@ class Outline:
         if self._last[0] == asked:
             return self._last[1]
         found: list[Any] = []
-        stack = [(branch, -1, 1, i + 1, len(self._top)) for i, branch in enumerate(self._top)][::-1]
+        top = self._in_order(self._top, asked)
+        stack = [(branch, -1, 1, i + 1, len(top)) for i, branch in enumerate(top)][::-1]
         while stack:
             one = branch, _, level, _, _ = stack.pop()
             found.append(one)
@@ -183,14 +190,25 @@ class Outline:
                 continue
             # A pattern opens into the weights that it stands for.
             own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
-            below = [*own, *branch.below]
+            below = self._in_order([*own, *branch.below], asked)
             stack.extend((child, at, level + 1, i + 1, len(below)) for i, child in reversed(list(enumerate(below))))
         self._last = asked, found
         return found
 
+    def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
+        """Return the lines below one by how many elements they and what is below them have, if that is asked for."""
+        if not asked.orders_groups:
+            return lines
+
+        def numel(one: Any) -> int:
+            return self._sums[self._numbers[id(one)]].numel if isinstance(one, Branch) else int(one.numel)
+
+        return sorted(lines, key=numel, reverse=asked.descending)
+
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
-            return self._line_of(one, parent, level, position, size)
+            above = self._visible(asked)[parent][0]
+            return self._line_of(one, distinguishing(one.name, above.entries), parent, level, position, size)
         at = self._numbers[id(one)]
         can_open = bool(one.below) or len(one.entries) > 1
         is_open = can_open and self.is_open(at, asked)
@@ -213,9 +231,9 @@ class Outline:
             self._said[branch] = class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
         return self._said[branch]
 
-    def _line_of(self, one: WeightEntry, parent: int, level: int, position: int, size: int) -> Line:
+    def _line_of(self, one: WeightEntry, label: str, parent: int, level: int, position: int, size: int) -> Line:
         number = self.number_of[one.name]
-        return Line(one.name, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
+        return Line(label, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
 
     def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""
@@ -224,7 +242,8 @@ class Outline:
             return self._last[1]
         chosen, worst = self.weights, found.worst if found is not None else lambda _: ""
         if asked.filters:
-            chosen = [one for one in chosen if passes(one, asked.filters, worst)]
+            states = found.states if found is not None else lambda _: ()
+            chosen = [one for one in chosen if passes(one, asked.filters, worst, states)]
         if asked.search:
             chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
         if asked.sort:

@@ -80,6 +80,8 @@ class ScanTable(Mapping[str, TensorStats]):
     def settle(self) -> None:
         """Put what was not read into the order of the weights, in whichever order threads have found it."""
         self.failed = {name: self.failed[name] for name in self._names if name in self.failed}
+        # Also which weights are siblings depends on it, and which of equal ones is named.
+        self._stats = {name: self._stats[name] for name in self._names if name in self._stats}
 
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:

@@ -22,13 +22,13 @@ def share_text(part: float, whole: float) -> str:
     return ">99.99%" if part < whole and text == "100.00%" else text
 
 
-def cost_of_scan(nbytes: int) -> str:
-    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``."""
+def cost_of_scan(nbytes: int, *, compiles: bool = False) -> str:
+    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``; and that it `compiles` first."""
     seconds = round(nbytes / _NBYTES_PER_S)
-    if not seconds:
-        return f"reads {format_nbytes(nbytes)}, less than a second"
     time = f"{seconds} s" if seconds < 2 * _MINUTE_S else f"{round(seconds / _MINUTE_S):,} minutes"
-    return f"reads {format_nbytes(nbytes)}, about {time}"
+    said = f"about {time}" if seconds else "less than a second"
+    first = ", after compiling, which takes some seconds, once" if compiles else ""
+    return f"reads {format_nbytes(nbytes)}, {said}{first}"
 
 
 def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:

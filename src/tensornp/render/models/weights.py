@@ -25,7 +25,8 @@ MAX_SAID = 10
 MAX_NAMED = 3
 """Of what loading a file would call, and would import, those that are named."""
 _MAX_VALUE = 80
-_MAX_SOURCE = 200
+_MAX_SOURCE = 60
+"""Of a path or an expression, whose ends tell which one it is: a line of a narrow page has room for some more."""
 _MAX_PROBLEM = 400
 _MAX_KEY = 60
 _MAX_BITS = 1000
@@ -74,7 +75,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
         nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(format_nbytes(explorer.nbytes_here))
     own_class = explorer.classes.get("", "")
     said = [
-        cut(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
+        cut_inside(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
         number_told(explorer.values()), parameters, stored, nbytes,
         *said_once(common, is_whole=True),
     ]  # fmt: skip

@@ -138,10 +138,11 @@ class CallTree:
 
     def said(self, asked: Asked) -> dict[str, Any]:
         """Return what is said of all lines."""
-        total = self.num_lines(asked)
+        total, marked = self.num_lines(asked), _marked(asked)
         return {
             "nothing": "" if total else self._nothing(asked),
-            "marked": _marked(asked),
+            "marked": marked,
+            "bar": f"from 0 to the greatest {_COLUMNS[marked].heading} of all calls",
             "text": f"{total:,} of {counted(len(self._calls), 'call')}" if asked.is_list else "",
             "code": "" if asked.is_list else self._code,
             "columns": self._columns,
@@ -161,7 +162,8 @@ class CallTree:
         given = [value.figures for value in outputs if value.figures is not None]
         back = [one for call in line.calls if (one := worst_figures(value.grad for value in call.outputs)) is not None]
         is_quiet, figures = state_of(first) == PASSED_ON, {NORM: given, GRAD: back}
-        label = cut(line.label, _MAX_TEXT)
+        label, marks = cut(line.label, _MAX_TEXT), cut(", ".join(self._marks(opened)), _MAX_TEXT)
+        source = legible(str(first.source)) if first.source is not None else ""
         return {
             "cells": {
                 NAME: label,
@@ -172,14 +174,16 @@ class CallTree:
                 MAX: _extreme([one.max for one in given], max),
                 NORM: at_most(norms_of(given)),
                 GRAD: at_most(norms_of(back)),
-                MARKS: cut(", ".join(self._marks(opened)), _MAX_TEXT),
+                MARKS: marks,
             },
             "branch": opened.branch, "parent": opened.parent, "level": opened.level, "position": opened.position,
             "size": opened.size, "open": opened.is_open, "number": opened.number,
             "picture": picture_of(histogram_of(given, [value.sample for value in outputs])),
             "titles": {SHAPE: all_shapes(first)},
             "mark": None if is_quiet else self._bar(marked, figures[marked]),
-            "title": legible(str(first.source)) if first.source is not None else "",
+            "wholeName": cut(first.title, _MAX_TEXT) if opened.number >= 0 else label,
+            # Marks may have no room.
+            "title": "\n".join(filter(None, [source, marks])),
             "alarm": self._alarm(opened), "odd": None, "isQuiet": is_quiet,
             "className": cut(first.class_name, _MAX_TEXT) if first.class_name != line.label else "",
         }  # fmt: skip

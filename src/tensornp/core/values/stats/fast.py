@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import logging
 import math
 from collections.abc import Callable
@@ -72,6 +73,16 @@ class Kernels:
 def load() -> Kernels | None:
     """Return the compiled loops if numba is there, and computes here what it should, else None."""
     return loaded(_kernels)
+
+
+def is_to_compile(nbytes: int) -> bool:
+    """Return whether the statistics of a tensor of so many bytes would have the loops compiled first."""
+    return nbytes > MAX_NBYTES_PLAIN and not load.cache_info().currsize and _is_installed()
+
+
+@functools.cache
+def _is_installed() -> bool:
+    return importlib.util.find_spec("numba") is not None
 
 
 def _kernels() -> Kernels:

@@ -8,7 +8,8 @@ class Calls extends Tree {
   /** @param {Model} model */
   constructor(model) {
     const panelOf = (calls) => new CallPanel(model, calls);
-    super(model, { kind: "calls", label: `Calls of ${model.get("label")}`, kept: "tensornp.columns.calls", panelOf });
+    const label = `Calls of ${model.get("label")}`;
+    super(model, { kind: "calls", label, unsorted: "the order of the calls", kept: "tensornp.columns.calls", panelOf });
   }
 }
 

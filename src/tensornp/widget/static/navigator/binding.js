@@ -11,6 +11,7 @@ export class Binding {
     this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
       copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", name),
     );
+    this.element = copyButton("the expression of this element", () => this.elementCode ?? "", "element");
     this.form = element("form", "go");
     this.form.hidden = !suggestion;
     this.name = field("input", "text", "field tensornp-window-name", "Name to bind what is shown to");
@@ -31,7 +32,7 @@ export class Binding {
       // What may be overwritten is the name that was asked for, and no other.
       bind(this.name.value.trim(), this.canOverwrite);
     });
-    this.node.append(this.expression, ...this.copies, this.form, this.line, this.said);
+    this.node.append(this.element, this.expression, ...this.copies, this.form, this.line, this.said);
   }
 
   /** @param {SeenWindow} seen */
@@ -45,6 +46,14 @@ export class Binding {
     this.copies[0].disabled = !seen.numpy;
     this.copies[1].disabled = !seen.torch;
     this.paintLine();
+  }
+
+  // The element that one is at; none where its index is no index of the tensor itself.
+  at(index) {
+    const { whole, digits } = this.seen ?? {};
+    this.elementCode = whole && index && !digits ? `${whole}${index.length ? `[${index.join(", ")}]` : ""}` : "";
+    this.element.hidden = !this.elementCode;
+    this.element.title = `Copy ${this.elementCode}`;
   }
 
   // The line that does the same in a cell.

@@ -1,6 +1,6 @@
 // What leads to an element, an index that is typed and searches, and how the numbers are shown.
 
-import { button, element, field, groupOf } from "../page/elements.js";
+import { button, element, field, focused, groupOf } from "../page/elements.js";
 import { digitsButton } from "./digits.js";
 
 const EXTREMES = [
@@ -30,10 +30,13 @@ export class Controls {
     before.setAttribute("aria-label", "previous NaN");
     const next = button("NaN ▸", "Go to the next NaN (n)", () => seek("nan"));
     next.setAttribute("aria-label", "next NaN");
+    /** @type {Record<string, HTMLButtonElement[]>} What leads to numbers that are not finite. */
+    this.seekers = { nan: [before, next] };
     this.position = element("span", "position");
     const extremes = EXTREMES.map(([what, text, title]) => button(text, title, () => seek(what)));
     const inf = button("Inf ▸", "Go to the next infinity", () => seek("inf"));
     inf.setAttribute("aria-label", "next Inf");
+    this.seekers.inf = [inf];
     const jumps = groupOf("Jump to", [before, next, this.position, ...extremes, inf]);
     this.node.append(jumps, this.form, this.problem, this.choices(close));
   }
@@ -56,7 +59,11 @@ export class Controls {
   }
 
   /** @param {SeenWindow} seen */
-  paint({ index, is_short: isShort }) {
+  paint({ index, is_short: isShort, absent = [] }) {
+    for (const [what, all] of Object.entries(this.seekers)) {
+      // What has the focus keeps it.
+      for (const one of all) one.disabled = absent.includes(what) && one !== focused();
+    }
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = index;
     this.digits.hidden = !isShort;

@@ -188,11 +188,17 @@ class Navigator {
     const had = this.grid.node.contains(focused()) && focused();
     this.paint();
     this.refocus(had, then, Boolean(before));
+    this.bringSought(before);
     // It takes room from the grid.
     this.paintOverview();
     this.refit();
     // What was wished for before it was said does not take it away.
     if (!this.wished && !this.wishes.pending) this.news = "";
+  }
+
+  // However often it is fitted, a gesture brings what it has sought into view.
+  bringSought(before) {
+    if (before && this.isAtSought) this.grid.cellOf(this.current)?.scrollIntoView({ block: "nearest" });
   }
 
   // `had` is the cell that had the focus, if one had.
@@ -257,6 +263,7 @@ class Navigator {
       slider.hidden = last <= 0;
     });
     this.tell(this.current);
+    this.binding.at(this.current);
   }
 
   // One is drawn for each plane that is stayed at, and anew where it may have been written to.
@@ -307,6 +314,7 @@ class Navigator {
     target.tabIndex = 0;
     this.grid.mark(target);
     this.tell(index);
+    this.binding.at(index);
   }
 
   // A mouse that rests points at nothing, whatever comes to lie under it.

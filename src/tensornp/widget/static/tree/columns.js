@@ -12,6 +12,8 @@ export class Columns {
   chosen;
   /** @type {Set<string>} What was chosen on this page, and is shown whatever room there is. */
   wanted = new Set();
+  /** @type {Set<string>} What had no room as one was left out, and so does not come in its place. */
+  passed = new Set();
   /** @type {Set<string>} */
   shown = new Set();
   width = Infinity;
@@ -27,6 +29,7 @@ export class Columns {
     this.button.hidden = true;
     this.list = groupOf("Columns");
     this.list.classList.add("tensornp-columns");
+    this.rest = element("span", "said");
     this.open(false);
   }
 
@@ -38,6 +41,7 @@ export class Columns {
   // Takes the width of the page, and returns whether it is another; what is out of sight has none.
   fit(width) {
     if (!width || width === this.width) return false;
+    if (width > this.width) this.passed.clear();
     this.width = width;
     return true;
   }
@@ -58,9 +62,11 @@ export class Columns {
     this.kind = kind;
     const names = free.map(({ name }) => name).join();
     // What was made already keeps the focus.
-    if (names !== this.names) this.list.replaceChildren(...free.map((column) => this.box(column)));
+    if (names !== this.names) this.list.replaceChildren(...free.map((column) => this.box(column)), this.rest);
     this.names = names;
     for (const box of this.list.querySelectorAll("input")) box.checked = fitting.has(box.value);
+    const left = free.filter(({ name }) => !fitting.has(name) && this.chosen[name] !== false && !this.passed.has(name));
+    this.rest.textContent = left.length ? `no room for ${left.length} of these: what is chosen is shown all the same` : "";
     return columns;
   }
 
@@ -71,7 +77,8 @@ export class Columns {
     const order = ({ name, rank }) => (this.chosen[name] ? rank - all.length : rank);
     const [first] = all.filter(({ isFixed }) => !isFixed).sort((a, b) => a.rank - b.rank);
     const forced = all.filter(isForced);
-    const others = all.filter((one) => !isForced(one) && this.chosen[one.name] !== false);
+    const isFree = ({ name }) => this.chosen[name] !== false && !this.passed.has(name);
+    const others = all.filter((one) => !isForced(one) && isFree(one));
     // What matters most is not pushed out by what was chosen elsewhere.
     others.sort((a, b) => Number(b === first) - Number(a === first) || order(a) - order(b));
     let room = this.width - forced.reduce((sum, one) => sum + this.roomOf(one), 0);
@@ -97,7 +104,11 @@ export class Columns {
       this.chosen = { ...this.chosen, [name]: box.checked };
       // What comes besides pushes nothing out.
       if (box.checked) this.wanted = new Set([...this.wanted, ...this.shown, name]);
-      else this.wanted.delete(name);
+      else {
+        this.wanted.delete(name);
+        for (const { value } of this.list.querySelectorAll("input")) if (!this.shown.has(value)) this.passed.add(value);
+      }
+      this.passed.delete(name);
       keep(this.kept, this.chosen);
       this.changed(box.checked ? name : "");
     });

@@ -3,6 +3,9 @@
 import { button, element, field, groupOf } from "../page/elements.js";
 
 export class Controls {
+  /** @type {Record<string, string>} By its column, the values that a filter has. */
+  offered = {};
+
   // `ask(changed)` asks for other lines, of which `filters()` gives the filters.
   constructor({ ask, filters }) {
     this.ask = ask;
@@ -21,20 +24,27 @@ export class Controls {
     this.node.append(this.search, this.problem, this.filters, this.chosen);
   }
 
-  // A filter is offered where its values differ; made once, since what there is does not change.
+  // A filter is offered where its values differ; made once, and with other values where there are others by now. One that
+  // is chosen stays among them.
   offer(choices) {
-    if (this.filters.childElementCount) return;
-    const selects = choices.map(({ column, label, values, shown }) => {
-      const named = values.map((value, i) => [shown?.[i] ?? value, value]);
-      return this.select(column, label, [[`any ${label.toLowerCase()}`, ""], ...named]);
-    });
-    this.filters.append(...selects);
+    const filters = this.filtersNow();
+    for (const { column, label, values, shown } of choices) {
+      const chosen = filters[column];
+      const all = chosen && !values.includes(chosen) ? [...values, chosen] : values;
+      const kind = JSON.stringify(all);
+      if (kind === this.offered[column]) continue;
+      this.offered[column] = kind;
+      const options = [[`any ${label.toLowerCase()}`, ""], ...all.map((value, i) => [shown?.[i] ?? value, value])];
+      const made = this.filters.querySelector(`select[name="${column}"]`);
+      if (made) made.replaceChildren(...optionsOf(options));
+      else this.filters.append(this.select(column, label, options));
+    }
   }
 
   select(column, label, options) {
     const select = element("select", "select");
     select.setAttribute("aria-label", label);
-    select.append(...options.map(([text, value]) => new Option(text, value)));
+    select.append(...optionsOf(options));
     select.addEventListener("change", () => {
       const value = select.value ? { [column]: select.value } : {};
       this.ask({ filters: { ...this.without(column), ...value } });
@@ -66,4 +76,8 @@ export class Controls {
     this.problem.textContent = text;
     this.search.setAttribute("aria-invalid", String(Boolean(text)));
   }
+}
+
+function optionsOf(options) {
+  return options.map(([text, value]) => new Option(text, value));
 }

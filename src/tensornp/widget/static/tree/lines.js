@@ -15,7 +15,8 @@ const PART_LETTERS = 20;
 const MAX_END = 14;
 const FEWEST_LETTERS = 2;
 const NUM_DIGITS = 100;
-const FEW_LETTERS = 6;
+// In words beside a name, what stays where there is no room: numbers, and what they count if it is not finite.
+const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|^NaN))/;
 const MIN_THUMB_PX = 20;
 
 export class Lines {
@@ -27,13 +28,16 @@ export class Lines {
   rows = [];
   count = NUM_LINES;
 
-  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `toggle(line)`
-  // what is below it, `seek(place)` what is not finite or odd, `moveTo(first)` shows others from there on, and `entered(at)`
-  // is told that the focus has come to a line.
-  constructor(label, { sort, order, act, toggle, seek, moveTo, entered }) {
+  // `unsorted` names the order of lines that nothing sorts. `sort(order)` asks for another order than `order()`, which was
+  // asked for last; `act(line)` opens a line, `toggle(line)` what is below it, `seek(place)` what is not finite or odd,
+  // `list(filters)` lists what these choose, `moveTo(first)` shows others from there on, and `entered(at)` is told that the
+  // focus has come to a line.
+  constructor({ label, unsorted }, { sort, order, act, toggle, list, seek, moveTo, entered }) {
+    this.unsorted = unsorted;
     this.sort = sort;
     this.act = act;
     this.toggle = toggle;
+    this.list = list;
     this.seek = seek;
     this.order = order;
     this.node = element("div", "beside");
@@ -76,7 +80,7 @@ export class Lines {
     this.paintHeads(columns, sort, descending);
     const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
     this.rows = lines.map((line, i) => this.row(line, first + i, at, opened));
-    this.body.replaceChildren(...(lines.length ? this.rows : [this.nothing(seen.nothing, columns.length)]));
+    this.body.replaceChildren(...(lines.length ? this.rows : [this.nothing(seen, columns.length)]));
     this.paintEdges();
     this.slider.max = String(Math.max(total - this.count, 0));
     this.slider.value = String(first);
@@ -87,11 +91,12 @@ export class Lines {
   }
 
   // Seen however far across one has scrolled.
-  nothing(text, numColumns) {
+  nothing({ nothing: text, instead }, numColumns) {
     const row = element("tr");
     const cell = element("td", "nothing");
     const said = element("span", "", text);
     said.style.maxWidth = `${this.scroller.clientWidth}px`;
+    if (instead) said.append(" · ", button(instead.text, "List them", () => this.list(instead.filters), "copy tensornp-link"));
     cell.colSpan = numColumns;
     cell.append(said);
     row.append(cell);
@@ -119,14 +124,15 @@ export class Lines {
     return width * this.characterPx + GAP_PX + (hasMark ? MARK_PX : 0) + (isFixed ? INDENT_PX : 0);
   }
 
-  // Scrolls across to a column.
+  // Scrolls across to a column, and no farther than the one that lines are sorted by stays in view.
   showColumn(name) {
-    const at = this.columns.findIndex((column) => column.name === name);
-    if (at < 1) return;
-    const [first, head] = [0, at].map((i) => /** @type {HTMLElement} */ (this.head.children[i]));
-    const { offsetLeft, offsetWidth } = head;
-    const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
-    this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
+    const wanted = [name, this.order().sort].map((one) => this.columns.findIndex((column) => column.name === one));
+    const first = /** @type {HTMLElement} */ (this.head.firstElementChild);
+    for (const at of wanted.filter((one) => one > 0)) {
+      const { offsetLeft, offsetWidth } = /** @type {HTMLElement} */ (this.head.children[at]);
+      const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
+      this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
+    }
   }
 
   // Columns are as wide as what they may have to say, whatever is seen of it; names have the room that these leave.
@@ -147,21 +153,25 @@ export class Lines {
 
   paintHeads(columns, sort, descending) {
     const kind = JSON.stringify(columns);
-    if (kind !== this.kindOfHeads) this.makeHeads(columns, kind);
+    if (kind !== this.kindOfHeads) this.makeHeads(columns, kind, sort);
     // In place: what is being pressed as an answer comes must not go.
-    columns.forEach(({ name }, i) => {
+    columns.forEach(({ name, heading, rule, isLargeFirst }, i) => {
       const head = this.head.children[i];
       head.querySelector(".tensornp-arrow")?.remove();
+      const sorter = head.querySelector("button");
+      const isLast = name === sort && descending !== isLargeFirst;
+      const press = isLast ? `Back to ${this.unsorted}` : `Sort by ${heading}`;
+      if (sorter) sorter.title = rule ? `${heading} ${rule}.\n${press}` : press;
       if (name !== sort) return head.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      head.querySelector("button")?.append(element("span", "arrow", descending ? " ▼" : " ▲"));
+      sorter?.append(element("span", "arrow", descending ? " ▼" : " ▲"));
     });
   }
 
-  makeHeads(columns, kind) {
+  makeHeads(columns, kind, sort) {
     this.kindOfHeads = kind;
     this.fitColumns(columns);
-    const had = this.head.contains(focused()) && focused()?.title;
+    const had = this.sorters().find((one) => one === focused())?.name;
     this.head.replaceChildren(
       ...columns.map((column) => {
         const head = element("th", column.isRight ? "head tensornp-right" : "head");
@@ -171,11 +181,12 @@ export class Lines {
         return head;
       }),
     );
-    if (had) this.sorters().find((one) => one.title === had)?.focus();
+    this.stopInHead(this.sorters().find((one) => one.name === sort));
+    if (had) this.sorters().find((one) => one.name === had)?.focus();
   }
 
   // Ascending, descending, and as they were.
-  sorter({ name, heading, rule, isLargeFirst }) {
+  sorter({ name, heading, isLargeFirst }) {
     const press = () => {
       // Where an answer is on its way, the next press goes on from what it will be.
       const now = this.order();
@@ -183,12 +194,18 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const sorts = `Sort by ${heading}; the third press brings the first order back`;
-    const node = button(heading, rule ? `${heading} ${rule}.
-${sorts}` : sorts, press, "sort");
-    // Reached from the first line, upwards: the tree is one stop of the Tab key.
-    node.tabIndex = -1;
+    const node = button(heading, "", press, "sort");
+    node.name = name;
+    node.addEventListener("focus", () => this.stopInHead(node));
     return node;
+  }
+
+  // All headings are one stop of the Tab key, from which arrows go on.
+  stopInHead(node = this.sorters()[0]) {
+    for (const one of this.sorters()) {
+      if (one === node) one.removeAttribute("tabindex");
+      else one.tabIndex = -1;
+    }
   }
 
   sorters() {
@@ -206,13 +223,13 @@ ${sorts}` : sorts, press, "sort");
     row.tabIndex = at === stop ? 0 : -1;
     if (line.isQuiet) row.classList.add("tensornp-counts");
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
-    row.title = `${line.cells.name}\n${line.title}`;
-    const beside = [at - 1, at + 1].map((other) => this.lineOf(other)?.cells.name ?? "");
+    row.title = [line.wholeName, line.title].filter(Boolean).join("\n");
+    const beside = this.seen.lines.filter((one) => one !== line && one.parent === line.parent).map(({ cells }) => cells.name);
     row.append(...this.columns.map((column) => this.cell(line, column, beside)));
     return row;
   }
 
-  // `beside` are the names of the lines before and after it.
+  // `beside` are the names of the lines that are seen with it and belong to the same.
   /** @param {Line} line @param {Column} column @param {string[]} beside */
   cell(line, { name, heading, isRight, hasMark }, beside) {
     const cell = element("td", isRight ? "right" : name);
@@ -220,15 +237,21 @@ ${sorts}` : sorts, press, "sort");
     if (name === "name") cell.append(this.nameBox(line, text, beside));
     else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
-      cell.title = text;
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
-    else {
-      cell.textContent = text;
-      // What is said in words may have no room.
-      if (!isRight) cell.title = text;
-    }
-    if (line.titles[name]) cell.title = `${heading || name} ${line.titles[name]}`;
+    else cell.textContent = text;
+    const title = this.titleOf(line, name, heading || name, isRight);
+    if (title) cell.title = title;
     return cell;
+  }
+
+  // What is behind a cell: all that it says in words, which may have no room, and what a picture in it is.
+  titleOf(line, name, heading, isRight) {
+    const said = [];
+    if (line.titles[name]) said.push(`${heading} ${line.titles[name]}`);
+    else if (!isRight && name !== "name") said.push(line.cells[name]);
+    if (name === "figures") said.push(line.picture.alt);
+    if (name === this.seen.marked && line.mark) said.push(`the bar: ${this.seen.bar}`);
+    return said.filter(Boolean).join("\n");
   }
 
   /** @param {Line} line @param {string} text @param {string[]} beside */
@@ -302,10 +325,13 @@ ${sorts}` : sorts, press, "sort");
       event.stopPropagation();
       this.seek(place);
     };
-    const node = button(place.text, title, press, `copy tensornp-link tensornp-${kind}`);
+    const node = button("", title, press, `copy tensornp-link tensornp-${kind}`);
     node.tabIndex = -1;
-    // What gives way to a name keeps its number.
-    node.style.minWidth = `calc(${Math.min(place.text.length, FEW_LETTERS)}ch + 8px)`;
+    // What gives way to a name keeps its numbers.
+    const said = place.text.split(STAYS).filter(Boolean);
+    node.append(...said.map((text) => element("span", STAYS.test(text) ? "stays" : "words", text)));
+    const least = said.reduce((sum, text) => sum + (STAYS.test(text) ? text.length : FEWEST_LETTERS), 0);
+    node.style.minWidth = `calc(${Math.min(least, place.text.length)}ch + 8px)`;
     return node;
   }
 
@@ -338,20 +364,23 @@ function markOf([from, to], hasRoom) {
   return mark;
 }
 
-// A name in parts, of which those give way that do not tell it from the lines beside it: numbers do, its end, and the first
-// key in which it differs from a neighbour.
+// A name in parts, of which those give way that do not tell it from the lines beside it: numbers do, its end unless all end
+// so, and the first key in which it differs from any of them.
 /** @param {string} text @param {string[]} beside */
 function nameInParts(text, beside) {
   // What is short is one part, also for whoever copies it.
   const keys = text.length > PART_LETTERS ? keysOf(text) : [text];
-  const firsts = beside.map(keysOf).map((other) => keys.findIndex((key, i) => key !== other[i]));
+  const others = beside.map(keysOf);
+  const firsts = new Set(others.map((other) => keys.findIndex((key, i) => key !== other[i])));
+  const isEndAlike = others.length > 0 && others.every((other) => other.at(-1) === keys.at(-1));
+  const last = keys.length - (isEndAlike ? 0 : 1);
   /** @type {[string, string][]} Parts, with what they do where there is no room. */
   const parts = [];
   keys.forEach((key, i) => {
     const said = i ? `.${key}` : key;
     const before = parts.at(-1);
     if (keys.length > 1 && /^\d+$|[{]/.test(key)) parts.push([said, "stays"]);
-    else if (i < keys.length - 1 && !firsts.includes(i)) {
+    else if (i < last && keys.length > 1 && !firsts.has(i)) {
       if (before?.[1] === "alike") before[0] += said;
       else parts.push([said, "alike"]);
     } else if (said.length <= PART_LETTERS) parts.push([said, "differs"]);

@@ -1,6 +1,7 @@
 // What a line of a tree opens: a head with its name, and below it what whoever extends this shows of it.
 
 import { button, element, focused, nameOf } from "../page/elements.js";
+import { partsOf } from "../table/name.js";
 
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
@@ -110,7 +111,10 @@ export function factsOf(facts) {
   const node = element("div", "facts");
   for (const [label, said] of facts) {
     const pair = element("span", "fact");
-    pair.append(element("span", "label", `${label} `), element("bdi", "", said));
+    const value = element("bdi");
+    // A path breaks after its parts.
+    value.append(...partsOf(said));
+    pair.append(element("span", "label", `${label} `), value);
     node.append(pair);
   }
   return node;

@@ -35,18 +35,22 @@ export class Tree {
   sortBefore = "";
   current = 0;
 
-  // `kind` is the class of its root, `kept` where the browser keeps which columns were chosen; `panelOf(calls)` makes what
-  // shows a line that is opened.
-  /** @param {Model} model @param {{ kind: string, label: string, kept: string, panelOf: (calls: any) => any }} what */
-  constructor(model, { kind, label, kept, panelOf }) {
+  // `kind` is the class of its root, `unsorted` the name of the order of lines that nothing sorts, `kept` where the browser
+  // keeps which columns were chosen; `panelOf(calls)` makes what shows a line that is opened.
+  /**
+   * @param {Model} model
+   * @param {{ kind: string, label: string, unsorted: string, kept: string, panelOf: (calls: any) => any }} what
+   */
+  constructor(model, { kind, label, unsorted, kept, panelOf }) {
     this.model = model;
     this.wishes = new Wishes(model, this);
     this.controls = new Controls({ ask: (changed) => this.ask(changed), filters: () => this.asked.filters });
-    this.lines = new Lines(label, {
+    this.lines = new Lines({ label, unsorted }, {
       sort: (order) => this.ask(order),
       order: () => this.asked,
       act: (line) => this.act(line),
       toggle: (line) => this.toggle(line),
+      list: (filters) => this.ask({ search: "", filters }),
       seek: ({ number, goal }) => this.open(number, undefined, goal),
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),

@@ -12,15 +12,19 @@ class Weights extends Tree {
   constructor(model) {
     const panelOf = (calls) => new WeightPanel(model, calls);
     const label = `Weights of ${model.get("label")}`;
-    super(model, { kind: "weights", label, kept: "tensornp.columns", panelOf });
-    this.scan = new Scan(() => this.wishes.post({ type: model.get("progress") >= 0 ? "end" : "scan", ...this.asked }));
+    super(model, { kind: "weights", label, unsorted: "the model's order", kept: "tensornp.columns", panelOf });
+    this.scan = new Scan({
+      isRunning: () => model.get("progress") >= 0,
+      press: (type) => this.wishes.post({ type, ...this.asked }),
+    });
     this.controls.node.insertBefore(this.scan.button, this.columns.button);
-    this.controls.node.insertBefore(this.scan.meter, this.columns.button);
+    this.controls.node.append(this.scan.meter);
     this.findings = new Findings({
       open: (weight, goal) => this.open(weight, undefined, goal),
       list: (what) => this.ask({ search: "", sort: "", filters: { findings: what } }),
     });
-    this.root.prepend(this.findings.node);
+    // What a scan finds moves nothing that was pressed for it.
+    this.columns.list.after(this.findings.node);
     // What a scan has found leads to it.
     const title = "List all weights, those with the worst findings first";
     const list = () => this.ask({ sort: "findings", descending: false });
