@@ -181,7 +181,7 @@ class CallTree:
             "picture": picture_of(histogram_of(given, [value.sample for value in outputs])),
             "titles": {SHAPE: all_shapes(first)},
             "mark": None if is_quiet else self._bar(marked, figures[marked]),
-            "wholeName": cut(first.title, _MAX_TEXT) if opened.number >= 0 else label,
+            "wholeName": cut(first.name, _MAX_TEXT) if opened.number >= 0 and first.name else label,
             # Marks may have no room.
             "title": "\n".join(filter(None, [source, marks])),
             "alarm": self._alarm(opened), "odd": None, "isQuiet": is_quiet,

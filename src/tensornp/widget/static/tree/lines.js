@@ -15,8 +15,9 @@ const PART_LETTERS = 20;
 const MAX_END = 14;
 const FEWEST_LETTERS = 2;
 const NUM_DIGITS = 100;
-// In words beside a name, what stays where there is no room: numbers, and what they count if it is not finite.
-const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|^NaN))/;
+// In words beside a name, what stays where there is no room: numbers, and what is not finite; and of others, so many letters.
+const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|(?:\bNaN|[+\u2212-]?\bInf)\b))/;
+const FEW_LETTERS = 6;
 const MIN_THUMB_PX = 20;
 
 export class Lines {
@@ -330,7 +331,8 @@ export class Lines {
     // What gives way to a name keeps its numbers.
     const said = place.text.split(STAYS).filter(Boolean);
     node.append(...said.map((text) => element("span", STAYS.test(text) ? "stays" : "words", text)));
-    const least = said.reduce((sum, text) => sum + (STAYS.test(text) ? text.length : FEWEST_LETTERS), 0);
+    const room = (text) => (STAYS.test(text) ? text.length : FEWEST_LETTERS);
+    const least = said.some((text) => STAYS.test(text)) ? said.reduce((sum, text) => sum + room(text), 0) : FEW_LETTERS;
     node.style.minWidth = `calc(${Math.min(least, place.text.length)}ch + 8px)`;
     return node;
   }
