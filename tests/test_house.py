@@ -19,17 +19,12 @@ ROOMS = {
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> weights -> comparing, module_view",
+    "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view "
     "-> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
-VERDICT = [
-    SRC / "passes" / f"{name}.py"
-    for name in (
-        "records short call_tree wording verdict backward_origin operator_origin step_origin scaling growth findings "
-        "failure problems compared_values comparison dead_units bounded"
-    ).split()
-]
+VERDICT = [SRC / "passes" / "records.py", SRC / "passes" / "short.py", *(SRC / "passes" / "verdict").glob("*.py")]
 """What is concluded of a pass: functions of frozen records, in which there is no tensor."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
@@ -122,7 +117,7 @@ def test_decisions_need_no_torch(name):
 
 def test_a_verdict_needs_no_torch():
     """Of a pass that is over, records are left: not even by way of what these modules import is torch needed."""
-    names = [f"tensornp.passes.{path.stem}" for path in VERDICT]
+    names = [".".join(("tensornp", *path.relative_to(SRC).with_suffix("").parts)) for path in VERDICT]
     code = f"import sys, importlib; list(map(importlib.import_module, {names})); print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -14,8 +14,8 @@ from made_passes import NAN, chain, figures, gradients, leaf, one_call, value, w
 from torch import nn
 
 import tensornp as tnp
-from tensornp.passes.comparison import PassComparison, compared
 from tensornp.passes.records import CAME_WITH_THE_CALL, RAISED, PassRecord
+from tensornp.passes.verdict.comparison import PassComparison, compared
 
 
 def run_of(model: nn.Module, x: torch.Tensor, loss: Any = lambda out: out.square().mean()) -> Any:

@@ -9,9 +9,9 @@ from made_passes import leaf
 from torch import nn
 
 import tensornp as tnp
-from tensornp.passes.call_tree import CallTree
-from tensornp.passes.dead_units import dead_units
 from tensornp.passes.records import PassRecord, ZeroUnits
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.dead_units import dead_units
 
 
 def count_of(module: nn.Module, x: torch.Tensor, *, is_followed_alone: bool = True) -> ZeroUnits | None:

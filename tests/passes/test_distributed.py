@@ -15,7 +15,7 @@ from older import since
 from torch import nn
 
 import tensornp as tnp
-from tensornp.passes.distributed import own_class, wrapper_of
+from tensornp.passes.recording.distributed import own_class, wrapper_of
 
 Follow = Callable[[], Any]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from made_passes import FINE, chain, leaf, one_call, value, weight
 
-from tensornp.passes.failure import failed_call, failure_of
 from tensornp.passes.records import LEFT, RAISED, STOPPED_EARLY, PassRecord
+from tensornp.passes.verdict.failure import failed_call, failure_of
 
 ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
 

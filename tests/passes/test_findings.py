@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from made_passes import FINE, INF, NAN, chain, gradients, leaf, line, one_call, value, weight, with_grads
 
-from tensornp.passes.findings import findings_of
-from tensornp.passes.problems import problems_of
 from tensornp.passes.records import RECOMPUTED, PassRecord
+from tensornp.passes.verdict.findings import findings_of
+from tensornp.passes.verdict.problems import problems_of
 
 ZERO = (0.0, 0.0)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_passes import FINE, INF, NAN, value
 
-from tensornp.passes.operator_origin import operator_origin, unreached
 from tensornp.passes.records import OperatorCall, PassRecord, SourceLine
+from tensornp.passes.verdict.operator_origin import operator_origin, unreached
 
 PROFILE = settings(max_examples=150, deadline=None)
 BAD = {"nan": (NAN,), "inf": (-3.0, INF)}

@@ -231,7 +231,7 @@ def test_keep_copies_what_a_call_got_and_gave():
 
 def test_keep_stops_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch):
     """The first that come are kept."""
-    monkeypatch.setattr("tensornp.passes.kept.MAX_BYTES", 40)
+    monkeypatch.setattr("tensornp.passes.recording.kept.MAX_BYTES", 40)
     with tnp.follow(keep="*") as run:
         net()(torch.ones(2, 4))
     assert run.calls[0].inputs[0].tensor is not None

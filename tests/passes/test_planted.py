@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from planted import Plan, backwards, damaged, forwards
 
-from tensornp.passes.problems import problems_of
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, PassRecord
-from tensornp.passes.verdict import origin_of
+from tensornp.passes.verdict.origin import origin_of
+from tensornp.passes.verdict.problems import problems_of
 
 PROFILE = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WHAT = ("nan", "inf", "nonfinite")

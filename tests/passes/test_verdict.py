@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from made_passes import FINE, INF, NAN, chain, figures, gradients, leaf, line, one_call, value, weight, with_grads
 
-from tensornp.passes.problems import problems_of
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -18,7 +17,8 @@ from tensornp.passes.records import (
     OptimizerStep,
     PassRecord,
 )
-from tensornp.passes.verdict import origin_of
+from tensornp.passes.verdict.origin import origin_of
+from tensornp.passes.verdict.problems import problems_of
 
 MASK = (-INF, 0.0)
 

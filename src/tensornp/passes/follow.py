@@ -21,18 +21,18 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of
-from tensornp.passes.comparison import PassComparison, compared
-from tensornp.passes.failure import failed_call
-from tensornp.passes.module_hooks import ModuleHooks
-from tensornp.passes.operator_mode import OperatorMode
-from tensornp.passes.optimizer_hooks import OptimizerHooks
-from tensornp.passes.problems import problems_of
-from tensornp.passes.recorded import recorded
-from tensornp.passes.recorder import Recorder
+from tensornp.passes.recording.module_hooks import ModuleHooks
+from tensornp.passes.recording.operator_mode import OperatorMode
+from tensornp.passes.recording.optimizer_hooks import OptimizerHooks
+from tensornp.passes.recording.recorded import recorded
+from tensornp.passes.recording.recorder import Recorder
+from tensornp.passes.recording.results import Results
+from tensornp.passes.recording.scalers import Scalers
 from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord
-from tensornp.passes.results import Results
-from tensornp.passes.scalers import Scalers
-from tensornp.passes.verdict import origin_of
+from tensornp.passes.verdict.comparison import PassComparison, compared
+from tensornp.passes.verdict.failure import failed_call
+from tensornp.passes.verdict.origin import origin_of
+from tensornp.passes.verdict.problems import problems_of
 
 LEVELS = ("modules", "operators")
 _WHAT = ("nan", "inf", "nonfinite")

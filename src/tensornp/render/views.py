@@ -43,7 +43,7 @@ VIEWS = {
     ),
     "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.pictures.histogram.histogram"),
     "tensornp.passes.follow.FollowedPass": View("tensornp.render.passes.followed_pass.pass"),
-    "tensornp.passes.comparison.PassComparison": View("tensornp.render.passes.comparison.pass_comparison"),
+    "tensornp.passes.verdict.comparison.PassComparison": View("tensornp.render.passes.comparison.pass_comparison"),
     "tensornp.passes.records.ModuleCall": View("tensornp.render.passes.module_call.module_call"),
     "tensornp.passes.records.Origin": View("tensornp.render.passes.origin.origin"),
     "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),

@@ -6,8 +6,8 @@ import re
 
 from built_passes import transformer, value
 
-from tensornp.passes.comparison import compared
 from tensornp.passes.records import ModuleCall, PassRecord
+from tensornp.passes.verdict.comparison import compared
 from tensornp.render.passes.comparison import pass_comparison_document
 
 EQUAL = compared(transformer(), transformer())

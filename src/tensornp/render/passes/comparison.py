@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
-from tensornp.passes.compared_values import FIGURES, Difference
-from tensornp.passes.comparison import CallDifference, PassComparison
-from tensornp.passes.wording import named
+from tensornp.passes.verdict.compared_values import FIGURES, Difference
+from tensornp.passes.verdict.comparison import CallDifference, PassComparison
+from tensornp.passes.verdict.wording import named
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
 from tensornp.render.passes.cells import between

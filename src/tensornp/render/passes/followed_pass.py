@@ -20,8 +20,8 @@ from tensornp.passes.records import (
     PassRecord,
     SourceLine,
 )
-from tensornp.passes.verdict import first_origin
-from tensornp.passes.wording import listed
+from tensornp.passes.verdict.origin import first_origin
+from tensornp.passes.verdict.wording import listed
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (

@@ -9,9 +9,9 @@ from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance
-from tensornp.passes.dead_units import said
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import CAME_WITH_THE_CALL, FORWARD, RAISED, RETURNED, ModuleCall, Value
+from tensornp.passes.verdict.dead_units import said
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import HEADING
 from tensornp.render.layout.table import (

@@ -8,9 +8,9 @@ from itertools import groupby
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
-from tensornp.passes.operator_origin import shown
 from tensornp.passes.outline import MAX_LINES
 from tensornp.passes.records import FORWARD, RAISED, OperatorCall, Origin, PassRecord
+from tensornp.passes.verdict.operator_origin import shown
 from tensornp.render.layout.table import MARKS, Table, TableRow, without_empty
 from tensornp.render.passes.cells import between, main_value, shapes
 

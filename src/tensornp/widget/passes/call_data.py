@@ -16,7 +16,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Gradient, ModuleCall, OperatorCall, SourceLine, Value
-from tensornp.passes.wording import parameter_name
+from tensornp.passes.verdict.wording import parameter_name
 from tensornp.render.layout.table import RIGHT, without_common
 from tensornp.render.passes.call_line import norms_of
 from tensornp.render.passes.operator_line import inside_table

@@ -13,7 +13,7 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.names.quoted import cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import PassRecord
-from tensornp.passes.verdict import first_origin
+from tensornp.passes.verdict.origin import first_origin
 from tensornp.render.passes.followed_pass import alarms_of, outer_of
 from tensornp.widget.answering import AnsweringWidget
 from tensornp.widget.dock import module, stylesheet

@@ -11,16 +11,16 @@ from itertools import zip_longest
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes import short
-from tensornp.passes.call_tree import CallTree, end_of
-from tensornp.passes.compared_values import (
+from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
+from tensornp.passes.verdict.call_tree import CallTree, end_of
+from tensornp.passes.verdict.compared_values import (
     CPU,
     Difference,
     difference_back,
     difference_of,
     difference_of_gradients,
 )
-from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
-from tensornp.passes.wording import at, listed, named, parameter_name
+from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
 _STATUS = "status"

@@ -6,10 +6,10 @@ import re
 
 from tensornp.core.lowlevel.units import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.passes.call_tree import CallTree, end_of
-from tensornp.passes.operator_origin import overwritten
 from tensornp.passes.records import LEFT, RAISED, RETURNED, ModuleCall, PassRecord, Value
-from tensornp.passes.wording import is_floating, named, number
+from tensornp.passes.verdict.call_tree import CallTree, end_of
+from tensornp.passes.verdict.operator_origin import overwritten
+from tensornp.passes.verdict.wording import is_floating, named, number
 
 _MISFIT = re.compile(r"shape|size|dim|channel|dtype|type|feature|index|device|element", re.IGNORECASE)
 """What torch says where an input does not fit."""

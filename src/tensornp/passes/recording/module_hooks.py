@@ -15,7 +15,7 @@ from torch.nn.modules import module as torch_module
 
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
-from tensornp.passes.recorder import Recorder
+from tensornp.passes.recording.recorder import Recorder
 
 _tracing = find("_C._get_tracing_state")
 _FOLLOWING: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWING", default=())

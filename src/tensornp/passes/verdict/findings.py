@@ -9,13 +9,13 @@ from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.passes.call_tree import CallTree
-from tensornp.passes.dead_units import dead_units
-from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
-from tensornp.passes.scaling import told_of_scaling
-from tensornp.passes.step_origin import step_origin
-from tensornp.passes.wording import (
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.dead_units import dead_units
+from tensornp.passes.verdict.growth import growing
+from tensornp.passes.verdict.scaling import told_of_scaling
+from tensornp.passes.verdict.step_origin import step_origin
+from tensornp.passes.verdict.wording import (
     at,
     is_floating,
     listed,

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import Finding, ModuleCall
-from tensornp.passes.wording import is_floating, number
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import is_floating, number
 
 _MIN_LAYERS = 4
 _MIN_RATE = 1.5

@@ -17,8 +17,8 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor
 from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.recording.seen_tensors import SeenTensors
 from tensornp.passes.records import LossScaling
-from tensornp.passes.seen_tensors import SeenTensors
 
 _MOST_OBJECTS, _MOST_DEPTH = 2000, 3
 _OPAQUE = (types.ModuleType, types.FunctionType, type, torch.nn.Module, torch.Tensor)

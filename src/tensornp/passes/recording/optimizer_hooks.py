@@ -15,9 +15,9 @@ from torch.optim import optimizer as torch_optimizer
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import told
-from tensornp.passes.module_hooks import is_followed_here
-from tensornp.passes.recorder import Recorder
-from tensornp.passes.remembered import Module
+from tensornp.passes.recording.module_hooks import is_followed_here
+from tensornp.passes.recording.recorder import Recorder
+from tensornp.passes.recording.remembered import Module
 
 _UNREAD = -1
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.passes.backward_origin import backward_origin
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import LossScaling
-from tensornp.passes.wording import are_finite, holds, number
+from tensornp.passes.verdict.backward_origin import backward_origin
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import are_finite, holds, number
 
 
 def is_overflow_of_scale(tree: CallTree) -> bool:

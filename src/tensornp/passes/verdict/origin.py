@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensornp.passes.backward_origin import backward_origin
-from tensornp.passes.call_tree import CallTree
-from tensornp.passes.operator_origin import operator_origin
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -19,9 +16,12 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
-from tensornp.passes.scaling import is_overflow_of_scale
-from tensornp.passes.step_origin import step_origin
-from tensornp.passes.wording import (
+from tensornp.passes.verdict.backward_origin import backward_origin
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.operator_origin import operator_origin
+from tensornp.passes.verdict.scaling import is_overflow_of_scale
+from tensornp.passes.verdict.step_origin import step_origin
+from tensornp.passes.verdict.wording import (
     are_finite,
     at,
     holds,

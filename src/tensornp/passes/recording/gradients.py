@@ -10,8 +10,8 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from tensornp.core.lowlevel.private_names import find
-from tensornp.passes.remembered import Call, Module
-from tensornp.passes.seen_tensors import Seen, storage_key
+from tensornp.passes.recording.remembered import Call, Module
+from tensornp.passes.recording.seen_tensors import Seen, storage_key
 
 _graph_task = find("_C._current_graph_task_id")
 _Told = Callable[[Seen, int, Any], None]

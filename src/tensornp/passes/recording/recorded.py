@@ -22,11 +22,15 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
-from tensornp.passes.bounded import bounded
-from tensornp.passes.distributed import note_of_gradient, this_rank
-from tensornp.passes.operator_mode import Operation
-from tensornp.passes.optimizer_hooks import Step
-from tensornp.passes.recorder import Recorder
+from tensornp.passes.recording.distributed import note_of_gradient, this_rank
+from tensornp.passes.recording.operator_mode import Operation
+from tensornp.passes.recording.optimizer_hooks import Step
+from tensornp.passes.recording.recorder import Recorder
+from tensornp.passes.recording.remembered import Call, Got, Module
+from tensornp.passes.recording.scalers import Scalers
+from tensornp.passes.recording.seen_tensors import EXPANDED, Seen, readable_of
+from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
+from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     UNCOUNTED,
@@ -39,11 +43,7 @@ from tensornp.passes.records import (
     Value,
     ZeroUnits,
 )
-from tensornp.passes.remembered import Call, Got, Module
-from tensornp.passes.scalers import Scalers
-from tensornp.passes.seen_tensors import EXPANDED, Seen, readable_of
-from tensornp.passes.sharded_gradients import NOTE, UNSEEN
-from tensornp.passes.source_lines import line_at
+from tensornp.passes.verdict.bounded import bounded
 
 
 @unnoticed

@@ -24,17 +24,17 @@ from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
-from tensornp.passes.calling_frames import came_through, is_within, keywords_of
-from tensornp.passes.distributed import note_of_call, own_class, wrapper_of
-from tensornp.passes.gradients import AwaitedGradients, place_of
-from tensornp.passes.held_gradients import HeldGradients
-from tensornp.passes.kept import Kept
+from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
+from tensornp.passes.recording.distributed import note_of_call, own_class, wrapper_of
+from tensornp.passes.recording.gradients import AwaitedGradients, place_of
+from tensornp.passes.recording.held_gradients import HeldGradients
+from tensornp.passes.recording.kept import Kept
+from tensornp.passes.recording.remembered import Call, Got, Module, step_to
+from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
+from tensornp.passes.recording.sharded_gradients import ShardedGradients
+from tensornp.passes.recording.source_lines import SourceLines
+from tensornp.passes.recording.zero_units import zero_units
 from tensornp.passes.records import FORWARD, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
-from tensornp.passes.remembered import Call, Got, Module, step_to
-from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
-from tensornp.passes.sharded_gradients import ShardedGradients
-from tensornp.passes.source_lines import SourceLines
-from tensornp.passes.zero_units import zero_units
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)

@@ -20,10 +20,10 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
-from tensornp.passes.recorder import Recorder
+from tensornp.passes.recording.recorder import Recorder
+from tensornp.passes.recording.remembered import Call
+from tensornp.passes.recording.seen_tensors import Seen
 from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
-from tensornp.passes.remembered import Call
-from tensornp.passes.seen_tensors import Seen
 
 _graph_task = find("_C._current_graph_task_id")
 _node_at_work = find("_C._current_autograd_node")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import OPTIMIZER, ModuleCall, OptimizerStep, Origin
-from tensornp.passes.wording import holds, word_of
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import holds, word_of
 
 
 def step_origin(tree: CallTree, what: str, *, name: str = "", before: ModuleCall | None = None) -> Origin | None:

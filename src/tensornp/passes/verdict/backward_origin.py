@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import BACKWARD, Gradient, ModuleCall, Origin
-from tensornp.passes.wording import are_finite, holds, listed, named, within, word_of
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import are_finite, holds, listed, named, within, word_of
 
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -18,7 +17,8 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
-from tensornp.passes.wording import (
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import (
     are_finite,
     at,
     holds,

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import Finding, ModuleCall, ZeroUnits
-from tensornp.passes.wording import listed, named
+from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.wording import listed, named
 
 _MIN_POSITIONS = 32
 """At fewer, a unit that is 0 half of the time may be so by chance."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.passes.failure import failure_of
-from tensornp.passes.findings import findings_of
-from tensornp.passes.operator_origin import unreached
 from tensornp.passes.records import PassRecord
-from tensornp.passes.verdict import first_origin, origin_of
+from tensornp.passes.verdict.failure import failure_of
+from tensornp.passes.verdict.findings import findings_of
+from tensornp.passes.verdict.operator_origin import unreached
+from tensornp.passes.verdict.origin import first_origin, origin_of
 
 _MOST = 5
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.passes.remembered import Module
-from tensornp.passes.seen_tensors import SeenTensors, storage_key
+from tensornp.passes.recording.remembered import Module
+from tensornp.passes.recording.seen_tensors import SeenTensors, storage_key
 
 
 class HeldGradients:

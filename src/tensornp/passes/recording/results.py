@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.passes.seen_tensors import Seen, SeenTensors, version_of
+from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, version_of
 
 _MOST_NAMES, _MOST_ELEMENTS = 64, 2**24
 

@@ -8,7 +8,7 @@ import torch
 
 from tensornp.core.tensor.form import plain
 from tensornp.core.values.stats.row_table import RowTable
-from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.recording.seen_tensors import Seen
 
 _ACTIVATION = re.compile(r"(?i)[ercgs]elu|silu|swish|mish|tanh|sigmoid|activation")
 _NEVER_NEGATIVE = ("ReLU", "ReLU6")

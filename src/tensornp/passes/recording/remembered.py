@@ -11,10 +11,10 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name
 from tensornp.core.tensor.paths import Path
-from tensornp.passes.distributed import own_class, wrapper_of
+from tensornp.passes.recording.distributed import own_class, wrapper_of
+from tensornp.passes.recording.seen_tensors import Seen
+from tensornp.passes.recording.zero_units import is_activation
 from tensornp.passes.records import FORWARD, LEFT
-from tensornp.passes.seen_tensors import Seen
-from tensornp.passes.zero_units import is_activation
 
 
 class Module:
