@@ -150,11 +150,12 @@ def test_headings_are_one_stop_of_the_tab_key_and_say_what_a_press_does(calls: M
 def test_a_line_keeps_its_indentation_and_what_tells_it_from_others(calls: MakeCalls) -> None:
     """However little room there is; its tooltip has the whole name, and each bar says what it is."""
     built = Builder()
-    deep = "a_module_with_a_long_name.another_module_below_it.a_third_one_below_that"
+    above = "a_module_with_a_long_name", "another_module_below_it"
+    deep = ".".join([*above, "a_third_one_below_that"])
     with (
         built.call("", "Net", code="net"),
-        built.call(deep.split(".", maxsplit=1)[0], "A", outputs=(value(),)),
-        built.call(deep.rpartition(".")[0], "B", outputs=(value(is_nan=True),)),
+        built.call(above[0], "A", outputs=(value(),)),
+        built.call(".".join(above), "B", outputs=(value(is_nan=True),)),
     ):
         for name in ("query", "key"):
             gave = (value(is_nan=name == "key"),)
