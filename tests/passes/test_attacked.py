@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -462,3 +462,95 @@ def test_threads_that_still_call_as_the_block_ends_lose_nothing():
 def test_errors_have_texts():
     """Of which a block's and a call's are compared."""
     assert error_text(ValueError("a")) == error_text(ValueError("a"))
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}, {"fused": True}])
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.SGD])
+def test_writes_are_counted_as_they_would_have_been(optimizer: Any, options: dict[str, bool]):
+    """Of operators on lists torch counts none under a mode, so that a backward over what they wrote would not raise."""
+    versions = []
+    for level in (None, "modules", "operators"):
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        opt = optimizer(model.parameters(), lr=0.1, **options)
+        first = model(torch.ones(1, 2, requires_grad=True)).sum()
+        with tnp.follow(level=level) if level else nullcontext():
+            for _ in range(3):
+                step(model, torch.ones(1, 2))
+                opt.step()
+        state = [value for one in opt.state.values() for value in one.values() if isinstance(value, torch.Tensor)]
+        versions.append([one._version for one in (*model.parameters(), *state)])
+        try:
+            first.backward()
+        except RuntimeError:
+            versions[-1].append(-1)
+    assert versions[0] == versions[1] == versions[2]
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}, {"fused": True}])
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_a_step_that_spoils_is_named_among_operators_too(options: dict[str, bool], is_bound: bool):
+    """Whether or not its operators are followed."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    opt = torch.optim.SGD(model.parameters(), lr=NAN, **options)
+    with tnp.follow(*[model] * is_bound, level="operators") as run:
+        step(model, torch.ones(1, 2))
+        opt.step()
+        model(torch.ones(1, 2))
+    said = run.first("nan").sentence
+    assert "before the pass" not in said
+    assert "finite" not in said or "step" in said, said
+
+
+def test_a_name_that_is_made_of_gradients_is_no_origin():
+    """As a norm of them is; the gradients tell."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with tnp.follow(model) as run:
+        out = model(torch.ones(1, 2))
+        (out * 0).sqrt().sum().backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    assert norm.isnan()
+    assert "`norm`" not in run.problems[0]
+
+
+def test_parameters_of_parts_that_are_never_called_are_those_of_who_uses_them():
+    """The projection of attention, lists of parameters."""
+    model = nn.MultiheadAttention(4, 2)
+    with torch.no_grad():
+        model.out_proj.weight[0, 0] = NAN
+    with tnp.follow(model) as run:
+        x = torch.ones(3, 1, 4)
+        model(x, x, x)[0].sum().backward()
+    assert run.first("nan").sentence == "out_proj.weight held NaN before the pass"
+    assert set(run.grads) == {name for name, _ in model.named_parameters()}
+
+
+def test_a_nan_that_is_held_is_named_although_something_dropped_has_read_it():
+    """In a list."""
+    kept = []
+    with tnp.follow(level="operators") as run:
+        kept.append(torch.log(torch.tensor([-1.0, 2.0])))
+        kept[0].mean()
+    assert run.first("nan").operator == "log"
+
+
+def test_the_backward_of_another_thread_s_forward_is_laid_to_no_line_of_this_one():
+    """Each thread counts its operators by itself."""
+    made: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: made.append((torch.zeros(2, requires_grad=True) * 1).sqrt().sum()))
+    with tnp.follow(level="operators") as run:
+        a = torch.ones(2, requires_grad=True) * 2
+        b = a + 1
+        thread.start()
+        thread.join()
+        (made[0] * 0 + b.sum()).backward()
+    origin = run.first("nan")
+    assert origin is None or "`add`" not in origin.sentence
+
+
+def test_what_was_not_read_is_not_called_free_of_nan():
+    """Nested tensors are named as such."""
+    with tnp.follow(level="operators") as run:
+        held = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]) * NAN
+    assert held.is_nested
+    assert "in what could be read" in tnp.card(run).text or run.first("nan") is not None

@@ -113,8 +113,8 @@ def test_a_difference_after_the_last_call_is_in_the_own_code_of_the_model():
     second = replace(first, calls=(replace(root, outputs=(value((-1.0, 3.0)),)), *first.calls[1:]))
     found = compared(first, second)
     assert found.problems == (
-        "Net came out otherwise: max 2 and 3, 0.33 relative; its inputs were equal: the difference was born in its own "
-        "code, after b",
+        "Net came out otherwise: max 2 and 3, 0.33 relative; the figures of its inputs were equal: the "
+        "difference was born in its own code, after b",
     )
 
 

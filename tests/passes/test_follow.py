@@ -100,7 +100,7 @@ def test_where_the_first_nan_was_born_is_said_in_a_sentence():
         model(IDS).sum().backward()
     origin = run.first("nan")
     assert (origin.name, origin.phase, origin.inputs_finite) == ("layers.2", "forward", True)
-    assert origin.sentence.startswith("the first NaN was born in layers.2, in its own code: proj got it")
+    assert origin.sentence.startswith("the first NaN was born in layers.2, in its own code, before proj got it")
     assert run.problems[0] == origin.sentence
     assert "layers.2 Block · first NaN" in tnp.card(run).text
 

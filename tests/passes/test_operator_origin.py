@@ -37,7 +37,8 @@ def graphs(draw: st.DrawFn, what: str | None) -> tuple[PassRecord, int | None, b
     goes_on = [False] * count
     for i in reversed(range(count)):
         takers = [j for j in range(count) if i in takes[j]]
-        goes_on[i] = is_bad[i] and ((held[i] and not takers) or any(goes_on[j] for j in takers))
+        is_taken_on = any(is_bad[j] for j in takers)
+        goes_on[i] = is_bad[i] and ((held[i] and (is_taken_on or not takers)) or any(goes_on[j] for j in takers))
     return PassRecord(operators=tuple(operators)), birth, birth is not None and goes_on[birth]
 
 

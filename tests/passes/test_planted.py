@@ -51,7 +51,7 @@ def check_inside(plan: Plan, record: PassRecord, sentence: str, word: str) -> No
     if plan.at == len(children):
         place += "in its own code: nothing that it called gave it"
     else:
-        place += f"in its own code: {children[plan.at]} got it"
+        place += f"in its own code, before {children[plan.at]} got it"
     assert sentence.startswith(place)
 
 

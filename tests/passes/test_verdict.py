@@ -66,13 +66,13 @@ def again(record: PassRecord, name: str, ends: tuple[float, ...], **facts) -> Pa
 SITUATIONS = {
     "own code between children": (
         "nan", attention(), FORWARD, "attn",
-        "the first NaN was born in attn, in its own code: proj got it, model.py:14 `return self.proj(h)`; its inputs "
-        "and weights were finite",
+        "the first NaN was born in attn, in its own code, before proj got it, model.py:14 `return self.proj(h)`; its "
+        "inputs and weights were finite",
     ),
     "own code, of a mask": (
         "nan", attention(mask=MASK), FORWARD, "attn",
-        "the first NaN was born in attn, in its own code: proj got it, model.py:14 `return self.proj(h)`; its input "
-        "['mask'] held −Inf",
+        "the first NaN was born in attn, in its own code, before proj got it, model.py:14 `return self.proj(h)`; its "
+        "input ['mask'] held −Inf",
     ),
     "a leaf": (
         "nan", chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
@@ -94,8 +94,8 @@ SITUATIONS = {
     ),
     "own code, in a second call": (
         "nan", second(attention()), FORWARD, "attn",
-        "the first NaN was born in attn (2nd call), in its own code: proj got it, model.py:14 `return self.proj(h)`; "
-        "its inputs and weights were finite",
+        "the first NaN was born in attn (2nd call), in its own code, before proj got it, model.py:14 "
+        "`return self.proj(h)`; its inputs and weights were finite",
     ),
     "after the last child": (
         "nan", PassRecord((

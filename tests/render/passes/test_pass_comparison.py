@@ -29,7 +29,7 @@ def test_the_first_difference_is_an_alarm_and_a_marked_row():
     lines = document.text().split("\n")
     assert lines[0] == "the first and the second: the first call that differs is layers.3.attn.drop (Dropout)"
     assert lines[1].startswith(
-        "layers.3.attn.drop (Dropout) came out otherwise: NaN in the second alone; its inputs were"
+        "layers.3.attn.drop (Dropout) came out otherwise: NaN in the second alone; the figures of its inputs were"
     )
     assert any(line.startswith("layers.3.attn.drop (Dropout) · first difference") for line in lines)
     assert any(re.fullmatch(r"… \d+ more calls", line) for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,10 +22,17 @@ class Grouped(NamedTuple):
     source: str
     names: frozenset[str] | None
     num: int
+    shared: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool | None:
-        """Return whether a parameter is in a group; None where that is not told. In a dictionary it is below a key."""
-        return None if self.names is None else name in self.names or name.partition(".")[2] in self.names
+        """Return whether a parameter is in a group; None where that is not told.
+
+        In a dictionary it is below a key; where it is so below several, the optimizer may be of any of these.
+        """
+        below = name.partition(".")[2]
+        if self.names is None or (name not in self.names and below in self.names and below in self.shared):
+            return None
+        return name in self.names or below in self.names
 
 
 def grouped_in(side: WeightsExplorer) -> Grouped | None:
@@ -34,7 +42,9 @@ def grouped_in(side: WeightsExplorer) -> Grouped | None:
         # A live optimizer has an entry for each of its parameters, also before the first step.
         names |= set(filter(None, map(_parameter_of, side.values())))
     num = sum(_PARAM.fullmatch(key) is not None for key in side.metadata)
-    return Grouped(side.source, frozenset(names) or None, len(names) or num) if names or num else None
+    below = Counter(entry.name.partition(".")[2] for entry in side.values() if entry.kind == "parameter")
+    shared = frozenset(name for name, count in below.items() if count > 1)
+    return Grouped(side.source, frozenset(names) or None, len(names) or num, shared) if names or num else None
 
 
 def _parameter_of(entry: WeightEntry) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.graph import increment_version
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensornp.core.lowlevel import modes
@@ -31,6 +33,8 @@ _next_number = find("autograd._get_sequence_nr")
 _stack, _push, _pop = (
     find(f"utils._python_dispatch.{name}") for name in ("_get_current_dispatch_mode_stack", "_push_mode", "_pop_mode")
 )
+_num_modes = find("_C._len_torch_dispatch_stack")
+_BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
     "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
 )
@@ -49,6 +53,11 @@ class _Kind(NamedTuple):
     reads: bool
     reads_written: bool
     written: tuple[tuple[int, str, bool], ...]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether torch counts its writes as it returns: what writes lists of tensors has been counted, or never is."""
+        return not self.name.startswith(("_foreach_", "_fused_"))
 
 
 class Operation:
@@ -98,7 +107,8 @@ class OperatorMode(TorchDispatchMode):
         if _stack and _push and _pop and self in (active := _stack()):
             for _ in active[active.index(self) + 1 :]:
                 later.append(_pop())
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        if not _stack or self in _stack():
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         for mode in reversed(later):
             _push(mode)
 
@@ -113,7 +123,9 @@ class OperatorMode(TorchDispatchMode):
         if kind is not None and self._recorder.is_at_work and self._is_followed():
             operation = self._began(kind, args, kwargs, sys._getframe(1))
         if operation is None or kind is None:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            _count_writes(kind, args, kwargs)
+            return result
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
@@ -121,6 +133,7 @@ class OperatorMode(TorchDispatchMode):
             operation.index = len(self._recorder.operations)
             self._recorder.operations.append(operation)
             raise
+        _count_writes(kind, args, kwargs)
         self._ended(operation, kind, args, kwargs, result)
         return result
 
@@ -149,11 +162,14 @@ class OperatorMode(TorchDispatchMode):
             phase = FORWARD if node is None else RECOMPUTED
             operation = Operation(kind.name, call, phase, self._recorder.lines.place_of(frame))
         else:
+            name = type(node).__name__
             forward = self._by_number.get(node._sequence_nr())
-            operation = Operation(
-                kind.name, *((forward.call, BACKWARD, forward.source) if forward else (None, BACKWARD, None))
-            )
-            operation.forward, operation.node = forward, type(node).__name__
+            is_own = forward is not None and _is_node_of(name, forward.name)
+            # A function of the user's bears the number of the first operator in it; another thread counts by itself.
+            is_near = forward is not None and (is_own or not name[-1:].isdecimal())
+            call, source = (forward.call, forward.source) if forward is not None and is_near else (None, None)
+            operation = Operation(kind.name, call, BACKWARD, source)
+            operation.forward, operation.node = forward if is_own else None, name
         if _next_number is not None:
             # Of several that have seen the same number, the first was given it.
             self._by_number.setdefault(_next_number() - 1, operation)
@@ -196,7 +212,7 @@ class OperatorMode(TorchDispatchMode):
                 index = len(recorder.operations)
                 if kind.written:
                     wrote = [tensor for one in kind.written for tensor in _written(args, kwargs, *one)]
-                    outputs = [tensors.written(tensor, index) for tensor in wrote]
+                    outputs = [tensors.written(tensor, index, is_counted=kind.is_counted) for tensor in wrote]
                 else:
                     # What shares memory that was seen before is a view, whatever the schema says.
                     new = [tensor for tensor in _in_result(result) if not tensors.is_known(tensor)]
@@ -206,6 +222,22 @@ class OperatorMode(TorchDispatchMode):
                     recorder.operations.append(operation)
         except Exception as error:
             recorder.problems.append(told("an operator of a pass", error))
+
+
+def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
+    """Count the writes of an operator on lists of tensors, as torch does where there is no mode, and not under one."""
+    if kind is None or not kind.written or not kind.name.startswith("_foreach_") or _num_modes is None or _num_modes():
+        return
+    for one in kind.written:
+        for tensor in _written(args, kwargs, *one):
+            if not tensor.is_inference():
+                increment_version(tensor)
+
+
+def _is_node_of(node: str, operator: str) -> bool:
+    """Return whether a node of the graph is that of an operator: ``SqrtBackward0`` of ``sqrt``."""
+    made, name = (one.replace("_", "").lower() for one in (_BACKWARD.sub("", node), operator))
+    return bool(made) and (made.startswith(name) or name.startswith(made))
 
 
 @functools.lru_cache(4096)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as torch_optimizer
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import told
 from tensornp.passes.recording.module_hooks import is_followed_here
@@ -81,7 +82,7 @@ class OptimizerHooks:
         if torch.compiler.is_compiling() or self._recorder.is_over:
             return
         try:
-            with self._recorder.looking():
+            with modes.undisturbed(), self._recorder.lock:
                 take_in(optimizer)
         except Exception as error:
             self._recorder.problems.append(told("a step of an optimizer", error))

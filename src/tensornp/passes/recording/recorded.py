@@ -72,7 +72,8 @@ def recorded(
         tuple(dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder)))),
         versions={"torch": torch.__version__},
         operators=operators,
-        only=recorder.only,
+        # Of modules that were given, what they call alone is followed.
+        only="*" if recorder.is_bound and recorder.only is None else recorder.only,
         causes=tuple(_causes(error)),
         results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
         steps=tuple(map(making.step, steps)),

@@ -9,7 +9,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
@@ -197,8 +196,8 @@ class Recorder:
 
     def _params_of(self, module: torch.nn.Module, call: Call) -> Iterable[Got]:
         # A traced module has no table of them.
-        parameters, buffers = (module.__dict__.get(table, {}) for table in ("_parameters", "_buffers"))
-        for name, tensor in parameters.items():
+        buffers = module.__dict__.get("_buffers", {})
+        for name, tensor in _own_parameters(module):
             if tensor is not None:
                 self._held.add(storage_key(tensor) or -1)
                 seen = self.tensors.seen(tensor)
@@ -275,16 +274,10 @@ class Recorder:
         if self.is_over or place in self.held.rows:
             return
         try:
-            with self.looking():
+            with modes.undisturbed(), self.lock:
                 self.held.look(place, module, key)
         except Exception as error:
             self.problems.append(told("what .grad held", error))
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Keep other threads and the user's modes out, for as long as something is looked at."""
-        with modes.undisturbed(), self.lock:
-            yield
 
     def known_parameters(self) -> Iterator[tuple[Module, str, torch.Tensor]]:
         """Yield the parameters that the modules which are known hold now, each with its name there."""
@@ -295,7 +288,7 @@ class Recorder:
 
     def forget_parameters(self, tensors: Iterable[torch.Tensor]) -> None:
         """Have these, and what calls hold, be read when next seen: fused steps and sharding write without counting."""
-        if self.operations and self.only is None:
+        if self.operations and self.only is None and not self.is_bound:
             # Each write was seen, and by whom.
             return
         self.tensors.forget_storages((*self._held, *(storage_key(tensor) or -1 for tensor in tensors)))
@@ -304,7 +297,7 @@ class Recorder:
     def look_at_sharded(self) -> None:
         """Read the gradients that no node brings."""
         known = ((place_of(module, name), tensor) for module, name, tensor in self.known_parameters())
-        with self.looking():
+        with modes.undisturbed(), self.lock:
             self.sharded.look(known, self.gradients.parameters)
 
     def end(self) -> None:
@@ -320,6 +313,18 @@ class Recorder:
             for call in self.calls:
                 call.edges.clear()
             self._stacks.clear()
+
+
+def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor | None]]:
+    """Yield the parameters of a module, and of those in it that are never called: it computes with these itself."""
+    for name, tensor in module.__dict__.get("_parameters", {}).items():
+        yield prefix + name, tensor
+    for name, child in module.__dict__.get("_modules", {}).items():
+        if isinstance(child, _NEVER_CALLED) or (name == "out_proj" and isinstance(module, torch.nn.MultiheadAttention)):
+            yield from _own_parameters(child, f"{prefix}{name}.")
+
+
+_NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 
 
 def _is_named(call: Call, pattern: str | None) -> bool:

@@ -31,7 +31,7 @@ class Results:
             try:
                 is_result = not value.is_leaf or (value.dim() == 0 and not value.requires_grad)
                 if is_result and value.is_floating_point() and value.numel() <= _MOST_ELEMENTS:
-                    found.append((name, tensors.glanced(value)))
+                    found.append((name, tensors.glanced(value).as_of(value.requires_grad)))
             except Exception:
                 # Of an odd class, nothing is known.
                 continue

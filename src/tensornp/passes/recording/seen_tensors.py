@@ -166,10 +166,10 @@ class SeenTensors:
         if (seen := self.before_write(tensor)) is not None:
             seen.is_held = True
 
-    def written(self, tensor: torch.Tensor, operator: int) -> Seen:
+    def written(self, tensor: torch.Tensor, operator: int, *, is_counted: bool) -> Seen:
         """Return what an operator that has not returned yet has written; all that was seen in that memory is past.
 
-        Torch counts a write as the operator returns.
+        Torch counts a write as the operator returns, where it `is_counted`.
         """
         try:
             memory = self._memory(tensor)
@@ -180,7 +180,7 @@ class SeenTensors:
             seen = self._new(tensor, None, memory)
             seen.operator = operator
             _take_extremes(self.table, tensor, seen)
-            memory.put(_place_of(tensor), None if version is None else version + 1, seen)
+            memory.put(_place_of(tensor), None if version is None else version + is_counted, seen)
             return seen
         except Exception as error:
             return _unread(tensor, None, error)

@@ -13,8 +13,8 @@ from tensornp.passes.recording.seen_tensors import Seen
 _ACTIVATION = re.compile(r"(?i)[ercgs]elu|silu|swish|mish|tanh|sigmoid|activation")
 _NEVER_NEGATIVE = ("ReLU", "ReLU6")
 _MAX_UNITS = 4096
-_IMAGES, _SERIES = 4, 3
-"""Dimensions of what has its channels on axis 1: of series, where a module for these has given them."""
+_IMAGES = 4
+"""Dimensions of images, which have their channels on axis 1, unless a module that is not for images gave them."""
 
 
 def is_activation(module: torch.nn.Module, class_name: str) -> bool:
@@ -44,8 +44,11 @@ def _counted(
     shape = seen.shape
     if seen.row is None or seen.note or len(shape) < 2 or not tensor.is_floating_point():
         return None
-    has_channels_first = len(shape) == _IMAGES or (len(shape) == _SERIES and "1d" in made_by)
-    axis = 1 if has_channels_first else len(shape) - 1
+    spatial = next((n for n in (1, 2, 3) if f"{n}d" in made_by), 0)
+    if spatial not in (0, len(shape) - 2) or (len(shape) > _IMAGES and not made_by):
+        # Of what has no batch, nobody says which axis the units are.
+        return None
+    axis = 1 if spatial or (len(shape) == _IMAGES and not made_by) else len(shape) - 1
     num_units, dims = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
     num_positions = tensor.numel() // num_units
     if num_units > _MAX_UNITS or num_positions < 2:

@@ -206,7 +206,7 @@ class _Both:
         if one.inputs_equal:
             place = f"in its own code, after {inside[-1].title}" if inside else "here"
             drawn = ", which draws random numbers" if _RANDOM in call.class_name else ""
-            return f"its inputs were equal: the difference was born {place}{drawn}"
+            return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
         return self._before(call)
 
     def _before(self, call: ModuleCall) -> str:
@@ -281,7 +281,7 @@ def _are_equal(own: Sequence[Value], others: Sequence[Value]) -> bool | None:
     """Return whether all that two calls got is equal; None where some of it was not read."""
     is_known = True
     for a, b in zip_longest(own, others):
-        if a is None or b is None or difference_of(a, b) is not None:
+        if a is None or b is None or difference_of(a, b) is not None or repr(a.sample) != repr(b.sample):
             return False
         is_known = is_known and a.figures is not None and b.figures is not None
     return True if is_known else None

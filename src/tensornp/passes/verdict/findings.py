@@ -22,7 +22,7 @@ from tensornp.passes.verdict.wording import (
     named,
     number,
     odd_input,
-    odd_param,
+    odd_params,
     parameter_name,
     reach_of,
     word_of,
@@ -49,8 +49,9 @@ def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, 
 def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
     words, seen = {}, set()
     for call in tree.ended:
-        if call.name not in seen and (value := odd_param("nonfinite", call)) and value.figures:
-            words[parameter_name(call, value)] = word_of(value.figures)
+        for odd in odd_params("nonfinite", call) if call.name not in seen else ():
+            if odd.figures:
+                words[parameter_name(call, odd)] = word_of(odd.figures)
         seen.add(call.name)
     word = " or ".join(sorted(set(words.values())))
     yield from _folded(

@@ -103,7 +103,8 @@ class _Steps:
             one = waiting.pop()
             takers = [each for each in self._takers[one.index] if any(map(is_floating, each.outputs))]
             odd = [each for each in takers if self.gives(each)]
-            if self.gives(one) and not odd and ((one.is_held and not takers) or self._is_result(one)):
+            # What is held, and taken by what masks it alone, comes to nothing.
+            if self.gives(one) and (self._is_result(one) or (one.is_held and (odd or not takers))):
                 return True
             waiting += [each for each in odd if each.index not in seen]
             seen.update(each.index for each in odd)
@@ -166,6 +167,8 @@ def _in_backward(steps: _Steps, one: OperatorCall, word: str) -> Origin:
     earlier = (each for each in steps.record.operators if each.phase == FORWARD and not each.asked_for)
     if all(value.is_finite is not False for each in earlier for value in each.outputs):
         told = f"the forward was finite; {told}"
+    infinite = next((value.figures for value in one.inputs if value.figures and value.figures.has_inf), None)
+    told += f"; what it computed with held {word_of(infinite)}" if infinite is not None else ""
     title, finite = call.title if call is not None else name.strip("`"), are_finite(one.inputs)
     return Origin(steps.what, BACKWARD, title, operator, finite, one.source, told, "", one.call)
 

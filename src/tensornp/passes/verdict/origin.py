@@ -99,10 +99,16 @@ def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
     return None if has_all else _first(tree, tree.ended, what, reaching=False)
 
 
+def _has_nan(value: Value) -> bool:
+    return value.has_nan is True
+
+
 def _around_modules(record: PassRecord, what: str) -> Origin | None:
     """Return that what the program computes with the results of modules holds it, and these do not."""
-    found = next((one for one in record.results if holds(what, one.figures) and not is_mask(one)), None)
-    if found is None:
+    # Beside a backward, a number that autograd does not know may be made of gradients; a scaler multiplies the loss.
+    known = [one for one in record.results if one.requires_grad or not record.had_backward]
+    found = next((one for one in known if holds(what, one.figures) and not is_mask(one)), None)
+    if found is None or (what != "nan" and record.scaling is not None and not _has_nan(found)):
         return None
     gave = ": nothing that a module gave did" if record.calls else ""
     sentence = f"`{found.path}` holds {_word(found)}, which was born in the code around the modules{gave}"
@@ -165,8 +171,8 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     above, earlier, word = tree.at(call.parent), giver or tree.before(call), _word(value)
     if above is not None:
         # Its code may have made it long before, beside what it called.
-        sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code: "
-        sentence += f"{within(call, above)} got it{at(call.source)}{_given(tree, above, what)}"
+        sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
+        sentence += f", before {within(call, above)} got it{at(call.source)}{_given(tree, above, what)}"
         return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tensornp.core.lowlevel.units import format_number, format_ordinal
 from tensornp.core.tensor.dtypes import is_differentiable, largest, name_of
@@ -30,9 +30,12 @@ def is_mask(value: Value) -> bool:
 
 def odd_param(what: str, call: ModuleCall) -> Value | None:
     """Return the first parameter or buffer of a call that holds what is looked for; a buffer may be a mask."""
-    return next(
-        (one for one in call.params if holds(what, one.figures) and (one.requires_grad or not is_mask(one))), None
-    )
+    return next(odd_params(what, call), None)
+
+
+def odd_params(what: str, call: ModuleCall) -> Iterator[Value]:
+    """Yield all of these."""
+    return (one for one in call.params if holds(what, one.figures) and (one.requires_grad or not is_mask(one)))
 
 
 def odd_input(what: str, call: ModuleCall) -> Value | None:

@@ -21,7 +21,7 @@ from tensornp.passes.records import (
     SourceLine,
 )
 from tensornp.passes.verdict.origin import first_origin
-from tensornp.passes.verdict.wording import listed
+from tensornp.passes.verdict.wording import is_floating, listed
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -111,6 +111,8 @@ def _calm(record: PassRecord) -> str:
     made = [value for one in record.operators for value in one.outputs]
     if not is_calm or any(value.has_nan for value in made) or not any(value.figures for value in (*outputs, *made)):
         return ""
+    if any(value.figures is None and is_floating(value) for value in (*outputs, *made)):
+        return "no NaN and no infinity in what could be read"
     is_masked = any(value.figures.has_inf for value in (*outputs, *made) if value.figures)
     kinds = ((len(record.calls), "call"), (len(record.operators), "operator"))
     told = "no NaN, and no infinity but those of masks" if is_masked else "no NaN and no infinity"
