@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import torch
 from interrupts import interrupted_everywhere
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
@@ -554,3 +556,17 @@ def test_what_was_not_read_is_not_called_free_of_nan():
         held = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]) * NAN
     assert held.is_nested
     assert "in what could be read" in tnp.card(run).text or run.first("nan") is not None
+
+
+def test_a_graph_is_freed_as_it_would_have_been_beside_another_thread():
+    """That waits: who looks whether it does keeps no frame of the program's."""
+    with ThreadPoolExecutor(1) as pool, tnp.follow() as run:
+        pool.submit(int).result()
+        gc.collect()
+        gc.disable()
+        try:
+            model = nn.Linear(2, 2)
+            assert StorageWeakRef(step(model, torch.ones(1, 2)).untyped_storage()).expired()
+        finally:
+            gc.enable()
+    assert run.grads["weight"] is not None

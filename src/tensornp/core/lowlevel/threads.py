@@ -174,6 +174,8 @@ def _only_answers_run() -> bool:
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
     """Return whether a thread that was said to wait has left its frame since: it was asked while it woke."""
     now = current_frames()
+    # This thread's own frame and the name here would keep each other, and all that called, until they are collected.
+    del now[threading.get_ident()]
     return any(now.get(ident) is not frame for ident, frame in waiting.items())
 
 
