@@ -228,7 +228,7 @@ def test_where_a_nan_was_born_stands_before_where_its_call_was_called():
         built.leaf("attn.qkv", "Linear", inputs=(value(),), outputs=(value(),), source=born)
     page = Shown(PassRecord(tuple(built.calls)))
     assert [one["where"] for one in page.open("attn")["places"]] == [
-        "first NaN: net.py:17 in forward", "called: net.py:24 in forward",
+        "born in this code: net.py:17 in forward", "called: net.py:24 in forward",
     ]  # fmt: skip
     assert [one["where"] for one in page.open("attn.qkv")["places"]] == ["called: net.py:17 in forward"]
 

@@ -87,20 +87,21 @@ def followed_pass_document(
     )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    further = (_further(origin),) if origin is not None and not record.operators else ()
+    further = (_further(origin, has_steps=bool(record.steps)),) if origin is not None and not record.operators else ()
     # The live tree takes the place of the static one.
     calls = Group("tensornp-static", (_tree(table),))
     lines = Lines((*further, *map(links.within, said), totals))
     return Document((verdict, *source, lines, calls, _tree(operator_table(record, origin)), Lines(tuple(notes))))
 
 
-def _further(origin: Origin) -> str:
+def _further(origin: Origin, *, has_steps: bool) -> str:
     """Return what tells the operator and the line, where only the module is known."""
     if origin.phase == BEFORE or origin.call is None:
         return ""
     is_plain = origin.name.replace(".", "").replace("_", "").isalnum() and origin.name.isascii()
     only = f" --only {cut(origin.name, MAX_SHOWN)}" if is_plain and origin.phase == FORWARD else ""
-    return f"%%follow --operators{only} names the operator and its line"
+    since = "; begin with the model as it was, since a step has written its weights" if has_steps else ""
+    return f"%%follow --operators{only} names the operator and its line{since}"
 
 
 def _calm(record: PassRecord) -> str:
@@ -128,7 +129,8 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
     classes = dict.fromkeys(one.class_name for one in record.steps)
     yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
-    yield f"of {counted(record.num_dropped, 'call')} only trouble was kept" if record.num_dropped else ""
+    dropped = f"{record.num_dropped:,} calls and operators" if record.operators else counted(record.num_dropped, "call")
+    yield f"of {dropped} only trouble was kept" if record.num_dropped else ""
 
 
 def _source(source: SourceLine, verdict: str) -> Both:

@@ -12,7 +12,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.names.quoted import cut
 from tensornp.passes.follow import FollowedPass
-from tensornp.passes.records import PassRecord
+from tensornp.passes.records import FORWARD, Origin, PassRecord
 from tensornp.passes.verdict.origin import first_origin
 from tensornp.render.passes.followed_pass import alarms_of, outer_of
 from tensornp.widget.answering import AnsweringWidget
@@ -116,7 +116,7 @@ class CallsWidget(AnsweringWidget):
         self._leave()
         index, origin = self._index(request), self._origin
         is_born = origin is not None and origin.call == index
-        born = (self._alarms[index], origin.source) if origin is not None and is_born else ("", None)
+        born = (self._told_at(index, origin), origin.source) if origin is not None and is_born else ("", None)
         kept = [number for call, number in self._kept if call == index and self._has_values]
         inside = [one for one in self._record.operators if one.call == index]
         return {
@@ -124,6 +124,13 @@ class CallsWidget(AnsweringWidget):
             **call_data(self._record.calls, self._grads, index, self._opened, born, kept),
             "operators": operators_data(inside, origin.operator_index if origin is not None else None),
         }
+
+    def _told_at(self, index: int, origin: Origin) -> str:
+        """Return what is told of the line of an origin: of own code around calls, that it was there by then."""
+        is_around = not origin.operator and any(call.parent == index for call in self._record.calls)
+        if not is_around or origin.phase != FORWARD:
+            return self._alarms[index]
+        return "born before" if origin.is_exact else "born in this code"
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at a value that was kept, or leave."""
