@@ -372,7 +372,7 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         is_coo = raw.layout == torch.sparse_coo
         if is_coo and not raw.is_coalesced():
             # What stands several times in one place is the sum of these.
-            raw = raw.coalesce()
+            raw = quietly(raw.coalesce)
         stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
         return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
