@@ -58,6 +58,7 @@ class WeightTree:
 
     def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str], opened: Callable[[], str]) -> None:
         self._weights, self._opened = weights, opened
+        self._number = number_told(weights)
         self.outline = Outline(weights, classes)
         self.found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
@@ -170,7 +171,7 @@ class WeightTree:
         """Return how many weights fit, of how many."""
         if not asked.is_list:
             return ""
-        every = number_told(self._weights)
+        every = self._number
         sums = self.outline.sums_listed(asked, self.order)
         if sums.num_weights == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.
