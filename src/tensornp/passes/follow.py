@@ -96,6 +96,7 @@ class FollowedPass(Comparable[PassComparison]):
             hooks.install()
             self._steps.install()
             if options.level == "operators":
+                recorder.has_operators = True
                 self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
                 self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
         except BaseException:

@@ -10,7 +10,7 @@ from tensornp.passes import short
 
 CAME_WITH_THE_CALL = "came with the call"
 """What a value is made by that no call that was followed has given."""
-PRE_HOOKS, HOOKS = "come before it, after its inputs were read", "come after its outputs were read"
+PRE_HOOKS, HOOKS = "ran before it, after its inputs were read", "ran after its outputs were read"
 """What a note says of hooks that a program has put on one module."""
 UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
@@ -445,6 +445,8 @@ class PassRecord:
         Calls, of modules or of operators, of which only trouble was kept, since there were more than `max_calls`.
     operators : tuple of OperatorCall
         In the order in which they were called; none but inside the modules that match `only`, where that is given.
+    has_operators : bool
+        Whether operators were followed too.
     causes : tuple of str
         The error that has ended the block, and those of which it came.
     results : tuple of Value
@@ -466,6 +468,7 @@ class PassRecord:
     only: str | None = None
     results: tuple[Value, ...] = ()
     causes: tuple[str, ...] = ()
+    has_operators: bool = False
     steps: tuple[OptimizerStep, ...] = ()
     scaling: LossScaling | None = None
 

@@ -75,6 +75,7 @@ def recorded(
         # Of modules that were given, what they call alone is followed.
         only="*" if recorder.is_bound and recorder.only is None else recorder.only,
         causes=tuple(_causes(error)),
+        has_operators=recorder.has_operators,
         results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),

@@ -73,7 +73,7 @@ class Recorder:
         self.results: list[tuple[str, Seen]] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
-        self.is_over = False
+        self.is_over = self.has_operators = False
         self.lock = threading.RLock()
         self._process = os.getpid()
         self._has_grads, self._max_samples = has_grads, max_samples

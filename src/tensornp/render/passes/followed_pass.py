@@ -49,7 +49,8 @@ def pass_document(run: FollowedPass) -> Document:
     if not run.is_over:
         return Document((Lines((repr(run),)),))
     if not run.calls and not run.operators and not run.record.error:
-        told = "no module was called here; %%follow --operators follows functions"
+        told = "no module was called here"
+        told += ", and no operator" if run.record.has_operators else "; %%follow --operators follows functions"
         return Document((Lines((told, *run.record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
     return followed_pass_document(run.record, run.problems, title, first_origin(run.record), run.failed)
