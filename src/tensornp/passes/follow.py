@@ -79,8 +79,9 @@ class FollowedPass(Comparable[PassComparison]):
         if self._recorder is not None or self._record is not None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
         options = self._options
+        namespace = self._names(sys._getframe())
         with modes.undisturbed():
-            self._results = Results(self._names(sys._getframe()))
+            self._results = Results(namespace)
         recorder = self._recorder = Recorder(
             self._modules,
             has_grads=options.has_grads,
@@ -91,7 +92,7 @@ class FollowedPass(Comparable[PassComparison]):
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
         self._steps, self._scalers = OptimizerHooks(recorder), Scalers(recorder.tensors)
-        self._scalers.begin(self._names(sys._getframe()))
+        self._scalers.begin(namespace)
         try:
             hooks.install()
             self._steps.install()

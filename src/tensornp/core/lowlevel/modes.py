@@ -288,8 +288,13 @@ def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
         and not _dispatch_modes()
         and _functorch_level() is None
         and not (_get_tracing_state and _get_tracing_state())
-        and _raw_repr(_dispatch_keys(tensor)) in _PLAIN_KEYS
+        and has_plain_keys(tensor)
     )
+
+
+def has_plain_keys(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is an ordinary dense CPU tensor; False where that is unknown."""
+    return bool(_PLAIN_KEYS) and _raw_repr(_dispatch_keys(tensor)) in _PLAIN_KEYS
 
 
 def apart(function: _F) -> _F:

@@ -135,7 +135,8 @@ class OptimizerHooks:
         return known
 
     def _rows(self, tensors: Iterable[torch.Tensor]) -> array[int]:
-        rows = (self._recorder.tensors.seen(tensor).row for tensor in tensors)
+        # Whether a step has spoilt them is seen by a glance; the next call takes the rest.
+        rows = (self._recorder.tensors.glanced(tensor).row for tensor in tensors)
         return array("q", [_UNREAD if row is None else row for row in rows])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
@@ -301,12 +301,8 @@ def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
     """Read the least and the greatest element of what can hold a NaN."""
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return
-    is_plain = type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.device.type in _WITH_VALUES
-    if is_plain and tensor.is_contiguous() and tensor.numel() and _is_within_storage(tensor):
-        readable: torch.Tensor | None = _widened(tensor)
-    else:
-        readable, note = readable_of(tensor)
-        seen.note = seen.note or note
+    readable, note = readable_of(tensor)
+    seen.note = seen.note or note
     if readable is not None:
         seen.count = readable.numel()
         seen.row = table.add(readable, has_sums=False)
@@ -317,7 +313,22 @@ def _is_within_storage(tensor: torch.Tensor) -> bool:
     return bool(end * tensor.itemsize <= tensor.untyped_storage().nbytes())
 
 
-_PLAIN, _WITH_VALUES = (torch.Tensor, torch.nn.Parameter), ("cpu", "cuda")
+def _is_ordinary(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor lies in one piece of memory that is there, and is read as it is: most do."""
+    return (
+        type(tensor) in _PLAIN
+        and modes.has_plain_keys(tensor)
+        and tensor.dtype is not torch.complex32
+        and tensor.is_contiguous()
+        and 0 < tensor.numel() * tensor.itemsize <= _room_of(tensor)
+    )
+
+
+def _room_of(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def _times(shape: Sequence[Any], count: int, note: str) -> float:
@@ -362,6 +373,8 @@ def version_of(tensor: torch.Tensor) -> int | None:
 
 def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     """Return a strided tensor with the values of another, or None; and what is to be said of that."""
+    if _is_ordinary(tensor):
+        return tensor, ""
     form = form_of(tensor)
     if form.kind is kinds.LOCAL:
         return readable_of(tensor._local_tensor)[0], "figures of the local shard"  # type: ignore[attr-defined]

@@ -105,7 +105,7 @@ class RowTable:
     def read(self) -> tuple[list[Row], list[tuple[float, ...]]]:
         """Return all figures and all samples by their numbers; waits for each device once a table."""
         figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
-        samples = {one: one.table.tolist() for one in dict.fromkeys(one for one, _, _ in self._samples)}
+        samples = {one: one.table[: one.count].tolist() for one in dict.fromkeys(one for one, _, _ in self._samples)}
         return (
             [
                 Row(figures[chunk][at][0], figures[chunk][at][1], math.nan, math.nan)
@@ -137,7 +137,7 @@ class _Chunk:
 
     def read(self) -> list[Any]:
         # Not every device has float64.
-        both: Any = torch.cat([table.cpu().to(torch.float64) for table in (self.extremes, self.wides)])
+        both: Any = torch.cat([table[:, : self.count].cpu().to(torch.float64) for table in (self.extremes, self.wides)])
         return list(zip(*both.tolist(), strict=True))
 
 
