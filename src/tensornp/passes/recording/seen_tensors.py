@@ -325,7 +325,7 @@ def _is_ordinary(tensor: torch.Tensor) -> bool:
 
 
 def _room_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize
+    return int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize)
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
