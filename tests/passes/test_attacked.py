@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -61,11 +60,10 @@ def test_a_model_that_is_dropped_in_the_block_is_freed():
     with tnp.follow():
         model = nn.Linear(4, 3)
         step(model, torch.ones(2, 4))
-        freed = weakref.ref(model.weight.untyped_storage())
-        freed_grad = weakref.ref(model.weight.grad.untyped_storage())
+        storages = [StorageWeakRef(one.untyped_storage()) for one in (model.weight, model.weight.grad)]
         del model
         gc.collect()
-        assert freed() is freed_grad() is None
+        assert all(storage.expired() for storage in storages)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -323,23 +323,23 @@ def test_nothing_is_left_behind_whatever_ends_the_block():
 
 
 def test_the_user_s_own_mode_sees_no_look():
-    """The same operators as without us."""
+    """The same operators as with another mode, for which older versions of torch detach."""
     seen: list[list[str]] = []
+
+    class Another(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
 
     class Mine(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             seen[-1].append(str(func))
             return func(*args, **(kwargs or {}))
 
-    for followed_too in (False, True):
+    for inner in (Another(), tnp.follow(level="operators")):
         seen.append([])
         model = net()
-        with Mine():
-            if followed_too:
-                with tnp.follow(level="operators"):
-                    model(torch.ones(2, 4)).sum().backward()
-            else:
-                model(torch.ones(2, 4)).sum().backward()
+        with Mine(), inner:
+            model(torch.ones(2, 4)).sum().backward()
     assert seen[0] == seen[1] != []
 
 
