@@ -343,11 +343,12 @@ def test_states_are_called_by_the_names_of_the_first():
 def test_names_that_both_have_come_before_the_order():
     """A state dict with `param_names` of parameters in another order; with one that has none, the order is all."""
     model, optimizer, _ = trained("AdamW")
-    turned = torch.optim.AdamW(list(model.named_parameters())[::-1], lr=0.01)
+    try:
+        turned = torch.optim.AdamW(list(model.named_parameters())[::-1], lr=0.01)
+    except TypeError:
+        pytest.skip("an optimizer takes names since torch 2.6")
     for one in (optimizer, turned):
         step(model, one)
-    if "param_names" not in turned.param_groups[0]:
-        pytest.skip("an optimizer takes names since torch 2.6")
     found = tnp.compare(tnp.weights(optimizer, model=model), turned.state_dict())
     assert found.pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
     assert not found.reshaped

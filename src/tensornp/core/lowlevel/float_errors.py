@@ -36,7 +36,8 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _run_and_set_back(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     assert _get_of_thread is not None and _set_of_thread is not None
-    before = _get_of_thread()
+    # What it returns is what the next setting writes to.
+    before = [*_get_of_thread()]
     try:
         np.seterr(all="ignore")
         return function(*args, **kwargs)

@@ -151,7 +151,7 @@ def test_memory_is_asked_about_once(monkeypatch) -> None:
     )
     for dtype in (torch.float32, torch.float8_e4m3fn):
         asked.clear()
-        compare(torch.zeros(2**21, dtype=dtype), torch.ones(2**21).to(dtype))
+        compare(torch.zeros(2**21).to(dtype), torch.ones(2**21).to(dtype))
         assert len(asked) == 2
 
 

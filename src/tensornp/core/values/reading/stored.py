@@ -111,7 +111,7 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
 
     def bits(at: Box) -> Array:
         part = array_copied(array[at])
-        return np.array(part, part.dtype.newbyteorder("="), copy=None).view(facts.bits or facts.numpy)
+        return np.asarray(part, part.dtype.newbyteorder("=")).view(facts.bits or facts.numpy)
 
     return StoredValues(array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array")
 
