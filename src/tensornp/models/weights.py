@@ -88,7 +88,7 @@ def _of_object(
 ) -> WeightsExplorer:
     """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
     from tensornp.models.live.module import entries_of_module, parameters_of
-    from tensornp.models.live.optimizer import entries_of_optimizer
+    from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers.saved import with_names
@@ -101,8 +101,9 @@ def _of_object(
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
-        entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
-        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
+        reached = Reached([obj], namespace)
+        entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
+        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:

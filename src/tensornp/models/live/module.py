@@ -227,7 +227,7 @@ def _is_wrapped(module: Any, name: str) -> bool:
     return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)
 
 
-def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
+def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:
     """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
 
     None has none; of what is no module, BadRequestError.
@@ -237,7 +237,7 @@ def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     if not _is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
-    for entry in entries_of_module(model, "model")[0]:
+    for entry in entries_of_module(model, expression)[0]:
         if isinstance(entry.source, TensorSource) and entry.kind == "parameter":
             found.setdefault(id(entry.source.tensor), entry)
     return list(found.values())
