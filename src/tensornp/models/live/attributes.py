@@ -21,7 +21,7 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class Attribute(NamedTuple):
-    """A tensor, a module or a packed object, the step to the attribute that holds it, and how name and expression go on.
+    """A tensor, a module or a packed object, the step to the attribute that holds it, and how name and code go on.
 
     `value` is None where a list or a dictionary has more than is looked at. A member of a set has no expression.
     """

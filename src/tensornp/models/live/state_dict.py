@@ -15,7 +15,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, is_container, is_seen, leaves
+from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, Shared, is_container, is_seen, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -28,7 +28,7 @@ from tensornp.models.live.module import MAX_REPEATED
 from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
-from tensornp.models.optimizers.saved import optimizers_in
+from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
@@ -138,7 +138,8 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     found: list[_Leaf] = []
     times: dict[int, int] = {}
     num_besides = 0
-    every = leaves(tree, (None, expression))
+    shared = Shared(MAX_REPEATED)
+    every = leaves(tree, (None, expression), shared=shared)
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
@@ -151,8 +152,11 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
-    cut = NotListed(f"it has more than {MAX_LEAVES:,} values, and the others are not listed")
-    return found, [cut] if is_cut else []
+    problems = [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
+    if shared.is_cut:
+        again = f"more than {MAX_REPEATED:,} times it leads to a container that was listed already"
+        problems.append(f"it shares its parts: {again}, and the others are not listed, which have other names")
+    return found, [*map(NotListed, problems)]
 
 
 def _most_names_of(leaf: Any) -> int:
@@ -174,6 +178,6 @@ def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
 
 def _key_alone(step: Any) -> Any:
     if type(step) is tuple:
-        return step[0] if type(step[0]) in (int, str) else None
+        return step[0] if is_number_or_name(step[0]) else None
     found = _INDEX.fullmatch(step)
     return int(found[1]) if found else None
