@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, class_members, class_name, is_subclass, mro_of
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.core.tensor.containers import is_container, is_seen
@@ -79,7 +80,8 @@ def weights(
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
     if not isinstance(expression, str):
         raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
-    explorer = _of_object(obj, expression, model, namespace)
+    with uncollected():
+        explorer = _of_object(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 
 
