@@ -40,7 +40,8 @@ def weights(
         `torch.distributed.checkpoint`, one to which accelerate has offloaded weights (``index.json`` and ``.dat``), a
         ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the library gguf
         (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
-        Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
+        Of an optimizer there is the state of each parameter, ``state.fc.weight.exp_avg``, what else its state has, and
+        the tensors among the options of its groups.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins; by default a name that the caller
         has for it. Where there is none, no entry has a code.
