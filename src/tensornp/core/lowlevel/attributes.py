@@ -119,6 +119,8 @@ _name_of, _module_of, _mro_of, _members_of = (
 
 
 _hash, _equals, _getattribute = type.__hash__, type.__eq__, type.__getattribute__
+_USUAL = frozenset(map(id, (type, type(torch.Tensor))))
+"""The metaclasses of nearly all classes, by identity."""
 _Descriptors = tuple[tuple[int, str], ...]
 _DESCRIPTORS: WeakKeyDictionary[type, _Descriptors] = WeakKeyDictionary()
 """By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
@@ -137,7 +139,7 @@ def is_plain_class(cls: type) -> bool:
 
 def _descriptors_of(cls: type) -> _Descriptors:
     """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
-    if not is_plain_class(cls):
+    if id(type(cls)) not in _USUAL and not is_plain_class(cls):
         return _found_descriptors(cls)
     descriptors = _DESCRIPTORS.get(cls)
     if descriptors is None:
