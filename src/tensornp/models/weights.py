@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, class_members, class_name, is_subclass, mro_of
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.core.tensor.containers import is_container, is_seen
@@ -39,7 +40,8 @@ def weights(
         `torch.distributed.checkpoint`, one to which accelerate has offloaded weights (``index.json`` and ``.dat``), a
         ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the library gguf
         (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
-        Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
+        Of an optimizer there is the state of each parameter, ``state.fc.weight.exp_avg``, what else its state has, and
+        the tensors among the options of its groups.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins; by default a name that the caller
         has for it. Where there is none, no entry has a code.
@@ -79,7 +81,8 @@ def weights(
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
     if not isinstance(expression, str):
         raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
-    explorer = _of_object(obj, expression, model, namespace)
+    with uncollected():
+        explorer = _of_object(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 
 
@@ -88,7 +91,7 @@ def _of_object(
 ) -> WeightsExplorer:
     """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
     from tensornp.models.live.module import entries_of_module, parameters_of
-    from tensornp.models.live.optimizer import entries_of_optimizer
+    from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers.saved import with_names
@@ -101,8 +104,9 @@ def _of_object(
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
-        entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
-        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
+        reached = Reached([obj], namespace)
+        entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
+        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:

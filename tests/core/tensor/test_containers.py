@@ -18,7 +18,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import walk
+from tensornp.core.tensor.containers import leaves, walk
 from tensornp.render.collections.container import container_document
 
 
@@ -435,3 +435,75 @@ def test_odd_classes_are_told_in_a_sentence():
     looped.data = looped
     with pytest.raises(tnp.TensornpError, match="a UserDict goes on without end where its items are; pass a dict"):
         tnp.to_numpy(looped)
+
+
+def doubled(tree, times):
+    for _ in range(times):
+        tree = [tree, tree]
+    return tree
+
+
+def test_lists_that_share_their_parts_are_walked_for_a_while_only():
+    """There are 2**60 ways to the tensor; what holds plain values alone has each of its names."""
+    assert 1 < sum(1 for _ in leaves(doubled([torch.ones(1)], 60))) < 100_000
+    betas = (0.5, 0.75)
+    assert sum(1 for _ in leaves([{"betas": betas}] * 3 + [[betas] for _ in range(50_000)])) == 100_006
+
+
+def test_a_container_in_several_places_is_converted_once():
+    """And is one again, as deep as it may lie."""
+    array = tnp.to_numpy(doubled([torch.ones(1)], 60))
+    for _ in range(60):
+        assert array[0] is array[1]
+        array = array[0]
+    assert isinstance(array[0], np.ndarray)
+    back = tnp.to_tensor(doubled({"a": np.ones(1)}, 60))
+    assert back[0] is back[1]
+
+
+ASKED = []
+
+
+class Asking(type):
+    """Notes each question about its classes that only a metaclass answers."""
+
+    def __hash__(cls):
+        ASKED.append("hash")
+        return type.__hash__(cls)
+
+    def __eq__(cls, other):
+        ASKED.append("equal")
+        return cls is other
+
+    def __getattribute__(cls, name):
+        ASKED.append(name)
+        return type.__getattribute__(cls, name)
+
+
+class Watched(metaclass=Asking):
+    """No container, which holds a tensor."""
+
+    def __init__(self):
+        self.w = torch.ones(1)
+
+
+@dataclasses.dataclass
+class WatchedFields(metaclass=Asking):
+    """A container."""
+
+    w: torch.Tensor
+
+
+class WatchedText(str, metaclass=Asking):
+    """Hashed as a text is."""
+
+
+def test_no_metaclass_is_asked_about_what_lies_in_a_container():
+    """Whatever looks at the container, and lists or compares what is in it."""
+    tree = [Watched(), WatchedFields(torch.ones(1)), {WatchedText("w"): torch.ones(1)}, {"state": {}, "k": Watched()}]
+    ASKED.clear()
+    assert [name for name, _ in walk(tree)][:2] == ["[0]", "[1].w"]
+    assert not ASKED
+    tnp.weights(tree, namespace={})
+    tnp.card(tree)
+    assert not ASKED

@@ -206,6 +206,22 @@ def test_damaged_compressed_bytes_are_no_values(tmp_path, damage):
     assert entry.to_numpy(slice(0, 5)).shape == (5,)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_damaged_stored_bytes_are_no_values(tmp_path, order):
+    """Where all are asked for, as NumPy has it; a window is given, and what is not damaged."""
+    arrays = {name: np.asarray(np.random.default_rng(0).random((500, 400)), order=order) for name in "ab"}
+    path = tmp_path / "x.npz"
+    np.savez(path, **arrays)
+    data = bytearray(path.read_bytes())
+    data[1_000_000] ^= 1
+    path.write_bytes(data)
+    explorer = tnp.weights(path)
+    assert (explorer["b"].to_numpy() == arrays["b"]).all()
+    with pytest.raises(tnp.CheckpointError, match=r"'.*x.npz' has stored bytes, from byte \d+ on, that do not give"):
+        explorer["a"].to_numpy()
+    assert (explorer["a"].to_numpy(slice(0, 2)) == arrays["a"][:2]).all()
+
+
 def test_a_file_that_changes_is_not_read(tmp_path):
     """Compressed or not."""
     for kind, save in SAVERS.items():

@@ -227,3 +227,12 @@ def test_what_the_file_would_import_is_still_said(tmp_path):
     problems = tnp.weights(tmp_path / "c.pt").problems
     assert {one.wanted.name for one in problems} == {"scalar", "dtype", "encode", "bytes"}
     assert not any(one.is_alarm for one in problems)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_complex_number_of_python_is_the_very_number(tmp_path, protocol):
+    """It is a plain value, as in memory, and no alarm; nothing is called for it."""
+    torch.save({"c": 1.5 - 2j, "w": torch.ones(1)}, tmp_path / "c.pt", pickle_protocol=protocol)
+    explorer = tnp.weights(tmp_path / "c.pt")
+    assert dict(explorer.metadata) == {"c": 1.5 - 2j}
+    assert not any(one.is_alarm for one in explorer.problems)

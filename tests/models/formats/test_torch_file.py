@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import enum
 import io
 import os
 import pickle
@@ -344,3 +345,15 @@ def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
     torch.save(obj, path)
     for entry in tnp.weights(path).values():
         assert eval(entry.code, {"tnp": tnp}).tolist() == entry.to_numpy().tolist()
+
+
+class Part(enum.Enum):
+    """Keys that a call makes."""
+
+    HEAD = "head"
+
+
+def test_keys_that_calls_make_have_a_word(tmp_path):
+    """Alone and in tuples: nothing is called, and what they are is not known."""
+    torch.save({Part.HEAD: torch.ones(1), (Part.HEAD, 1): torch.ones(2)}, tmp_path / "keys.pt")
+    assert list(tnp.weights(tmp_path / "keys.pt")) == ["<key 0>", "(<key>, 1)"]

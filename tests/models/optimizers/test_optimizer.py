@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from older import since
 from torch import nn
 
 import tensornp as tnp
+from tensornp.core.namespace.search import search
+from tensornp.render.models.comparison import weights_comparison_document
 from tensornp.render.models.weights import weights_document
 
 
@@ -128,6 +132,111 @@ def test_parameters_are_found_past_optimizers_and_schedulers():
     explorer = tnp.weights(opt, namespace=names)
     assert list(explorer) == [f"state.{name}.momentum_buffer" for name, _ in model.named_parameters()]
     assert "state.{0..2}.self_attn.out_proj.weight.momentum_buffer" in weights_document(explorer).text()
+
+
+def with_states_of_its_own(model, of_all=1.0, option=1.0):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.state["of all"] = {"a": torch.full((2,), of_all)}
+    optimizer.state["step"] = torch.ones(())
+    optimizer.state[model["late"].bias] = torch.ones(2)
+    optimizer.param_groups[0]["betas"] = [torch.full((3,), option), 0.5]
+    return optimizer
+
+
+def test_states_of_no_parameter_and_options_in_lists_are_listed(model):
+    """As the state dict has them: two optimizers that differ in one of them are not equal."""
+    first = with_states_of_its_own(model)
+    explorer = tnp.weights(first)
+    assert [name for name, one in explorer.items() if not one.problem] == [
+        "param_groups.0.betas.0", "state.late.bias", "state.of all.a", "state.step",
+    ]  # fmt: skip
+    for entry in explorer.values():
+        assert entry.problem or eval(entry.code, {"first": first}) is entry.tensor
+    assert tnp.compare(first, with_states_of_its_own(model)).equal
+    assert tnp.compare(first, first.state_dict()).equal
+    assert not tnp.compare(first, with_states_of_its_own(model, of_all=2)).equal
+    assert not tnp.compare(first, with_states_of_its_own(model, option=2)).equal
+
+
+class Preconditioner:
+    """Holds a tensor as no container does."""
+
+    def __init__(self):
+        self.factor = torch.ones(2)
+
+
+@pytest.mark.parametrize("place", ["a state", "what is no parameter", "an option"])
+def test_what_is_not_looked_into_is_named_and_never_equal(model, place):
+    """An object with tensors in a state or in a group."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.state[model["fc"].bias]["kept"] = torch.ones(2)
+    held = {
+        "a state": optimizer.state[model["fc"].bias], "what is no parameter": optimizer.state["all"],
+        "an option": optimizer.param_groups[0],
+    }[place]  # fmt: skip
+    held["p"] = Preconditioner()
+    [problem] = tnp.weights(optimizer).problems
+    assert problem.startswith("1 object was not looked into: ") and problem.endswith(".p (Preconditioner)")
+    assert not tnp.compare(optimizer, optimizer).equal
+    [problem] = tnp.weights({"opt": optimizer, "model": model}).problems
+    assert problem.startswith("'opt': 1 object was not looked into: ")
+
+
+class WithAlias(nn.Module):
+    """The embedding lies deep, and the head that it is tied to does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Sequential(nn.Embedding(3, 2)))
+        self.head = nn.Linear(2, 3, bias=False)
+        self.head.weight = self.encoder[0][0].weight
+
+
+def test_a_state_of_tied_weights_has_the_first_name():
+    """Not the one that a search meets first, wherever the model lies."""
+    net = WithAlias()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    class Trainer:
+        pass
+
+    trainer = Trainer()
+    trainer.net, trainer.optimizer = net, optimizer
+    for names, name in (
+        ({"net": net}, "encoder.0.0.weight"),
+        ({"trainer": trainer}, "trainer.net.encoder[0][0].weight"),
+        ({"kept": {"net": net}}, "kept['net'].encoder[0][0].weight"),
+    ):
+        assert list(tnp.weights(optimizer, namespace=names)) == [f"state.{name}"]
+
+
+def test_many_optimizers_are_named_by_one_search(monkeypatch):
+    """And by none where all have names; an optimizer is not looked into, whichever of them it is."""
+    nets = [nn.Sequential(nn.Linear(1, 1)) for _ in range(20)]
+    optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+    searched = []
+    module = sys.modules["tensornp.models.live.optimizer"]
+    monkeypatch.setattr(module, "search", lambda *args, **kw: searched.append(args) or search(*args, **kw))
+    names = {"optimizers": optimizers, "deep": [[nets]]}
+    assert list(tnp.weights(optimizers, namespace=names))[-1] == "19.state.deep[0][0][19][0].bias"
+    assert list(tnp.weights(optimizers, namespace={}))[-1] == "19.state.param_groups[0].params[1]"
+    assert len(searched) == 2
+
+
+def test_what_keeps_a_copy_of_an_optimizer_is_its_own_state_dict(model):
+    """Beside its state dict, which is the same memory, no model is spoken of."""
+    adam = trained(model)
+    assert "adam.state_dict() shares it; copy.deepcopy(adam.state_dict())" in told(tnp.compare(adam, adam.state_dict()))
+    optimizers = [adam]
+    said = told(tnp.compare(optimizers[0].state_dict(), optimizers[0].state_dict()))
+    assert "optimizer.state_dict() shares it; copy.deepcopy(optimizer.state_dict())" in said
+    assert "model.state_dict() shares it" in told(
+        tnp.compare({"model": model, "adam": adam}, {"model": model, "adam": adam})
+    )
+
+
+def told(found):
+    return weights_comparison_document(found).text()
 
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}

@@ -247,3 +247,26 @@ def test_many_tensors_of_one_list_take_no_time(tmp_path):
     explorer = tnp.weights(written(tmp_path / "x.pt", pickled, CODES.tobytes()))
     assert len(explorer) == 4000
     assert explorer["3999"].to_numpy(slice(2)).tolist() == [0, 0]
+
+
+def test_what_no_module_unpacks_is_named_and_never_equal():
+    """The submodule that keeps the packed object alone, and such an object that is an attribute of another module."""
+
+    class Holder(torch.nn.Module):
+        def __init__(self, packed):
+            super().__init__()
+            self.fc = torch.nn.Linear(2, 2)
+            self.packed = packed
+
+    nn = torch.ao.nn
+    layer, other = nn.quantized.Linear(3, 2), nn.quantized.Linear(3, 2)
+    other.set_weight_bias(torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), None)
+    one, two = (Holder(each._packed_params._packed_params) for each in (layer, other))
+    two.fc = one.fc
+    assert not tnp.compare(layer._packed_params, other._packed_params).equal
+    assert not tnp.compare(one, two).equal
+    assert not tnp.compare({"m": one}, {"m": two}).equal
+    [problem] = tnp.weights(one).problems
+    assert problem == "'packed' is an object of torch that may hold packed weights; nothing of it is listed"
+    beside = torch.nn.ModuleList([layer, layer._packed_params, nn.quantized.dynamic.LSTM(2, 3)])
+    assert all("packed bias" in one for one in tnp.weights(beside).problems)

@@ -118,17 +118,28 @@ _name_of, _module_of, _mro_of, _members_of = (
 )
 
 
-_hash, _equals = type.__hash__, type.__eq__
+_hash, _equals, _getattribute = type.__hash__, type.__eq__, type.__getattribute__
+_USUAL = frozenset(map(id, (type, type(torch.Tensor))))
+"""The metaclasses of nearly all classes, by identity."""
 _Descriptors = tuple[tuple[int, str], ...]
 _DESCRIPTORS: WeakKeyDictionary[type, _Descriptors] = WeakKeyDictionary()
 """By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
 
 
+def is_plain_class(cls: type) -> bool:
+    """Return whether a class can be compared, hashed and read: a metaclass of the user's may compute that, or raise."""
+    kind = type(cls)
+    return kind is type or (
+        type(kind) is type
+        and kind.__hash__ is _hash
+        and kind.__eq__ is _equals
+        and kind.__getattribute__ is _getattribute
+    )
+
+
 def _descriptors_of(cls: type) -> _Descriptors:
     """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
-    kind = type(cls)
-    # A metaclass of the user's may compute hashes and equality, or have none.
-    if kind is not type and not (type(kind) is type and kind.__hash__ is _hash and kind.__eq__ is _equals):
+    if id(type(cls)) not in _USUAL and not is_plain_class(cls):
         return _found_descriptors(cls)
     descriptors = _DESCRIPTORS.get(cls)
     if descriptors is None:

@@ -47,7 +47,7 @@ class Survey:
         with modes.undisturbed():
             named = search(namespace, max_seconds, self._collect(found, "name"))
             # A magic that has called what failed has the whole namespace among its locals.
-            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=namespace)
+            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
             is_complete = self._search_results(namespace, max_seconds, also or {})
         self.has_all_names = named.is_complete and not named.left_out
         is_complete = is_complete and named.is_complete and behind.is_complete
@@ -82,7 +82,7 @@ class Survey:
             def visit(obj: Any, kind: Kind, path: Path, known_as: dict[str, None] = known_as) -> None:
                 self.results[id(obj)].update(known_as)
 
-            searched = search({names[0]: result}, deadline - time.thread_time(), visit, besides=namespace)
+            searched = search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
             is_complete = is_complete and searched.is_complete
         return is_complete
 

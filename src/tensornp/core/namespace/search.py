@@ -83,7 +83,7 @@ def search(
     max_seconds: float,
     visit: Visit,
     *,
-    besides: object = None,
+    besides: Iterable[object] = (),
     unguarded: Unguarded | None = None,
 ) -> Searched:
     """Call `visit` with each tensor and array that a namespace reaches, nearest first, and return how far that came.
@@ -95,8 +95,8 @@ def search(
         Of this thread's own time, however busy the machine is, after which it stops; names at hand come first, then
         what they hold, level by level and in turns. What `visit` takes counts too.
     visit : callable
-    besides : object, optional
-        A container that is not looked into, wherever it is met: it is searched by itself.
+    besides : iterable of object, optional
+        Containers that are not looked into, wherever they are met: they are searched by themselves.
     unguarded : Unguarded, optional
         What reads the gradients, or leaves them out, where the caller has read some already.
     """
@@ -117,7 +117,12 @@ class _Walk:
     """The state of one search while it runs."""
 
     def __init__(
-        self, namespace: Mapping[str, Any], max_seconds: float, visit: Visit, besides: object, unguarded: Unguarded
+        self,
+        namespace: Mapping[str, Any],
+        max_seconds: float,
+        visit: Visit,
+        besides: Iterable[object],
+        unguarded: Unguarded,
     ) -> None:
         self.num_names = 0
         self.tracked: list[torch.Tensor] = []
@@ -138,7 +143,7 @@ class _Walk:
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
-        holders: set[int] = {id(self._besides), id(self._namespace)}
+        holders: set[int] = {id(self._namespace), *map(id, self._besides)}
         # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
         turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
         turn, limit = self._children(self._namespace, None, _roots), sys.maxsize

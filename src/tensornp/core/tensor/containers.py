@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,18 +15,22 @@ from tensornp.core.lowlevel.attributes import (
     class_name,
     copied,
     in_chunks,
+    is_plain_class,
     is_subclass,
     module_name,
     mro_of,
     own_attributes,
 )
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of, is_plain_value
 from tensornp.core.tensor.stand_ins import stand_in_for
 from tensornp.core.tensor.weight import Weight
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
+
+MAX_SHARED = 20_000
+"""Containers that are gone into again: of lists that hold a shared one twice, each, there are 2**depth ways."""
 
 IN_SET = "{…}"
 """The step to a member of a set: it has no expression."""
@@ -82,7 +87,7 @@ def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the fields that lie in the object itself: a property would be computed."""
     own = dict(own_attributes(held))
-    return ((field.name, own[field.name]) for field in dataclasses.fields(type(held)) if field.name in own)
+    return ((field.name, own[field.name]) for field in fields_of(type(held)) if field.name in own)
 
 
 def _by_index(key: int | str) -> str:
@@ -124,15 +129,17 @@ def is_seen(container: Any) -> bool:
     kind = container_of(type(container))
     if kind is not DATACLASS:
         return kind is not None or _children(container) is not None
-    return bool(list(_field_items(container))) or not dataclasses.fields(type(container))
+    return bool(list(_field_items(container))) or not fields_of(type(container))
 
 
 def is_mapping(cls: type) -> bool:
-    """Return whether `cls` is a mapping, or says so."""
+    """Return whether `cls` is a mapping, or says so; of one that its metaclass would be asked about, the bases tell."""
+    if not is_plain_class(cls):
+        return is_subclass(cls, Mapping)
     try:
         return issubclass(cls, Mapping)
     except Exception:
-        # Its registry asks for the hash of a class, which a metaclass may not have; the bases tell the rest.
+        # The registry asks all other mappings, of which one may have a metaclass that raises.
         return is_subclass(cls, Mapping)
 
 
@@ -140,25 +147,61 @@ def _is_dataclass(cls: type) -> bool:
     # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
     if any(is_subclass(cls, base) for base in (type, torch.nn.Module, Weight)):
         return False
-    members = (class_members(base) for base in mro_of(cls))
-    fields = next((one["__dataclass_fields__"] for one in members if "__dataclass_fields__" in one), None)
+    fields = _all_fields(cls)
     return type(fields) is dict and all(type(field) is dataclasses.Field for field in fields.values())
+
+
+def _all_fields(cls: type) -> Any:
+    members = (class_members(base) for base in mro_of(cls))
+    return next((one["__dataclass_fields__"] for one in members if "__dataclass_fields__" in one), None)
+
+
+def fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the fields of a dataclass as `dataclasses.fields` does, which would ask the metaclass for them."""
+    told: Any = types.SimpleNamespace(__dataclass_fields__=_all_fields(cls))
+    return dataclasses.fields(told)
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
 """Classes whose instances hold nothing, by identity."""
 
 
-def leaves(tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = ()) -> Iterator[tuple[Path | None, Any]]:
+class Shared:
+    """Which containers a walk has met; those with more than plain values it meets again `most` times, all together."""
+
+    def __init__(self, most: int = MAX_SHARED) -> None:
+        self.is_cut = False
+        self._left = most
+        self._met: set[int] = set()
+
+    def is_over(self, container: Any) -> bool:
+        """Return whether a container was met before, and is not gone into again."""
+        if id(container) not in self._met:
+            self._met.add(id(container))
+            return False
+        if all(is_plain_value(child) for _, child in _children(container) or ()):
+            return False
+        self._left -= 1
+        self.is_cut = self.is_cut or self._left < 0
+        return self._left < 0
+
+
+def leaves(
+    tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = (), *, shared: Shared | None = None
+) -> Iterator[tuple[Path | None, Any]]:
     """Yield each leaf with the path to it, depth first, and lightly: `expression_of` it is what reaches the leaf.
 
     Nothing of the user's runs. A container that holds itself is yielded as a leaf the second time, and so is one below
     `MAX_DEPTH` levels. Of a UserDict or a TensorDict the values are taken from the dictionary in which it keeps them;
-    another mapping than `dict` is a leaf, since it may load each value, or compute it.
+    another mapping than `dict` is a leaf, since it may load each value, or compute it. What is in a container that has
+    several names has each of them, up to a number, as `shared` tells.
     """
+    shared = shared if shared is not None else Shared()
     children = None if id(tree) in _parents or len(_parents) >= MAX_DEPTH else _children(tree)
     if children is None:
         yield _path, tree
+        return
+    if shared.is_over(tree):
         return
     below = (*_parents, id(tree))
     is_empty = True
@@ -167,7 +210,7 @@ def leaves(tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = ())
         if id(type(child)) in LEAVES:
             yield (_path, step), child
         else:
-            yield from leaves(child, (_path, step), below)
+            yield from leaves(child, (_path, step), below, shared=shared)
     if is_empty:
         # An empty container is a leaf too, so that who counts leaves counts it.
         yield _path, tree

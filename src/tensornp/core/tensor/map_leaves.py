@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
@@ -24,6 +23,7 @@ from tensornp.core.tensor.containers import (
     MAX_DEPTH,
     Container,
     container_of,
+    fields_of,
     is_container,
     is_mapping,
 )
@@ -39,11 +39,12 @@ def map_leaves(
     *,
     leaf_type: type | tuple[type, ...],
     _parents: tuple[int, ...] = (),
+    _made: dict[int, tuple[Any, Any]] | None = None,
 ) -> Any:
     """Return `tree` with `function` applied to each leaf of `leaf_type`, structure and container types kept.
 
     A container of a class of its own in which nothing changes is given back itself. A mapping that is no dict, such as
-    a TensorDict, becomes a dict.
+    a TensorDict, becomes a dict. What was one container in several places is one container again.
 
     Raises
     ------
@@ -67,11 +68,22 @@ def map_leaves(
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
         raise BadRequestError(f"{an_instance(tree)} {depth} cannot be converted; pass its parts")
-    below = (*_parents, id(tree))
+    # With the original, whose identity would otherwise come again.
+    made = {} if _made is None else _made
+    if id(tree) not in made:
+        made[id(tree)] = tree, _converted(function, tree, leaf_type, (*_parents, id(tree)), made)
+    return made[id(tree)][1]
+
+
+def _converted(
+    function: Callable[[Any], Any], tree: Any, leaf_type: type | tuple[type, ...], parents: tuple[int, ...],
+    made: dict[int, tuple[Any, Any]],
+) -> Any:  # fmt: skip
+    """Return a container with other leaves."""
 
     def convert(step: Any, child: Any) -> Any:
         try:
-            return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
+            return map_leaves(function, child, leaf_type=leaf_type, _parents=parents, _made=made)
         except TensornpError as error:
             error.entry = expression_of((None, step)) + error.entry
             raise
@@ -101,7 +113,7 @@ def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
 def _check_computed(tree: Any, convert: Callable[[Any, Any], Any]) -> None:
     """Refuse a dataclass of which a property gives what would have to be converted: it cannot be set in a copy."""
     own = dict(own_attributes(tree))
-    for field in dataclasses.fields(type(tree)):
+    for field in fields_of(type(tree)):
         value = getattr(tree, field.name, None) if field.name not in own else None
         if value is not None and convert(f".{field.name}", value) is not value:
             raise BadRequestError(

@@ -31,7 +31,8 @@ def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
     groups: dict[object, list[str]] = {}
     for name, entry in entries.items():
         groups.setdefault(_elements_of(entry), []).append(name)
-    return {name: frozenset(names) for names in groups.values() for name in names}
+    together = {name: some for some in map(frozenset, groups.values()) for name in some}
+    return {name: together[name] for name in entries}
 
 
 def _elements_of(entry: WeightEntry) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,10 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import PLAIN
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import changes_nothing, gradients_of
+from tensornp.models.optimizers.param_groups import STATE
 
+_OF_STATE = re.compile(r"([^\W\d]\w*)\.state\[\1\.param_groups\b")
+"""What begins the expression of a state of a live optimizer."""
 _FROZEN = "frozen (requires_grad=False)"
 
 
@@ -51,8 +55,11 @@ def memory_told(found: WeightsComparison) -> tuple[str, str]:
 
 def _live_name(found: WeightsComparison) -> str:
     """Return by what name a model or an optimizer among the two is reached."""
-    live = [side for side in (found.second, found.first) if side.is_of_module] or [found.second]
-    side = live[0]
+    sides = (found.second, found.first)
+    side = next((one for one in sides if one.is_of_module), found.second)
+    if not side.is_of_module and any(one.kind == STATE for one in side.values()):
+        named = (_OF_STATE.match(one.code) for side in sides for one in side.values())
+        return next((one[1] for one in named if one is not None), "optimizer")
     first = next((one.code for one in side.values() if one.kind == "parameter"), "")
     if side.is_of_module and "" not in side.classes and first.startswith(f"{side.source}["):
         # Of a dictionary, it is the module in it.

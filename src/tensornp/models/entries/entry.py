@@ -211,6 +211,8 @@ class WeightEntry(Weight):
             For ``copy=False`` where the values are those of a file, or made for the request.
         ChangedFileError
             If the file has changed since it was listed.
+        CheckpointError
+            If its bytes are damaged, as far as a checksum tells: of a ``.npz`` file, where all values are asked for.
         BadRequestError
             For another index, or one out of bounds.
         """

@@ -24,6 +24,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.files.deflate import Inflated, Marked
+from tensornp.models.files.member import StoredMember
 from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
 from tensornp.models.reading.boxes import boxes_of_row
 from tensornp.models.reading.codec import Codec, Route
@@ -189,6 +190,15 @@ class FileSource(StoredSource):
         nbytes = own.nbytes + sum(one.nbytes_read for one in others)
         return ReadPlan(nbytes, own.num + sum(one.num_reads for one in others), taken.shape)
 
+    def to_numpy(
+        self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
+    ) -> Array:
+        """Return the values at `index`, in new memory; of all, their checksum is compared, where a member has one."""
+        made = StoredSource.to_numpy(self, called, index, copy=copy, writeable=writeable, dtype=dtype)
+        if index is Ellipsis and isinstance(self.file, StoredMember):
+            self.file.check()
+        return made
+
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time; of what is compressed and small, a tensor of all.
 
@@ -214,8 +224,9 @@ class FileSource(StoredSource):
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
-        if isinstance(self.file, SourceFile) and self.file.nbytes >= MIN_GIVEN_BACK:
-            with suppress(ChangedFileError), self.file.opened() as there:
+        file = self.file.file if isinstance(self.file, StoredMember) else self.file
+        if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
+            with suppress(ChangedFileError), file.opened() as there:
                 there.give_back(self.offset, self._nbytes)
 
     @contextmanager

@@ -1,10 +1,15 @@
-"""Archives of `numpy.savez`: stored arrays are read where they lie, compressed ones are inflated when asked for."""
+"""Archives of `numpy.savez`: stored arrays are read where they lie, compressed ones are inflated when asked for.
+
+What is inflated to its end is compared with its checksum. What is stored is so where `to_numpy` gives all values, as
+NumPy does; a window is not, nor are statistics and comparisons, which would take nearly twice as long.
+"""
 
 from __future__ import annotations
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.files.deflate import Inflated
+from tensornp.models.files.member import StoredMember
 from tensornp.models.files.source_file import OpenFile, SourceFile
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
@@ -40,7 +45,8 @@ def _entry(file: SourceFile, there: OpenFile, name: str, record: Record) -> Weig
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
         if record.packed_nbytes is None:
-            return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, file)
+            member = StoredMember(file, record.offset, record.nbytes, record.checksum)
+            return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, member)
         packed = Inflated(file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
         with packed.opened() as stream:
             header = read_npy_header(stream, 0, packed.nbytes)

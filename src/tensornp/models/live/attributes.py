@@ -21,7 +21,7 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class Attribute(NamedTuple):
-    """A tensor or a module, the step to the attribute that holds it, and how its name and its expression go on.
+    """A tensor, a module or a packed object, the step to the attribute that holds it, and how name and code go on.
 
     `value` is None where a list or a dictionary has more than is looked at. A member of a set has no expression.
     """
@@ -34,7 +34,7 @@ class Attribute(NamedTuple):
 
 
 def attributes_of(module: Any) -> Iterator[Attribute]:
-    """Yield the tensors and modules that are attributes of a module, or lie in a list or a dictionary that is one."""
+    """Yield the tensors, modules and packed objects that are attributes of a module, or lie in lists that are such."""
     for step, child in unregistered(module):
         name = step.lstrip(".")
         if _is_meant(child):
@@ -52,7 +52,14 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
 
 
 def _is_meant(value: Any) -> bool:
-    return is_subclass(type(value), torch.Tensor) or is_subclass(type(value), torch.nn.Module)
+    return (
+        is_packed_object(value) or is_subclass(type(value), torch.Tensor) or is_subclass(type(value), torch.nn.Module)
+    )
+
+
+def is_packed_object(value: Any) -> bool:
+    """Return whether a value is an object in which weights may be packed; that of a scripted module is none."""
+    return type(value) is torch.ScriptObject
 
 
 def _is_plain(container: Any) -> bool:

@@ -13,7 +13,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import problem_of_part
 from tensornp.models.live.module import MAX_REPEATED, entries_of_module, parameters_of
-from tensornp.models.live.optimizer import entries_of_optimizer, parameters_in
+from tensornp.models.live.optimizer import Reached, entries_of_optimizer, parameters_in
 from tensornp.models.live.steps import joined
 
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry)
@@ -50,13 +50,14 @@ class Holders:
     def __init__(
         self,
         modules: Sequence[tuple[str, torch.nn.Module]],
+        optimizers: Sequence[torch.optim.Optimizer],
         model: torch.nn.Module | None,
         namespace: Mapping[str, Any],
     ) -> None:
         self.said: dict[str, Any] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
-        self._modules, self._model, self._namespace = modules, model, namespace
+        self._modules, self._model, self._reached = modules, model, Reached(optimizers, namespace)
         self._problems: list[str] = []
         self._seen: set[int] = set()
         self._num_repeated, self._is_cut = 0, False
@@ -85,7 +86,8 @@ class Holders:
         if is_subclass(type(holder), WeightEntry):
             return [holder.with_(name=name, tied_to=(), related=())]
         if is_subclass(type(holder), torch.optim.Optimizer):
-            entries, said = entries_of_optimizer(holder, code, self._model, self._namespace, self._called(holder))
+            entries, said, problems = entries_of_optimizer(holder, code, self._model, self._names_of)
+            self._problems += (problem_of_part(name, one) for one in problems)
             self.said |= {joined(name, key): one for key, one in said.items()}
             # What they are called in a state dict is told without what leads to it.
             return [one.with_(name=joined(name, one.name)) for one in entries]
@@ -100,14 +102,14 @@ class Holders:
         self._problems += (problem_of_part(name, one) for one in problems)
         return [_below(name, one) for one in entries]
 
-    def _called(self, optimizer: Any) -> dict[int, str]:
-        """Return what the parameters of an optimizer are called: in the module that has all of them, or from here."""
+    def _names_of(self, optimizer: Any) -> Mapping[int, str]:
+        """Return what its parameters are called: in the module that has all of them, from here, or by the namespace."""
         wanted = {id(one) for one in parameters_in(optimizer)}
         whole = next((own for _, own in self._parameters if wanted <= own.keys()), None)
         if whole is not None:
             return whole
         every = [(key, joined(name, one)) for name, own in self._parameters for key, one in own.items()]
-        return {key: called for key, called in reversed(every) if key in wanted}
+        return {key: called for key, called in reversed(every) if key in wanted} or self._reached.names_of(optimizer)
 
     @cached_property
     def _parameters(self) -> list[tuple[str, dict[int, str]]]:

@@ -17,12 +17,12 @@ from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
-from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights
+from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
-from tensornp.models.live.torch_ao import is_packed, packed_of
+from tensornp.models.live.torch_ao import is_made_of_packed, is_packed, packed_of
 from tensornp.models.names.naming import own_names
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.names.quoted import shown_name, shown_names
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
@@ -34,13 +34,15 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 class _Place(NamedTuple):
     """Where a module stands: the names that lead to it, as they are shown and all of them, and the path.
 
-    `shelves` are those of accelerate's hooks, on it and above, that have its weights.
+    `shelves` are those of accelerate's hooks, on it and above, that have its weights. With `is_unpacked`, what is
+    packed in it is listed as weights of it or of one above.
     """
 
     names: tuple[str, ...]
     every: tuple[str, ...]
     path: Path
     shelves: tuple[Shelf, ...] = ()
+    is_unpacked: bool = False
 
     @property
     def code(self) -> str:
@@ -79,6 +81,11 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
         many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
         yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
+    if packed := walk.packed():
+        are, of_it = ("is an object", "it") if len(packed) == 1 else ("are objects", "them")
+        yield NotListed(
+            f"{shown_names(packed)} {are} of torch that may hold packed weights; nothing of {of_it} is listed"
+        )
     yield from map(NotListed, walk.broken)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
@@ -95,6 +102,8 @@ class _Walk:
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
+        self._packed: dict[int, str] = {}
+        self._unpacked: set[int] = set()
         self._seen: set[int] = set()
         self._num_repeated = 0
         self._shelves = Shelves()
@@ -123,10 +132,13 @@ class _Walk:
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
                 its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
+            made = list(_made_entries(one, its_place))
+            if any(is_made_of_packed(entry) for entry, _ in made):
+                its_place = its_place._replace(is_unpacked=True)
             yield from _own_entries(one, members, its_place, self._shelves)
             yield from self._attributes(one, members, its_place)
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
-            yield from _made_entries(one, its_place)
+            yield from made
             self.broken.extend(_broken(one, members, its_place))
             stack.extend(reversed(list(_below(one, members, its_place))))
 
@@ -141,6 +153,10 @@ class _Walk:
                 self.is_cut = True
             elif _is_module(value):
                 self._hidden[id(value)] = value
+            elif is_packed_object(value):
+                self._packed.setdefault(id(value), ".".join((*place.names, *names)))
+                if place.is_unpacked:
+                    self._unpacked.add(id(value))
             elif id(value) not in known:
                 code = expression_of((place.path, step)) + brackets if has_code else ""
                 entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
@@ -159,6 +175,10 @@ class _Walk:
         return [
             (one, every) for one, every in found if id(one.source) not in self._loose or id(one.tensor) not in listed
         ]
+
+    def packed(self) -> list[str]:
+        """Return the names of the objects in which something is packed that is not listed."""
+        return [name for key, name in self._packed.items() if key not in self._unpacked]
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return how many modules with other weights are attributes, and not registered; what leads back is none."""
@@ -202,7 +222,7 @@ def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterat
         if kind == "" and _is_module(child):
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
             shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
-            yield child, _Place(names, (*place.every, name), (place.path, step), shelves)
+            yield child, _Place(names, (*place.every, name), (place.path, step), shelves, place.is_unpacked)
 
 
 def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
@@ -227,7 +247,7 @@ def _is_wrapped(module: Any, name: str) -> bool:
     return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)
 
 
-def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
+def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:
     """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
 
     None has none; of what is no module, BadRequestError.
@@ -237,7 +257,7 @@ def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     if not _is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
-    for entry in entries_of_module(model, "model")[0]:
+    for entry in entries_of_module(model, expression)[0]:
         if isinstance(entry.source, TensorSource) and entry.kind == "parameter":
             found.setdefault(id(entry.source.tensor), entry)
     return list(found.values())

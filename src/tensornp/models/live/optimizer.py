@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import search
-from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, steps_of
-from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.tensor.containers import items_of, leaves
+from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
+from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.tensor import kind_of, weight_of
+from tensornp.models.entries.tensor import weight_of
+from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.steps import bracket_of, key_of
+from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
+from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
-from tensornp.models.optimizers.param_groups import GROUPS, NAMES, STATE, params_of, told_names
+from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _MAX_SECONDS = 0.5
 """For which parameters are looked for among the names of a notebook."""
@@ -26,49 +31,47 @@ _MAX_SECONDS = 0.5
 
 @unnoticed
 def entries_of_optimizer(
-    optimizer: Any,
-    expression: str,
-    model: torch.nn.Module | None,
-    namespace: Mapping[str, Any],
-    called: Mapping[int, str] | None = None,
-) -> tuple[list[WeightEntry], dict[str, Any]]:
-    """Return the state of each parameter of `optimizer`, which `expression` reaches, and what its groups say.
+    optimizer: Any, expression: str, model: torch.nn.Module | None, names_of: Callable[[Any], Mapping[int, str]]
+) -> tuple[list[WeightEntry], dict[str, Any], list[str]]:
+    """Return the states of `optimizer`, which `expression` reaches, what its groups say, and what is not listed.
 
-    Names are those that the optimizer keeps, or of `model`, or what parameters are `called`, by identity, or by which
-    the namespace reaches a parameter; of one in none of these, where it stands.
+    Names are those that the optimizer keeps, or of `model`, or what `names_of` the optimizer gives by the identity of
+    each parameter; of one in none of these, where it stands. States of what is in no group come last.
     """
-    held = object.__getattribute__(optimizer, "__dict__")
-    state = held.get(STATE, {})
-    names: list[str] = []
-    entries: list[WeightEntry] = []
-    every: list[str] = []
+    state = object.__getattribute__(optimizer, "__dict__").get(STATE, {})
+    unlisted = Unlisted()
+    # Each with what it is called in a state dict, and by its place.
+    found: list[tuple[WeightEntry, tuple[str, ...], str]] = []
     metadata: dict[str, Any] = {}
     groups = _groups_of(optimizer)
-    by_object = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()} or dict(called or {})
+    by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
-        by_object = _names_reached(parameters_in(optimizer), namespace, optimizer)
+        by_object = names_of(optimizer)
     number = -1
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
-        for entry, key in _tensors_of(group, i, expression):
-            entries.append(entry)
-            names.append(entry.name)
-            every.append(f"{GROUPS}[{i}].{key}")
+        found += ((entry, (), f"{GROUPS}[{i}].{key}") for entry, key in _tensors_of(group, i, expression, unlisted))
         told = told_names(group)
         for j, parameter in enumerate(params_of(group)):
             number += 1
+            unlisted.is_listed(parameter)
             place = f"{GROUPS}[{i}].params[{j}]"
             name = told.get(j) or by_object.get(id(parameter)) or place
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
-            for entry, tail in _state_of(
-                _state_at(state, parameter), name, code, weight_of("", "", parameter, "").location
-            ):
-                entries.append(entry.with_(saved_as=(f"{STATE}.{number}{tail}",)))
-                names.append(entry.name)
-                every.append(f"{STATE}.{place}{tail}")
-    own = zip(entries, own_names(names, every), strict=True)
-    return [entry if entry.name == name else entry.with_(name=name) for entry, name in own], metadata
+            own = _state_of(
+                _state_at(state, parameter), name, code, weight_of("", "", parameter, "").location, unlisted
+            )
+            found += ((entry, (f"{STATE}.{number}{tail}",), f"{STATE}.{place}{tail}") for entry, tail in own)
+    known = {id(one) for group in groups for one in params_of(group)}
+    found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
+    names = own_names([entry.name for entry, *_ in found], [every for *_, every in found])
+    entries = [
+        entry.with_(name=name, saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
+    ]
+    for entry in entries:
+        unlisted.is_listed(entry.tensor)
+    return entries, metadata, unlisted.problems()
 
 
 def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
@@ -81,27 +84,71 @@ def parameters_in(optimizer: Any) -> list[Any]:
     return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
-def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], optimizer: Any) -> dict[int, str]:
-    """Return by identity how names reach parameters: inside the module that has all of them, or from a name on."""
-    wanted = set(map(id, parameters))
-    # Optimizers and schedulers reach them as well, by no name of their own.
-    others = {name: value for name, value in namespace.items() if not _is_of_training(value)}
-    paths: dict[int, Path] = {}
-    modules: dict[str, dict[int, str]] = {}
+class Reached:
+    """How a namespace reaches the parameters of optimizers, which are looked for once for all of them."""
 
-    def visit(tensor: Any, kind: Kind, path: Path) -> bool:
-        if id(tensor) in wanted and kind == "parameter":
-            paths.setdefault(id(tensor), path)
-            root = [*steps_of(path)][-1]
-            module: Any = others.get(root)
-            if root not in modules and is_subclass(type(module), torch.nn.Module):
-                modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
-                return wanted <= modules[root].keys()
-        return len(paths) == len(wanted)
+    def __init__(self, optimizers: Sequence[Any], namespace: Mapping[str, Any]) -> None:
+        self._optimizers, self._namespace = optimizers, namespace
 
-    search(others, _MAX_SECONDS, visit, besides=optimizer)
-    whole = next((names for names in modules.values() if wanted <= names.keys()), None)
-    return whole if whole is not None else {key: expression_of(path) for key, path in paths.items()}
+    def names_of(self, optimizer: Any) -> dict[int, str]:
+        """Return the names of its parameters by identity: in the module that has all of them, or from a name on."""
+        wanted = {id(one) for one in parameters_in(optimizer)}
+        paths, modules = self._found
+        whole = next((names for names in modules.values() if wanted <= names.keys()), None)
+        return whole if whole is not None else {key: paths[key] for key in wanted & paths.keys()}
+
+    @cached_property
+    def _found(self) -> tuple[dict[int, str], dict[str, dict[int, str]]]:
+        """How each is reached, and what those of each module are called, by its name."""
+        each = [{id(one) for one in parameters_in(optimizer)} for optimizer in self._optimizers]
+        wanted = set[int]().union(*each)
+        # Optimizers and schedulers reach them as well, by no name of their own.
+        others = {name: value for name, value in self._namespace.items() if not _is_of_training(value)}
+        paths: dict[int, Path] = {}
+        modules: dict[str, dict[int, str]] = {}
+
+        def visit(tensor: Any, kind: Kind, path: Path) -> bool:
+            if id(tensor) in wanted and kind == "parameter":
+                paths.setdefault(id(tensor), path)
+                root = root_of(path)
+                module: Any = others.get(root)
+                if root not in modules and is_subclass(type(module), torch.nn.Module):
+                    modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
+                    return all(any(own <= names.keys() for names in modules.values()) for own in each)
+            return len(paths) == len(wanted)
+
+        search(others, _MAX_SECONDS, visit, besides=self._optimizers)
+        return _first_expressions(paths, others), modules
+
+
+def _first_expressions(paths: Mapping[int, Path], namespace: Mapping[str, Any]) -> dict[int, str]:
+    """Return the expression of each path; inside a module, the one by the name that the module itself gives first."""
+    found = {key: expression_of(path) for key, path in paths.items()}
+    # Those that lead to many parameters are looked up once, the outermost first.
+    modules: dict[int, bool] = {}
+    for path in paths.values():
+        for above in reversed([*_prefixes_of(path)]):
+            if id(above) not in modules:
+                module = _looked_up(above, namespace)
+                modules[id(above)] = is_subclass(type(module), torch.nn.Module)
+                firsts = parameters_of(module, expression_of(above)) if modules[id(above)] else None
+                found |= {id(one.tensor): one.code for one in firsts or () if id(one.tensor) in found}
+            if modules[id(above)]:
+                break
+    return found
+
+
+def _prefixes_of(path: Path) -> Iterator[Path]:
+    while path[0] is not None:
+        path = path[0]
+        yield path
+
+
+def _looked_up(path: Path, namespace: Mapping[str, Any]) -> Any:
+    try:
+        return look_up(expression_of(path), namespace)
+    except BadRequestError:
+        return None
 
 
 def _is_of_training(value: Any) -> bool:
@@ -112,28 +159,56 @@ def _state_at(state: Any, parameter: Any) -> Any:
     return dict.get(state, parameter) if isinstance(state, dict) else None
 
 
-def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[WeightEntry, str]]:
-    if not is_subclass(type(state), dict) or not state:
+def _state_of(state: Any, name: str, code: str, device: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
+    if state is None or (is_subclass(type(state), dict) and not state):
         yield nothing(f"{STATE}.{name}", "state", code, "no state yet", device, is_pending=True), ""
         return
     has_tensors = False
-    for path, leaf in leaves(state, (None, "")):
-        if path is None or not is_tensor_like(leaf):
-            continue
+    for entry, tail in _weights_in(state, f"{STATE}.{name}", code, unlisted):
         has_tensors = True
-        steps = [*steps_of(path)][-2::-1]
-        tail = "".join(f".{key_of(step)}" for step in steps)
-        yield weight_of(f"{STATE}.{name}{tail}", "state", leaf, code + "".join(map(bracket_of, steps))), tail
+        yield entry.with_(kind=STATE), tail
     if not has_tensors:
         yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
 
 
-def _tensors_of(group: Mapping[str, Any], number: int, expression: str) -> Iterator[tuple[WeightEntry, str]]:
+def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted) -> Iterator[WeightEntry]:
+    """Yield the states of what is no parameter of a group, such as those that an optimizer has of all together."""
+    if not is_subclass(type(state), dict):
+        unlisted.note(STATE, state)
+        return
+    for key, held in items_of(state):
+        if id(key) not in known:
+            name, code = _placed(f"{STATE}.", f"{expression}.{STATE}", key)
+            yield from (entry.with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
+
+
+def _tensors_of(
+    group: dict[str, Any], number: int, expression: str, unlisted: Unlisted
+) -> Iterator[tuple[WeightEntry, str]]:
     """Yield the tensors of a group besides its parameters, as a learning rate may be one, by their names when saved."""
-    for key, value in group.items():
-        if key != "params" and is_tensor_like(value):
-            code = f"{expression}.{GROUPS}[{number}][{key!r}]"
-            yield weight_of(f"{GROUPS}.{number}.{key}", kind_of(value), value, code), key
+    for key, value in items_of(group):
+        if not is_plain_value(value) and value is not group.get(PARAMS):
+            name, code = _placed(f"{GROUPS}.{number}.", f"{expression}.{GROUPS}[{number}]", key)
+            for entry, tail in _weights_in(value, name, code, unlisted):
+                yield entry, f"{key_of((key,))}{tail}"
+
+
+def _placed(name: str, code: str, key: Any) -> tuple[str, str]:
+    """Return the name of what lies under a key, and its expression; none where no program can say it."""
+    step = (key,)
+    return name + key_of(step), code + bracket_of(step) if is_writable([step]) else ""
+
+
+def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
+    """Yield the weights in what is reached by `code`, if any, each with how its name goes on."""
+    for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
+        keys = steps_below(path) if path is not None else []
+        tail = "".join(f".{key_of(key)}" for key in keys)
+        reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
+        own = () if is_plain_value(leaf) else [*weights_of_leaf(leaf, name + tail, reached)]
+        yield from ((entry, tail) for entry in own)
+        if not own and not is_plain_value(leaf):
+            unlisted.note(name + tail, leaf)
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:

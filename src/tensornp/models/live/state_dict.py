@@ -11,33 +11,28 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, is_container, is_seen, leaves
-from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
+from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, Shared, is_container, is_seen, leaves
+from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.array import array_weight
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.tensor import kind_of, weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
+from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
 from tensornp.models.live.module import MAX_REPEATED
 from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
-from tensornp.models.optimizers.saved import optimizers_in
+from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
 
-MAX_LEAVES = 5_000_000
-"""Values that are looked at: some seconds."""
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes and equality."""
-_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -68,8 +63,10 @@ def contents_of_tree(
     namespace. What may hold more, and of which nothing is listed, is named among the problems.
     """
     found, problems = _found(tree, expression)
-    modules = [(one.name, one.what) for one in found if not _is_usual(one.what) and is_module(one.what)]
-    holders, unlisted = Holders(modules, model, namespace), Unlisted()
+    others = [one for one in found if not _is_usual(one.what)]
+    modules = [(one.name, one.what) for one in others if is_module(one.what)]
+    optimizers = [one.what for one in others if is_subclass(type(one.what), torch.optim.Optimizer)]
+    holders, unlisted = Holders(modules, optimizers, model, namespace), Unlisted()
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, expression, holders, unlisted)]
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
@@ -83,9 +80,9 @@ def contents_of_tree(
             keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
-    optimizers, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
+    saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, besides | holders.said, problems, optimizers, holders.has_module, holders.classes)
+    return Contents(entries, besides | holders.said, problems, saved, holders.has_module, holders.classes)
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
@@ -108,7 +105,7 @@ def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) 
     if not is_usual and is_holder(what):
         found = holders.entries(name, code, what)
     else:
-        found = [*_weight_of(leaf, code)]
+        found = [*weights_of_leaf(what, name, code)]
         if not found:
             if not _is_walked(leaf):
                 unlisted.note(name, what)
@@ -124,24 +121,6 @@ def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) 
 def _is_usual(obj: Any) -> bool:
     """Return whether an object is a plain value or a tensor, as nearly all are, by its class alone."""
     return id(type(obj)) in LEAVES
-
-
-def _weight_of(leaf: _Leaf, code: str) -> Iterator[WeightEntry]:
-    """Yield the weight that lies in a container; nothing of another object."""
-    what, name = leaf.what, leaf.name
-    if is_tensor_like(what):
-        yield weight_of(name, kind_of(what), what, code)
-    elif is_subclass(type(what), np.ma.MaskedArray):
-        yield nothing(name, "array", code, _MASKED, "cpu")
-    elif is_array(what):
-        yield array_weight(name, what, code)
-    elif is_storage(what):
-        try:
-            entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code))
-        except Exception:
-            # It is freed, or elsewhere.
-            return
-        yield noted(entry, class_name(type(what)))
 
 
 def _is_walked(leaf: _Leaf) -> bool:
@@ -160,7 +139,8 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     found: list[_Leaf] = []
     times: dict[int, int] = {}
     num_besides = 0
-    every = leaves(tree, (None, expression))
+    shared = Shared(MAX_REPEATED)
+    every = leaves(tree, (None, expression), shared=shared)
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
@@ -173,8 +153,11 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
-    cut = NotListed(f"it has more than {MAX_LEAVES:,} values, and the others are not listed")
-    return found, [cut] if is_cut else []
+    problems = [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
+    if shared.is_cut:
+        again = f"more than {MAX_REPEATED:,} times it leads to a container that was listed already"
+        problems.append(f"it shares its parts: {again}, and the others are not listed, which have other names")
+    return found, [*map(NotListed, problems)]
 
 
 def _most_names_of(leaf: Any) -> int:
@@ -196,6 +179,6 @@ def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
 
 def _key_alone(step: Any) -> Any:
     if type(step) is tuple:
-        return step[0] if type(step[0]) in (int, str) else None
+        return step[0] if is_number_or_name(step[0]) else None
     found = _INDEX.fullmatch(step)
     return int(found[1]) if found else None

@@ -58,8 +58,8 @@ class SavedOptimizer:
             told = told_names(group) if params else {}
             self.params.extend(params)
             self._sizes.append(len(params))
-            self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
-        self._numbers = {key: number for number, key in enumerate(self.params) if type(key) in (int, str)}
+            self.told |= {key: told[j] for j, key in enumerate(params) if is_number_or_name(key) and j in told}
+        self._numbers = {key: number for number, key in enumerate(self.params) if is_number_or_name(key)}
         # torch.distributed.checkpoint makes texts of the keys of states, and not of those in the groups.
         of_texts = {str(key): key for key in self._numbers if type(key) is int and key.bit_length() < _MAX_BITS}
         self._of_texts = {text: key for text, key in of_texts.items() if text not in self._numbers}
@@ -74,7 +74,7 @@ class SavedOptimizer:
             is_option = bool(keys) and keys[0] == GROUPS
             return entry.with_(saved_as=(".".join(map(str, keys)),)) if is_option else entry
         saved_as = entry.saved_as
-        if len(keys) > 1 and type(keys[1]) in (int, str):
+        if len(keys) > 1 and is_number_or_name(keys[1]):
             key = self._of_texts.get(keys[1], keys[1])
             tail = "".join(f".{key}" for key in keys[2:])
             self._states.setdefault(key, []).append((tail, entry.name))
@@ -168,7 +168,7 @@ def optimizers_in(
                 break
         elif len(path) < _MAX_DEPTH:
             pairs = list(table.items()) if isinstance(table, Mapping) else enumerate(table)
-            below = (((*path, key), one) for key, one in pairs if type(key) in (int, str) and as_container(one))
+            below = (((*path, key), one) for key, one in pairs if is_number_or_name(key) and as_container(one))
             waiting.extend(islice(below, max(_MAX_LOOKED_INTO - len(waiting), 0)))
     by_path = {one.path: one for one in found}
     made = list(entries)
@@ -177,6 +177,11 @@ def optimizers_in(
             if keys[:num] in by_path:
                 made[i] = by_path[keys[:num]].put(keys[num:], made[i])
     return found, made
+
+
+def is_number_or_name(key: Any) -> bool:
+    """Return whether a key is a plain number or text: of another class, a metaclass may compute equality."""
+    return type(key) is int or type(key) is str
 
 
 def is_saved_optimizer(obj: Any) -> bool:

@@ -230,10 +230,12 @@ def as_container(value: Any) -> Mapping[Any, Any] | list[Any] | tuple[Any, ...] 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
     if type(key) is tuple:
-        parts = [shown_key(one) if type(one) in (tuple, OddKey) else key_text(one) for one in key]
+        parts = [shown_key(one) if type(one) in (tuple, OddKey, Call) else key_text(one) for one in key]
         return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
     if type(key) in (str, OddKey):
         return str(key)
+    if type(key) is Call:
+        return "<key>"
     return key_text(int(key) if type(key) is OfSet else key)
 
 

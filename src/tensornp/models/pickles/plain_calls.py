@@ -1,4 +1,4 @@
-"""Calls in a pickle that would give a plain value: the scalars of NumPy, and bytes in protocols that have none."""
+"""Calls in a pickle that would give a plain value: scalars of NumPy, complex numbers, and bytes of old protocols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SCALARS = frozenset((f"numpy.{core}.multiarray", "scalar") for core in ("core", 
 DTYPE = ("numpy", "dtype")
 ENCODE = ("_codecs", "encode")
 _NO_BYTES = frozenset((module, "bytes") for module in ("builtins", "__builtin__"))
-_KNOWN = frozenset([*SCALARS, ENCODE, *_NO_BYTES])
+COMPLEX = frozenset((module, "complex") for module in ("builtins", "__builtin__"))
+_KNOWN = frozenset([*SCALARS, ENCODE, *_NO_BYTES, *COMPLEX])
 FORMATS = {
     "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q",
     "f2": "e", "f4": "f", "f8": "d", "c8": "ff", "c16": "dd",
@@ -30,6 +31,8 @@ def plain_of(func: Global, args: Any) -> complex | str | bytes | None:
             return _scalar(*args) if len(args) == 2 else None
         if func == ENCODE:
             return _latin_1(args[0]) if is_bytes(args) else None
+        if func in COMPLEX:
+            return complex(*args) if len(args) == 2 and all(type(one) is float for one in args) else None
         return None if args else b""
     except (struct.error, UnicodeError):
         return None

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.plain_calls import COMPLEX
 from tensornp.models.pickles.records import Global, XRay
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS
 
@@ -22,7 +23,7 @@ _HOLDERS = frozenset(
         ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "scalar"),
         ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "_reconstruct"),
         ("numpy._core.multiarray", "_reconstruct"), ("torch", "ScriptObject"),
-        ("builtins", "bytes"), ("__builtin__", "bytes"),
+        ("builtins", "bytes"), ("__builtin__", "bytes"), *COMPLEX,
     }
 )  # fmt: skip
 """What holds values, and does nothing else when it is made."""
