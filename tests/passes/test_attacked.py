@@ -547,6 +547,43 @@ def test_the_backward_of_another_thread_s_forward_is_laid_to_no_line_of_this_one
     assert origin is None or "`add`" not in origin.sentence
 
 
+def of_another_thread(model: nn.Module | None) -> Any:
+    """Follow a backward of what two threads have made, each of its first operators; of NaN in that of the other one."""
+
+    def made(x: torch.Tensor) -> torch.Tensor:
+        return (x * 1).sqrt().sum() if model is None else model(x).sum()
+
+    def follow() -> Any:
+        with ThreadPoolExecutor(1) as pool, tnp.follow(*filter(None, [model]), level="operators") as run:
+            theirs = pool.submit(made, torch.zeros(2, requires_grad=True)).result()
+            x = torch.ones(2, requires_grad=True)
+            ours = (x * 2).sqrt().sum() if model is None else model(x).sum()
+            (theirs * 0 + ours).backward()
+        return run
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(follow).result()
+
+
+class Root(nn.Module):
+    """A root of numbers, by an operator."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return it."""
+        return (x * 1).sqrt()
+
+
+@pytest.mark.parametrize("model", [None, Root()])
+def test_a_backward_is_laid_to_the_line_of_its_own_thread_alone(model: nn.Module | None):
+    """Two threads give the same numbers to operators of one name."""
+    run = of_another_thread(model)
+    told = [one for one in run.operators if one.node.startswith("Sqrt") and one.source is not None]
+    assert all(value.is_finite for one in told for value in one.outputs)
+    assert told
+    origin = run.first("nan")
+    assert origin is None or "(x * 2).sqrt()" not in origin.sentence
+
+
 def test_what_was_not_read_is_not_called_free_of_nan():
     """Nested tensors are named as such."""
     with tnp.follow(level="operators") as run:

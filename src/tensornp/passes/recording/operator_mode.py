@@ -90,6 +90,7 @@ class OperatorMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder, self._is_followed = recorder, is_followed
         self._by_number: dict[int, Operation] = {}
+        self._others: dict[Operation, int] = {}
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -142,7 +143,7 @@ class OperatorMode(TorchDispatchMode):
         try:
             with modes.below_autograd(), recorder.lock:
                 call = recorder.innermost()
-                operation = self._placed(kind, call, frame)
+                operation = self._placed(kind, call, frame, args, kwargs)
                 if operation.call is None and (recorder.is_bound or recorder.only is not None):
                     return None
                 if recorder.only is not None and operation.call is not None and not operation.call.is_within:
@@ -155,7 +156,7 @@ class OperatorMode(TorchDispatchMode):
             recorder.problems.append(told("an operator of a pass", error))
             return None
 
-    def _placed(self, kind: _Kind, call: Call | None, frame: Any) -> Operation:
+    def _placed(self, kind: _Kind, call: Call | None, frame: Any, args: Any, kwargs: Any) -> Operation:
         """Return an operator with the place that it has in the program: in the backward, that of its forward."""
         node = _node_at_work() if _node_at_work and _graph_task and _graph_task() != -1 else None
         if node is None or (call is not None and call.phase == RECOMPUTED):
@@ -163,17 +164,39 @@ class OperatorMode(TorchDispatchMode):
             operation = Operation(kind.name, call, phase, self._recorder.lines.place_of(frame))
         else:
             name = type(node).__name__
-            forward = self._by_number.get(node._sequence_nr())
+            number = node._sequence_nr()
+            forward = self._by_number.get(number)
+            is_another_s = forward is not None and self._is_another_s(forward, number, args, kwargs)
+            forward = None if is_another_s else forward
             is_own = forward is not None and _is_node_of(name, forward.name)
-            # A function of the user's bears the number of the first operator in it; another thread counts by itself.
+            # A function of the user's bears the number of the first operator in it.
             is_near = forward is not None and (is_own or not name[-1:].isdecimal())
             call, source = (forward.call, forward.source) if forward is not None and is_near else (None, None)
             operation = Operation(kind.name, call, BACKWARD, source)
             operation.forward, operation.node = forward if is_own else None, name
+            if is_another_s:
+                self._others[operation] = number
         if _next_number is not None:
             # Of several that have seen the same number, the first was given it.
             self._by_number.setdefault(_next_number() - 1, operation)
         return operation
+
+    def _is_another_s(self, forward: Operation, number: int, args: Any, kwargs: Any) -> bool:
+        """Return whether a backward may be that of another thread's forward, which bears the same number as `forward`.
+
+        Each thread counts by itself. What a backward reads was made by operators of this thread, or given to them; one
+        that reads what `forward` has read or given is its own, and what goes on with another's is that one's.
+        """
+        recorder = self._recorder
+        known = [recorder.tensors.seen_beside(one) for one in _tensors(args, kwargs) if one.dim()]
+        own = (*forward.inputs, *forward.outputs)
+        if any(one in own for seen in known for one in seen):
+            return False
+        makers = {one.operator for seen in known for one in seen if one.operator is not None} if self._others else ()
+        if any(self._others.get(recorder.operations[one]) == number for one in makers):
+            return True
+        has_all = not recorder.is_bound and recorder.only is None
+        return recorder.has_threads or (has_all and not all(known))
 
     def _take_inputs(self, operation: Operation, kind: _Kind, args: Any, kwargs: Any) -> None:
         tensors, glanced = self._recorder.tensors, self._recorder.tensors.glanced

@@ -104,6 +104,11 @@ class Recorder:
         return stack[-1] if stack else None
 
     @property
+    def has_threads(self) -> bool:
+        """Whether calls of several threads were followed."""
+        return len(self._stacks) > 1
+
+    @property
     def _has_samples(self) -> bool:
         return len(self.calls) <= self._max_samples
 

@@ -147,6 +147,11 @@ class SeenTensors:
         key = storage_key(tensor)
         return key is not None and key in self._memories
 
+    def seen_beside(self, tensor: torch.Tensor) -> list[Seen]:
+        """Return what was seen in the memory of a tensor."""
+        memory = self._memories.get(storage_key(tensor) or -1)
+        return [state.seen for state in memory.states] if memory is not None else []
+
     def allocated(self, tensor: torch.Tensor) -> None:
         """Take in memory that nothing was written to."""
         memory = self._memory(tensor)
