@@ -117,6 +117,24 @@ def test_what_is_detached_is_another_tensor_for_autograd():
     assert any("without a gradient" in problem for problem in run.problems)
 
 
+@pytest.mark.parametrize("is_decorated", [True, False])
+def test_a_teacher_has_not_lost_a_gradient(is_decorated: bool):
+    """That is meant to have none, whether it is called without gradients or says so itself."""
+
+    class Teacher(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad() if is_decorated else nullcontext():
+                return super().forward(x)
+
+    first, teacher, student = nn.Linear(2, 2), Teacher(2, 2), nn.Linear(2, 2)
+    with tnp.follow() as run:
+        x = first(torch.ones(1, 2))
+        with nullcontext() if is_decorated else torch.no_grad():
+            aim = teacher(x)
+        (student(x) - aim).square().sum().backward()
+    assert not any("returned a tensor without a gradient" in problem for problem in run.problems)
+
+
 def test_weights_that_are_thawed_in_the_block_have_gradients():
     """Frozen in the first call."""
     model = nn.Linear(2, 2).requires_grad_(False)

@@ -210,6 +210,8 @@ class ModuleCall:
     zero_units : ZeroUnits or None
         Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
         module for series such as Conv1d.
+    is_grad_enabled : bool
+        Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     """
 
     index: int
@@ -232,6 +234,7 @@ class ModuleCall:
     is_torch: bool = True
     num_calls: int = 1
     zero_units: ZeroUnits | None = None
+    is_grad_enabled: bool = True
 
     @property
     def is_fine(self) -> bool:

@@ -205,6 +205,7 @@ class _Recording:
             call.module.is_torch,
             num_calls=call.module.num_calls,
             zero_units=self._zero_units(call),
+            is_grad_enabled=call.is_grad_enabled,
         )
 
     def step(self, step: Step) -> OptimizerStep:

@@ -182,6 +182,7 @@ class Recorder:
         call.is_within = call.is_within or _is_named(call, self.only)
         call.is_kept = _is_named(call, self.keep)
         call.source = place
+        call.is_grad_enabled = is_grad_enabled
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(wrapper_of(type(module))))))
