@@ -90,7 +90,8 @@ class FollowedPass(Comparable[PassComparison]):
         )
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
-        self._steps, self._scalers = OptimizerHooks(recorder), Scalers(recorder.tensors)
+        self._scalers = Scalers(recorder.tensors)
+        self._steps = OptimizerHooks(recorder, self._scalers)
         self._scalers.begin(self._names(sys._getframe()))
         try:
             hooks.install()
