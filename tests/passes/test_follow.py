@@ -395,6 +395,18 @@ def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
     assert run.first("nan") is not None
 
 
+def test_no_part_of_a_model_stands_alone_where_calls_are_dropped():
+    """Those around the first of the last half, and around what is in trouble, stay."""
+    model = nn.Sequential(*(nn.Sequential(nn.Identity(), nn.Identity()) for _ in range(10)))
+    with tnp.follow(max_calls=20) as run:
+        for i in range(10):
+            model(torch.tensor(torch.nan if i == 5 else 1.0))
+    assert run.record.num_dropped == 10 * 31 - len(run) > 0
+    assert {call.class_name for call in run if call.parent is None} == {"Sequential"}
+    assert {call.name for call in run if call.parent is None} == {"model"}
+    assert all(call.depth == run[call.parent].depth + 1 for call in run if call.parent is not None)
+
+
 def test_a_compiled_module_is_followed_from_outside_and_computes_the_same():
     """In a child, since compiling needs a compiler that a machine may lack."""
     code = """
