@@ -458,3 +458,19 @@ def test_where_nothing_was_called_nothing_is_advised_that_was_done():
     with tnp.follow(level="operators") as run:
         pass
     assert tnp.card(run).text == "no module was called here, and no operator"
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("is_in_place", [False, True])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_what_was_born_in_a_sparse_tensor_is_found(layout: torch.layout, is_in_place: bool):
+    """It is known again by the elements that it stores, and held as long as these are."""
+    with tnp.follow(level="operators") as run:
+        held = torch.tensor([[0.0, -2.0], [0.0, 0.0]]).to_sparse(layout=layout)
+        held = held.sqrt_() if is_in_place else held.sqrt()
+        held = held.abs()
+    assert held.layout is layout
+    assert run.first("nan").operator.rstrip("_") == "sqrt"
+    (birth, after) = run.operators[-2:]
+    assert (after.inputs[0].operator, after.is_held) == (birth.index, True)
+    assert "no infinity" not in tnp.card(run).text

@@ -24,7 +24,7 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call
-from tensornp.passes.recording.seen_tensors import Seen
+from tensornp.passes.recording.seen_tensors import Seen, storage_key
 from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
 
 _graph_task = find("_C._current_graph_task_id")
@@ -188,7 +188,8 @@ class OperatorMode(TorchDispatchMode):
         that reads what `forward` has read or given is its own, and what goes on with another's is that one's.
         """
         recorder = self._recorder
-        known = [recorder.tensors.seen_beside(one) for one in _tensors(args, kwargs) if one.dim()]
+        read = (one for one in _tensors(args, kwargs) if storage_key(one) is not None and one.dim())
+        known = [recorder.tensors.seen_beside(one) for one in read]
         own = (*forward.inputs, *forward.outputs)
         if any(one in own for seen in known for one in seen):
             return False
