@@ -18,6 +18,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_map_only
 
 import tensornp as tnp
 
@@ -624,3 +625,39 @@ def test_a_graph_is_freed_as_it_would_have_been_beside_another_thread():
             gc.enable()
     assert is_freed
     assert run.grads["weight"] is not None
+
+
+class Wrapper(torch.Tensor):
+    """A tensor around another one, which notes each operator that it is given."""
+
+    seen: list[str] = []  # noqa: RUF012
+    inner: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Wrapper:
+        """Make one."""
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute with what is inside."""
+        cls.seen.append(str(func))
+        args, kwargs = tree_map_only(cls, lambda one: one.inner, (args, kwargs or {}))
+        return tree_map_only(torch.Tensor, cls, func(*args, **kwargs))
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_a_class_that_overrides_operators_sees_none_of_ours(level: str):
+    """Of its parameters as well."""
+    seen = []
+    for run in (nullcontext(), tnp.follow(level=level)):
+        model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+        model[0].weight = nn.Parameter(Wrapper(torch.ones(2, 3)))
+        Wrapper.seen.clear()
+        with run:
+            step(model, torch.ones(4, 3))
+        seen.append(list(Wrapper.seen))
+    assert seen[0] == seen[1] != []

@@ -30,6 +30,9 @@ PRIVATE_NAMES = (
     "_ops._len_torch_dispatch_stack_pre_dispatch",
     "_C._dispatch_keys",
     "_C.DispatchKeySet.raw_repr",  # since 2.5
+    "_C.DispatchKeySet",
+    "_C.DispatchKey.Python",
+    "_C._ExcludeDispatchKeyGuard",
     "_C._data_address",
     "_C._is_cow_tensor",
     "Tensor._cdata",
