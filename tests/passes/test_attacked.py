@@ -8,19 +8,23 @@ import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from typing import Any
 
 import pytest
 import torch
 from interrupts import interrupted_everywhere
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
+from torch.optim import optimizer as torch_optimizer
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_map_only
 
 import tensornp as tnp
+from tensornp.passes.recording.module_hooks import _FOLLOWING
 
 NAN, INF = float("nan"), float("inf")
 
@@ -30,11 +34,6 @@ def step(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     loss = model(x).square().sum()
     loss.backward()
     return loss
-
-
-def hooks() -> int:
-    """Return how many hooks there are on all modules."""
-    return len(torch_module._global_forward_pre_hooks) + len(torch_module._global_forward_hooks)
 
 
 def test_a_lazy_module_can_be_trained():
@@ -439,26 +438,56 @@ def test_a_name_that_was_not_called_is_refused_with_the_closest():
 
 
 def test_nothing_is_left_wherever_ctrl_c_comes():
-    """In entering and leaving; as __exit__ begins, what is left goes by calling it once more, as the magic does."""
+    """In entering and leaving, torch's own part of which is interrupted as well."""
     model, x, runs = nn.Linear(2, 2), torch.ones(1, 2), []
 
     def act() -> None:
-        runs.append(tnp.follow(model, level="operators"))
+        runs.append(tnp.follow(level="operators"))
         with runs[-1]:
             model(x).sum().backward()
 
+    files = ("passes/follow.py", "module_hooks.py", "optimizer_hooks.py", "_python_dispatch.py", "optim/optimizer.py")
     act()
-    places = []
-    for place, error in interrupted_everywhere(
-        act, lambda file: file.endswith(("passes/follow.py", "module_hooks.py"))
-    ):
+    assert left() == NOTHING
+    for place, error in interrupted_everywhere(act, lambda file: file.endswith(files)):
         del error
-        if (hooks(), _get_current_dispatch_mode_stack()) != (0, []):
-            places.append(place)
-            runs[-1].__exit__(None, None, None)
-        assert (hooks(), _get_current_dispatch_mode_stack()) == (0, []), place
+        assert left() == NOTHING, place
         runs.clear()
-    assert {place.partition(" in ")[2].partition(",")[0] for place in places} <= {"__exit__", "_leave"}
+
+
+def left() -> Any:
+    """Return what there is of hooks and modes for all of torch."""
+    flags = {name: value for name, value in vars(_python_dispatch).items() if name.startswith("_is_in_")}
+    tables = ("forward_pre_hooks", "forward_hooks", "forward_hooks_with_kwargs", "forward_hooks_always_called")
+    of_modules = [len(getattr(torch_module, f"_global_{name}", ())) for name in tables]
+    of_steps = len(torch_optimizer._global_optimizer_pre_hooks) + len(torch_optimizer._global_optimizer_post_hooks)
+    return _get_current_dispatch_mode_stack(), of_modules, of_steps, flags, _FOLLOWING.get()
+
+
+NOTHING = left()
+
+
+def test_a_block_inside_of_fake_tensors_leaves_nothing():
+    """Whose mode stands above all others."""
+    with FakeTensorMode(), tnp.follow(level="operators") as run:
+        nn.Linear(2, 2)(torch.ones(1, 2))
+    assert left() == NOTHING
+    assert len(run.calls) == 1
+
+
+def test_an_error_that_is_handled_around_a_block_has_not_ended_it():
+    """One that is raised again in it has."""
+    try:
+        raise ValueError("before")
+    except ValueError as error:
+        with tnp.follow() as run:
+            nn.Identity()(torch.ones(1))
+        with suppress(ValueError), tnp.follow() as again:
+            raise error
+    with suppress(ValueError), ExitStack() as stack:
+        stacked = stack.enter_context(tnp.follow())
+        raise ValueError("inside")
+    assert [one.record.error for one in (run, again, stacked)] == ["", "ValueError: before", "ValueError: inside"]
 
 
 def test_threads_that_still_call_as_the_block_ends_lose_nothing():

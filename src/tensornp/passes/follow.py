@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
@@ -53,6 +55,23 @@ class FollowOptions:
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
 
 
+class _Exit:
+    """What ends the block of a pass: written in C, since Ctrl-C can come as a function of Python begins."""
+
+    def __get__(self, run: FollowedPass | None, cls: type) -> Callable[..., Any]:
+        return _exited if run is None else run._held.__exit__
+
+
+def _exited(run: FollowedPass, *_: object) -> None:
+    run._held.close()
+
+
+def _raised(error: BaseException | None = None) -> tuple[int, int]:
+    """Return by what it is told that an error is the one which was handled before, and was not raised again."""
+    error = error or sys.exc_info()[1]
+    return id(error), id(error.__traceback__ if error is not None else None)
+
+
 class FollowedPass(Comparable[PassComparison]):
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
@@ -74,13 +93,46 @@ class FollowedPass(Comparable[PassComparison]):
         self._mode: OperatorMode | None = None
         self._results: Results | None = None
         self._record: PassRecord | None = None
+        self._way = self._following()
+        self._held = Held(functools.partial(next, self._way), self._way.close)
 
     def __enter__(self) -> FollowedPass:
-        if self._recorder is not None or self._record is not None:
+        if self._recorder is not None or self._record is not None or self._way.gi_frame is None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
+        self._held.__enter__()
+        return self
+
+    if TYPE_CHECKING:
+
+        def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None: ...
+
+    else:
+        __exit__ = _Exit()
+
+    def _following(self) -> Generator[None, None, None]:
+        """Follow until the generator is closed, and in any case no longer."""
+        outer = _raised()
+        try:
+            # Of `__enter__`, over that which calls this.
+            self._begin(sys._getframe(2))
+            yield
+        except GeneratorExit as end:
+            try:
+                self._leave()
+                error = end.__context__
+                self._end(None if _raised(error) == outer else error, sys._getframe())
+            except BaseException:
+                self._leave()
+                self._forget()
+                raise
+        except BaseException:
+            self._leave()
+            raise
+
+    def _begin(self, frame: FrameType) -> None:
         options = self._options
         with modes.undisturbed():
-            self._results = Results(self._names(sys._getframe()))
+            self._results = Results(self._names(frame))
         recorder = self._recorder = Recorder(
             self._modules,
             has_grads=options.has_grads,
@@ -92,45 +144,29 @@ class FollowedPass(Comparable[PassComparison]):
         hooks = self._hooks = ModuleHooks(recorder)
         self._scalers = Scalers(recorder.tensors)
         self._steps = OptimizerHooks(recorder, self._scalers)
-        self._scalers.begin(self._names(sys._getframe()))
-        try:
-            hooks.install()
-            self._steps.install()
-            if options.level == "operators":
-                recorder.has_operators = True
-                self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
-                self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
-        except BaseException:
-            # Ctrl-C, in all likelihood.
-            self._leave(recorder, hooks)
-            raise
-        return self
+        self._scalers.begin(self._names(frame))
+        hooks.install()
+        self._steps.install()
+        if options.level == "operators":
+            recorder.has_operators = True
+            self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
+            self._mode.enter()
 
-    def _leave(self, recorder: Recorder, hooks: ModuleHooks) -> None:
-        """Follow no more, whatever comes in between."""
-        recorder.is_over = True
-        try:
-            if self._mode is not None:
-                self._mode.leave()
-        finally:
-            try:
-                hooks.remove()
-            except KeyboardInterrupt:
-                hooks.remove()
-                raise
-            finally:
-                if self._steps is not None:
-                    self._steps.remove()
+    def _leave(self) -> None:
+        """Follow no more; to be called once more where it was interrupted."""
+        if self._recorder is not None:
+            self._recorder.is_over = True
+        for one in (self._mode, self._hooks, self._steps):
+            if one is not None:
+                one.remove()
 
-    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
-        if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
+    def _end(self, error: BaseException | None, frame: FrameType) -> None:
+        """Make the record of a block that an error has ended, or none."""
+        recorder, steps, scalers = self._recorder, self._steps, self._scalers
+        if recorder is None or steps is None or scalers is None or self._results is None:
             return
+        namespace = self._names(frame)
         try:
-            self._leave(recorder, hooks)
-            # What ends the making of the record leaves this.
-            self._record = _LOST
-            namespace = self._names(sys._getframe())
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
@@ -141,6 +177,13 @@ class FollowedPass(Comparable[PassComparison]):
             lambda: recorded(recorder, steps.steps, scalers, namespace, error, self._options.max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what was needed to follow; where nothing has come of it, say so."""
+        if self._recorder is not None:
+            self._recorder.end()
+        self._record = self._record or _LOST
         self._recorder = self._hooks = self._steps = self._scalers = None
         self._mode = self._results = self._namespace = None
 
@@ -281,6 +324,7 @@ class FollowedPass(Comparable[PassComparison]):
     def __setstate__(self, record: PassRecord) -> None:
         FollowedPass.__init__(self)
         self._record = record
+        self._way.close()
 
     def __repr__(self) -> str:
         if self._record is None:

@@ -177,7 +177,7 @@ def _overriding() -> Generator[None, None, None]:
 
 
 def below_classes() -> AbstractContextManager[Any]:
-    """Call in the block what tensors are, and no class that overrides operators: for what reads and writes no values."""
+    """Have no class of a tensor called for operators in the block: for those that read and write no values."""
     if not (_exclude_keys and _key_set and _python_key is not None):
         return _INSIDE
     guard: AbstractContextManager[Any] = _exclude_keys(_key_set(_python_key))

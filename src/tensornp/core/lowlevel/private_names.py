@@ -64,7 +64,8 @@ PRIVATE_NAMES = (
     "_C._current_graph_task_id",
     "autograd.graph._engine_run_backward",
     "_C._current_autograd_node",
-    "utils._python_dispatch._pop_mode",
+    "_C._push_on_torch_dispatch_stack",
+    "_C._pop_torch_dispatch_stack",
 )
 
 

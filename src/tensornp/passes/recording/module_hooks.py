@@ -45,9 +45,10 @@ class ModuleHooks:
         for table in ("_global_forward_pre_hooks", "_global_forward_hooks"):
             hooks = getattr(torch_module, table)
             for key in [key for key, hook in list(hooks.items()) if getattr(hook, "__self__", None) is self]:
-                hooks.pop(key, None)
                 for name in ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called"):
                     getattr(torch_module, name, {}).pop(key, None)
+                # Last, since it is by this that they are found.
+                hooks.pop(key, None)
         _FOLLOWING.set(tuple(one for one in _FOLLOWING.get() if one is not self._recorder))
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import increment_version
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensornp.core.lowlevel import modes
@@ -30,9 +31,15 @@ from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETUR
 _graph_task = find("_C._current_graph_task_id")
 _node_at_work = find("_C._current_autograd_node")
 _next_number = find("autograd._get_sequence_nr")
-_stack, _push, _pop = (
-    find(f"utils._python_dispatch.{name}") for name in ("_get_current_dispatch_mode_stack", "_push_mode", "_pop_mode")
+_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+_push, _pop = find("_C._push_on_torch_dispatch_stack"), find("_C._pop_torch_dispatch_stack")
+_tell_compiler = find("utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals")
+_FLAGS = (
+    "_is_in_torch_dispatch_mode",
+    "_is_in_non_infra_torch_dispatch_mode",
+    "_is_in_any_mode_without_ignore_compile_internals",
 )
+"""What torch notes of its modes as one is entered."""
 _num_modes = find("_C._len_torch_dispatch_stack")
 _BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
@@ -91,6 +98,8 @@ class OperatorMode(TorchDispatchMode):
         self._recorder, self._is_followed = recorder, is_followed
         self._by_number: dict[int, Operation] = {}
         self._others: dict[Operation, int] = {}
+        self._flags: dict[str, bool] = {}
+        self._later: Iterator[Any] = iter(())
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -102,16 +111,29 @@ class OperatorMode(TorchDispatchMode):
         # It would bring the whole compiler with the first operator; `never_compiled` says the same.
         return False
 
-    def leave(self) -> None:
-        """End, whatever mode was entered since and is active still."""
-        later: list[Any] = []
-        if _stack and _push and _pop and self in (active := _stack()):
-            for _ in active[active.index(self) + 1 :]:
-                later.append(_pop())
-        if not _stack or self in _stack():
-            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        for mode in reversed(later):
-            _push(mode)
+    def enter(self) -> None:
+        """Begin."""
+        self._flags = {name: getattr(_python_dispatch, name) for name in _FLAGS if hasattr(_python_dispatch, name)}
+        self.__enter__()  # type: ignore[no-untyped-call]
+
+    def remove(self) -> None:
+        """End, whatever mode was entered since and is active still; once more, where this was interrupted."""
+        if not (_stack and _push and _pop):
+            if self._flags:
+                self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._flags = {}
+            return
+        if self in (active := _stack()):
+            later = [one for one in active[active.index(self) :] if getattr(one, "_mode_key", None) is None]
+            self._later = iter(later[1:])
+            # All of them by one call of C, and so back again: Ctrl-C comes before or after it.
+            list(map(_pop, [None] * len(later)))
+        list(map(_push, self._later))
+        # Not by torch's own way, which could be interrupted on it.
+        for name, value in self._flags.items():
+            setattr(_python_dispatch, name, value)
+        if _tell_compiler is not None and _FLAGS[-1] in self._flags:
+            _tell_compiler(self._flags[_FLAGS[-1]])
 
     @modes.never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -66,9 +66,12 @@ class OptimizerHooks:
         self._handles.append(torch_optimizer.register_optimizer_step_post_hook(self._ended))
 
     def remove(self) -> None:
-        """End, and leave nothing behind."""
+        """End, and leave nothing behind: of one that Ctrl-C has kept from being noted there is no handle."""
         for handle in self._handles:
             handle.remove()
+        for hooks in (torch_optimizer._global_optimizer_pre_hooks, torch_optimizer._global_optimizer_post_hooks):
+            for key in [key for key, hook in list(hooks.items()) if getattr(hook, "__self__", None) is self]:
+                hooks.pop(key, None)
         self._handles.clear()
         self._open.clear()
 
