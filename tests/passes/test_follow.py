@@ -482,3 +482,55 @@ def test_calls_are_found_by_name_and_by_number():
     assert run.find("model[0]") == run.find("0")
     with pytest.raises(NoSuchCallError, match="there is no call 4: 4 calls were followed"):
         run[4]
+
+
+def test_where_the_recursion_limit_is_near_calls_are_left_out_and_none_fails():
+    """In a child, at each limit with which hooks of a few frames get through, as those of torch's own tools do."""
+    code = """
+import sys, torch, tensornp as tnp
+from torch.nn.modules import module as torch_module
+
+class Outer(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+def down(module, depth=6):
+    depth and down(module, depth - 1)
+
+model = torch.nn.Identity()
+for _ in range(100):
+    model = Outer(model)
+x, usual, num_near = torch.ones(1), sys.getrecursionlimit(), 0
+with tnp.follow():
+    model(x)
+for limit in range(400, 640):
+    before = torch_module.register_module_forward_pre_hook(lambda module, args: down(module))
+    after = torch_module.register_module_forward_hook(lambda module, args, result: down(module), always_call=True)
+    sys.setrecursionlimit(limit)
+    try:
+        model(x)
+        is_enough = True
+    except RecursionError:
+        is_enough = False
+    sys.setrecursionlimit(usual)
+    before.remove()
+    after.remove()
+    if is_enough:
+        run = tnp.follow()
+        with run:
+            sys.setrecursionlimit(limit)
+            model(x)
+            sys.setrecursionlimit(usual)
+        num_near += not run.complete
+        assert len(run) == 101 or not run.complete
+print(num_near)
+"""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 0

@@ -142,16 +142,17 @@ def _scaling(facts: _Facts, before: list[_State], after: _State, rows: Sequence[
     is_made = [False, *(not any(rows[row].max > 0 for _, row in state.found) for state in before[1:])]
     pairs = zip(is_made, itertools.pairwise(known), strict=True)
     num_lowered = sum(
-        _num_lowered(_grown(facts, *then, now) if made else then[0], now[0], facts.backoff)
+        _num_lowered(_grown(facts, then, now) if made else then[0], now[0], facts.backoff)
         for made, (then, now) in pairs
     )
     was_used = bool(after.found) or any(one != states[0] for one in states)
     return LossScaling(known[0][0], num_lowered + ("STEPPED" in odd), was_used, "UNSCALED" in odd)
 
 
-def _grown(facts: _Facts, scale: float, tracker: float, now: list[float]) -> float:
+def _grown(facts: _Facts, then: list[float], now: list[float]) -> float:
     """Return what a scale became after a step that was made; `now` is what was read next."""
-    has_grown = now != [scale, tracker] and tracker + 1 == facts.interval
+    scale, tracker = then
+    has_grown = now != then and tracker + 1 == facts.interval
     return scale * facts.growth if has_grown else scale
 
 
