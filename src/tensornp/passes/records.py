@@ -14,6 +14,8 @@ PRE_HOOKS, HOOKS = "ran before it, after its inputs were read", "ran after its o
 """What a note says of hooks that a program has put on one module."""
 UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
+WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
+"""The note of a compiled module, at whose calls torch looks for such hooks."""
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
