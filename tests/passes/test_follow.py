@@ -420,10 +420,12 @@ with tnp.follow() as run:
 after = compiled(x)
 assert torch.equal(before, during) and torch.equal(before, after)
 print(run.calls[0].class_name, run.calls[0].status)
+print(*("warn of hooks" in " ".join(call.notes) for call in run.calls))
+assert "warn of hooks" in tnp.card(run).text
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.split() == ["OptimizedModule", "returned"]
+    assert found.stdout.split()[:3] == ["OptimizedModule", "returned", "True"]
 
 
 @pytest.mark.parametrize(
@@ -468,6 +470,23 @@ def test_a_frame_has_a_row_for_each_call():
     frame = _over().to_frame()
     assert frame["max"].tolist() == [1.0]
     assert frame.index.tolist() == ["Identity"]
+
+
+def test_a_frame_of_operators_has_a_row_for_each():
+    """With the call inside which it came, and its line."""
+    model = nn.Linear(2, 3)
+    with tnp.follow(level="operators") as run:
+        model(torch.ones(1, 2)).exp()
+    frame = run.to_frame("operators")
+    assert frame.index.tolist() == [one.name for one in run.operators]
+    last = frame.iloc[-1]
+    assert (last.name, last["shape"], last["phase"]) == ("exp", (1, 3), "forward")
+    assert not isinstance(last["call"], str)
+    assert frame["call"].iloc[-2] == run.calls[0].title
+    assert last["line"].endswith("`model(torch.ones(1, 2)).exp()`")
+    assert last["max"] == run.operators[-1].outputs[0].max
+    with pytest.raises(tnp.BadRequestError, match="'calls' or 'operators', not 'steps'"):
+        run.to_frame("steps")
 
 
 def test_calls_are_found_by_name_and_by_number():

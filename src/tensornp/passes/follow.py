@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import functools
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from tensornp.passes.recording.recorded import recorded
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.results import Results
 from tensornp.passes.recording.scalers import Scalers
-from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord
+from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord, Value
 from tensornp.passes.verdict.comparison import PassComparison, compared
 from tensornp.passes.verdict.failure import failed_call
 from tensornp.passes.verdict.origin import origin_of
@@ -39,6 +39,7 @@ from tensornp.passes.verdict.problems import problems_of
 LEVELS = ("modules", "operators")
 _WHAT = ("nan", "inf", "nonfinite")
 _COLUMNS = ("class_name", "nth", "phase", "status", "shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
+_OF_OPERATORS = ("call", "phase", "status", "line", "shape", "dtype", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -314,9 +315,28 @@ class FollowedPass(Comparable[PassComparison]):
             )
         return compared(self.record, other.record)
 
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame of the calls, each with its first result; MissingLibraryError without pandas."""
-        return frame_of([call.title for call in self.calls], _COLUMNS, map(_row, self.calls))
+    def to_frame(self, of: str = "calls") -> Any:
+        """Return a pandas DataFrame of the calls, or of the "operators", each with its first result.
+
+        Raises
+        ------
+        BadRequestError
+            If `of` is neither "calls" nor "operators".
+        MissingLibraryError
+            Without pandas.
+        """
+        if of == "calls":
+            return frame_of([call.title for call in self.calls], _COLUMNS, map(_row, self.calls))
+        if of == "operators":
+            return frame_of(
+                [one.name for one in self.operators], _OF_OPERATORS, map(self._operator_row, self.operators)
+            )
+        raise BadRequestError(f"to_frame takes 'calls' or 'operators', not {quoted(of)}")
+
+    def _operator_row(self, one: OperatorCall) -> tuple[Any, ...]:
+        call = self.calls[one.call].title if one.call is not None else None
+        line = str(one.source) if one.source is not None else None
+        return call, one.phase, one.status, line, *_facts_of(one.outputs, ("shape", "dtype", "min", "max"))
 
     def __getstate__(self) -> PassRecord:
         return self.record
@@ -338,9 +358,14 @@ def _is_named(call: ModuleCall, name: object) -> bool:
 
 
 def _row(call: ModuleCall) -> tuple[Any, ...]:
-    value = call.outputs[0] if call.outputs else None
     facts = ("shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
-    return call.class_name, call.nth, call.phase, call.status, *(getattr(value, fact, None) for fact in facts)
+    return call.class_name, call.nth, call.phase, call.status, *_facts_of(call.outputs, facts)
+
+
+def _facts_of(outputs: Sequence[Value], facts: Iterable[str]) -> Iterator[Any]:
+    """Yield what is known of the first of some results."""
+    value = outputs[0] if outputs else None
+    return (getattr(value, fact, None) for fact in facts)
 
 
 def follow(
