@@ -25,7 +25,7 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call
-from tensornp.passes.recording.seen_tensors import Seen, storage_key
+from tensornp.passes.recording.seen_tensors import Seen
 from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
 
 _graph_task = find("_C._current_graph_task_id")
@@ -209,12 +209,15 @@ class OperatorMode(TorchDispatchMode):
         Each thread counts by itself. What a backward reads was made by operators of this thread, or given to them; one
         that reads what `forward` has read or given is its own, and what goes on with another's is that one's.
         """
-        recorder = self._recorder
-        read = (one for one in _tensors(args, kwargs) if storage_key(one) is not None and one.dim())
-        known = [recorder.tensors.seen_beside(one) for one in read]
-        own = (*forward.inputs, *forward.outputs)
-        if any(one in own for seen in known for one in seen):
-            return False
+        recorder, own = self._recorder, forward.inputs + forward.outputs
+        known = []
+        for tensor in _tensors(args, kwargs):
+            seen = recorder.tensors.seen_beside(tensor)
+            if seen is None or not tensor.dim():
+                continue
+            if any(one in own for one in seen):
+                return False
+            known.append(seen)
         makers = {one.operator for seen in known for one in seen if one.operator is not None} if self._others else ()
         if any(self._others.get(recorder.operations[one]) == number for one in makers):
             return True

@@ -147,9 +147,12 @@ class SeenTensors:
         key = storage_key(tensor)
         return key is not None and key in self._memories
 
-    def seen_beside(self, tensor: torch.Tensor) -> list[Seen]:
-        """Return what was seen in the memory of a strided tensor."""
-        memory = self._memories.get(storage_key(tensor) or -1)
+    def seen_beside(self, tensor: torch.Tensor) -> list[Seen] | None:
+        """Return what was seen in the memory of a tensor; None of one that has no memory of its own."""
+        key = storage_key(tensor)
+        if key is None:
+            return None
+        memory = self._memories.get(key)
         return [state.seen for state in memory.states] if memory is not None else []
 
     def allocated(self, tensor: torch.Tensor) -> None:
