@@ -7,18 +7,23 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from typing import Any
 
 import pytest
 import torch
 from interrupts import interrupted_everywhere
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
+from torch.optim import optimizer as torch_optimizer
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_map_only
 
 import tensornp as tnp
+from tensornp.passes.recording.module_hooks import _FOLLOWING
 
 NAN, INF = float("nan"), float("inf")
 
@@ -28,11 +33,6 @@ def step(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     loss = model(x).square().sum()
     loss.backward()
     return loss
-
-
-def hooks() -> int:
-    """Return how many hooks there are on all modules."""
-    return len(torch_module._global_forward_pre_hooks) + len(torch_module._global_forward_hooks)
 
 
 def test_a_lazy_module_can_be_trained():
@@ -113,6 +113,24 @@ def test_what_is_detached_is_another_tensor_for_autograd():
     assert run["1"].outputs[0].requires_grad is False
     assert run["1"].inputs[0].requires_grad is True
     assert any("without a gradient" in problem for problem in run.problems)
+
+
+@pytest.mark.parametrize("is_decorated", [True, False])
+def test_a_teacher_has_not_lost_a_gradient(is_decorated: bool):
+    """That is meant to have none, whether it is called without gradients or says so itself."""
+
+    class Teacher(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad() if is_decorated else nullcontext():
+                return super().forward(x)
+
+    first, teacher, student = nn.Linear(2, 2), Teacher(2, 2), nn.Linear(2, 2)
+    with tnp.follow() as run:
+        x = first(torch.ones(1, 2))
+        with nullcontext() if is_decorated else torch.no_grad():
+            aim = teacher(x)
+        (student(x) - aim).square().sum().backward()
+    assert not any("returned a tensor without a gradient" in problem for problem in run.problems)
 
 
 def test_weights_that_are_thawed_in_the_block_have_gradients():
@@ -418,26 +436,56 @@ def test_a_name_that_was_not_called_is_refused_with_the_closest():
 
 
 def test_nothing_is_left_wherever_ctrl_c_comes():
-    """In entering and leaving; as __exit__ begins, what is left goes by calling it once more, as the magic does."""
+    """In entering and leaving, torch's own part of which is interrupted as well."""
     model, x, runs = nn.Linear(2, 2), torch.ones(1, 2), []
 
     def act() -> None:
-        runs.append(tnp.follow(model, level="operators"))
+        runs.append(tnp.follow(level="operators"))
         with runs[-1]:
             model(x).sum().backward()
 
+    files = ("passes/follow.py", "module_hooks.py", "optimizer_hooks.py", "_python_dispatch.py", "optim/optimizer.py")
     act()
-    places = []
-    for place, error in interrupted_everywhere(
-        act, lambda file: file.endswith(("passes/follow.py", "module_hooks.py"))
-    ):
+    assert left() == NOTHING
+    for place, error in interrupted_everywhere(act, lambda file: file.endswith(files)):
         del error
-        if (hooks(), _get_current_dispatch_mode_stack()) != (0, []):
-            places.append(place)
-            runs[-1].__exit__(None, None, None)
-        assert (hooks(), _get_current_dispatch_mode_stack()) == (0, []), place
+        assert left() == NOTHING, place
         runs.clear()
-    assert {place.partition(" in ")[2].partition(",")[0] for place in places} <= {"__exit__", "_leave"}
+
+
+def left() -> Any:
+    """Return what there is of hooks and modes for all of torch."""
+    flags = {name: value for name, value in vars(_python_dispatch).items() if name.startswith("_is_in_")}
+    tables = ("forward_pre_hooks", "forward_hooks", "forward_hooks_with_kwargs", "forward_hooks_always_called")
+    of_modules = [len(getattr(torch_module, f"_global_{name}", ())) for name in tables]
+    of_steps = len(torch_optimizer._global_optimizer_pre_hooks) + len(torch_optimizer._global_optimizer_post_hooks)
+    return _get_current_dispatch_mode_stack(), of_modules, of_steps, flags, _FOLLOWING.get()
+
+
+NOTHING = left()
+
+
+def test_a_block_inside_of_fake_tensors_leaves_nothing():
+    """Whose mode stands above all others."""
+    with FakeTensorMode(), tnp.follow(level="operators") as run:
+        nn.Linear(2, 2)(torch.ones(1, 2))
+    assert left() == NOTHING
+    assert len(run.calls) == 1
+
+
+def test_an_error_that_is_handled_around_a_block_has_not_ended_it():
+    """One that is raised again in it has."""
+    try:
+        raise ValueError("before")
+    except ValueError as error:
+        with tnp.follow() as run:
+            nn.Identity()(torch.ones(1))
+        with suppress(ValueError), tnp.follow() as again:
+            raise error
+    with suppress(ValueError), ExitStack() as stack:
+        stacked = stack.enter_context(tnp.follow())
+        raise ValueError("inside")
+    assert [one.record.error for one in (run, again, stacked)] == ["", "ValueError: before", "ValueError: inside"]
 
 
 def test_threads_that_still_call_as_the_block_ends_lose_nothing():
@@ -545,6 +593,43 @@ def test_the_backward_of_another_thread_s_forward_is_laid_to_no_line_of_this_one
     assert origin is None or "`add`" not in origin.sentence
 
 
+def of_another_thread(model: nn.Module | None) -> Any:
+    """Follow a backward of what two threads have made, each of its first operators; of NaN in that of the other one."""
+
+    def made(x: torch.Tensor) -> torch.Tensor:
+        return (x * 1).sqrt().sum() if model is None else model(x).sum()
+
+    def follow() -> Any:
+        with ThreadPoolExecutor(1) as pool, tnp.follow(*filter(None, [model]), level="operators") as run:
+            theirs = pool.submit(made, torch.zeros(2, requires_grad=True)).result()
+            x = torch.ones(2, requires_grad=True)
+            ours = (x * 2).sqrt().sum() if model is None else model(x).sum()
+            (theirs * 0 + ours).backward()
+        return run
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(follow).result()
+
+
+class Root(nn.Module):
+    """A root of numbers, by an operator."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return it."""
+        return (x * 1).sqrt()
+
+
+@pytest.mark.parametrize("model", [None, Root()])
+def test_a_backward_is_laid_to_the_line_of_its_own_thread_alone(model: nn.Module | None):
+    """Two threads give the same numbers to operators of one name."""
+    run = of_another_thread(model)
+    told = [one for one in run.operators if one.node.startswith("Sqrt") and one.source is not None]
+    assert all(value.is_finite for one in told for value in one.outputs)
+    assert told
+    origin = run.first("nan")
+    assert origin is None or "(x * 2).sqrt()" not in origin.sentence
+
+
 def test_what_was_not_read_is_not_called_free_of_nan():
     """Nested tensors are named as such."""
     with tnp.follow(level="operators") as run:
@@ -567,3 +652,39 @@ def test_a_graph_is_freed_as_it_would_have_been_beside_another_thread():
             gc.enable()
     assert is_freed
     assert run.grads["weight"] is not None
+
+
+class Wrapper(torch.Tensor):
+    """A tensor around another one, which notes each operator that it is given."""
+
+    seen: list[str] = []  # noqa: RUF012
+    inner: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Wrapper:
+        """Make one."""
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute with what is inside."""
+        cls.seen.append(str(func))
+        args, kwargs = tree_map_only(cls, lambda one: one.inner, (args, kwargs or {}))
+        return tree_map_only(torch.Tensor, cls, func(*args, **kwargs))
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_a_class_that_overrides_operators_sees_none_of_ours(level: str):
+    """Of its parameters as well."""
+    seen = []
+    for run in (nullcontext(), tnp.follow(level=level)):
+        model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+        model[0].weight = nn.Parameter(Wrapper(torch.ones(2, 3)))
+        Wrapper.seen.clear()
+        with run:
+            step(model, torch.ones(4, 3))
+        seen.append(list(Wrapper.seen))
+    assert seen[0] == seen[1] != []

@@ -11,7 +11,7 @@ from torch import nn
 import tensornp as tnp
 from tensornp.passes.records import PassRecord, ZeroUnits
 from tensornp.passes.verdict.call_tree import CallTree
-from tensornp.passes.verdict.dead_units import dead_units
+from tensornp.passes.verdict.dead_units import dead_told, dead_units
 
 
 def count_of(module: nn.Module, x: torch.Tensor, *, is_followed_alone: bool = True) -> ZeroUnits | None:
@@ -110,3 +110,20 @@ def test_a_bias_that_kills_units_is_found():
         model(torch.randn(256, 16)).sum().backward()
     assert "12 of 64 units of 1 (ReLU) were 0 at all 256 positions" in run.problems
     assert "12 of 64 units were 0 at all 256 positions" in tnp.card(run["1"]).text
+
+
+def test_dead_units_are_marked_in_the_tree():
+    """In text and HTML; of several modules in one line, at most; of fewer than 1 in 20, none."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 20), nn.ReLU(), nn.Linear(20, 8)) for _ in range(3)))
+    with torch.no_grad():
+        for number, block in enumerate(model):
+            block[0].weight.mul_(0.1)
+            block[0].bias.fill_(1.0)[: 5 * number] = -1000.0
+    with tnp.follow(model) as run:
+        model(torch.randn(64, 8))
+    card = tnp.card(run)
+    assert "up to 10 of 20 units dead" in card.text
+    assert "up to 10 of 20 units dead" in card.html
+    assert dead_told([run["1.1"]]) == "5 of 20 units dead"
+    assert dead_told([run["0.1"]]) == dead_told([run["0.0"]]) == ""

@@ -174,13 +174,13 @@ def test_problems_begin_with_the_verdict_and_end_with_a_number():
         leaf("4"),
         leaf("4", nth=1),
     ]
-    record = with_grads(chain(*calls, inside="Net"), gradients(("3.bias", None)))
+    record = with_grads(chain(*calls, inside="Net"), gradients(("0.bias", None)))
     problems = problems_of(replace(record, error="RuntimeError: no"))
     assert problems == [
         "0.weight held NaN before the pass; what Net gave was finite",
         "RuntimeError after 7 calls; the last that returned was Net",
         "1 (ReLU) returned a tensor without a gradient, though its inputs had one",
-        "3.bias got no gradient",
+        "0.bias got no gradient",
         "1 (ReLU) gave 12 values, all of them 0: its units are dead",
         "3 more",
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -458,3 +460,49 @@ def test_where_nothing_was_called_nothing_is_advised_that_was_done():
     with tnp.follow(level="operators") as run:
         pass
     assert tnp.card(run).text == "no module was called here, and no operator"
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("is_in_place", [False, True])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_what_was_born_in_a_sparse_tensor_is_found(layout: torch.layout, is_in_place: bool):
+    """It is known again by the elements that it stores, and held as long as these are."""
+    with tnp.follow(level="operators") as run:
+        held = torch.tensor([[0.0, -2.0], [0.0, 0.0]]).to_sparse(layout=layout)
+        held = held.sqrt_() if is_in_place else held.sqrt()
+        held = held.abs()
+    assert held.layout is layout
+    assert run.first("nan").operator.rstrip("_") == "sqrt"
+    (birth, after) = run.operators[-2:]
+    assert (after.inputs[0].operator, after.is_held) == (birth.index, True)
+    assert "no infinity" not in tnp.card(run).text
+
+
+def test_an_operator_takes_less_than_a_kilobyte_and_a_half_while_it_is_followed():
+    """And after it: 10,000 take no 25 MB."""
+    w = torch.ones(4, 4, requires_grad=True)
+
+    def work(num_operators: int) -> torch.Tensor:
+        x = torch.ones(4, 4)
+        for i in range(num_operators):
+            x = torch.relu(x) if i % 2 else x * w
+        return x
+
+    with tnp.follow(level="operators"):
+        work(10)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with tnp.follow(level="operators") as run:
+            before = tracemalloc.get_traced_memory()[0]
+            work(5000)
+            gc.collect()
+            during = tracemalloc.get_traced_memory()[0] - before
+        gc.collect()
+        after, peak = (one - before for one in tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    num_operators = len(run.operators)
+    assert num_operators >= 5000
+    assert max(during, after) < 1500 * num_operators
+    assert peak < 3000 * num_operators

@@ -54,6 +54,25 @@ def test_steps_that_are_skipped_are_counted():
     assert len(run.record.steps) == 1
 
 
+@pytest.mark.parametrize(
+    "factors", [(1.0, 1.0, 1e35), (1e35, 1.0, 1.0, 1e35, 1e35, 1.0), (1.0, 1e35), (1.0, 1.0), (1.0, 1.0, 1e35, 1.0)]
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_steps_are_counted_that_are_skipped_after_the_scale_has_grown(fused, factors):
+    """After two steps it grows, and falls with the next that is skipped."""
+    model, optimizer, _ = made(1.0, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16, growth_interval=2)
+    with tnp.follow() as run:
+        for factor in factors:
+            step_of(model, optimizer, scaler, factor)
+    assert run.record.scaling.num_skipped == factors.count(1e35)
+    with tnp.follow() as run:
+        for factor in factors:
+            step_of(model, optimizer, scaler, factor)
+    assert run.record.scaling.num_skipped == factors.count(1e35)
+    assert run.record.scaling.was_used
+
+
 def test_what_a_scaler_does_not_explain_is_the_model_s():
     """NaN that comes first, an Inf of the forward, and Inf where the scale has fallen to 1."""
     model, optimizer, scaler = made(65536.0)

@@ -326,3 +326,14 @@ def test_operators_stand_in_the_call_that_they_were_called_in():
     assert group["more"] == "12 more operators"
     assert [row[0]["alarm"] for group in page.open("0")["operators"]["groups"] for row in group["rows"]] == [""]
     assert Shown(NAN).open("head")["operators"]["groups"] == []
+
+
+def test_dead_units_are_marked():
+    """As they are in the static tree."""
+    model = torch.nn.Sequential(torch.nn.Linear(8, 20), torch.nn.ReLU())
+    with torch.no_grad():
+        model[0].bias[:5] = -1000.0
+    with tnp.follow(model) as run:
+        model(torch.randn(64, 8, generator=torch.Generator().manual_seed(0)))
+    marks = {line["cells"]["name"]: line["cells"]["marks"] for line in Shown(run.record).lines()}
+    assert (marks["0"], marks["1"]) == ("", "5 of 20 units dead")

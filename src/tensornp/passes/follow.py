@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
@@ -28,7 +30,7 @@ from tensornp.passes.recording.recorded import recorded
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.results import Results
 from tensornp.passes.recording.scalers import Scalers
-from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord
+from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord, Value
 from tensornp.passes.verdict.comparison import PassComparison, compared
 from tensornp.passes.verdict.failure import failed_call
 from tensornp.passes.verdict.origin import origin_of
@@ -37,6 +39,7 @@ from tensornp.passes.verdict.problems import problems_of
 LEVELS = ("modules", "operators")
 _WHAT = ("nan", "inf", "nonfinite")
 _COLUMNS = ("class_name", "nth", "phase", "status", "shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
+_OF_OPERATORS = ("call", "phase", "status", "line", "shape", "dtype", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,23 @@ class FollowOptions:
 
 
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
+
+
+class _Exit:
+    """What ends the block of a pass: written in C, since Ctrl-C can come as a function of Python begins."""
+
+    def __get__(self, run: FollowedPass | None, cls: type) -> Callable[..., Any]:
+        return _exited if run is None else run._held.__exit__
+
+
+def _exited(run: FollowedPass, *_: object) -> None:
+    run._held.close()
+
+
+def _raised(error: BaseException | None = None) -> tuple[int, int]:
+    """Return by what it is told that an error is the one which was handled before, and was not raised again."""
+    error = error or sys.exc_info()[1]
+    return id(error), id(error.__traceback__ if error is not None else None)
 
 
 class FollowedPass(Comparable[PassComparison]):
@@ -74,12 +94,44 @@ class FollowedPass(Comparable[PassComparison]):
         self._mode: OperatorMode | None = None
         self._results: Results | None = None
         self._record: PassRecord | None = None
+        self._way: Any = self._following()
+        self._held = Held(functools.partial(next, self._way), self._way.close)
 
     def __enter__(self) -> FollowedPass:
-        if self._recorder is not None or self._record is not None:
+        if self._recorder is not None or self._record is not None or self._way.gi_frame is None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
-        options = self._options
-        namespace = self._names(sys._getframe())
+        self._held.__enter__()
+        return self
+
+    if TYPE_CHECKING:
+
+        def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None: ...
+
+    else:
+        __exit__ = _Exit()
+
+    def _following(self) -> Generator[None, None, None]:
+        """Follow until the generator is closed, and in any case no longer."""
+        outer = _raised()
+        try:
+            # Of `__enter__`, over that which calls this.
+            self._begin(sys._getframe(2))
+            yield
+        except GeneratorExit as end:
+            try:
+                self._leave()
+                error = end.__context__
+                self._end(None if _raised(error) == outer else error, sys._getframe())
+            except BaseException:
+                self._leave()
+                self._forget()
+                raise
+        except BaseException:
+            self._leave()
+            raise
+
+    def _begin(self, frame: FrameType) -> None:
+        options, namespace = self._options, self._names(frame)
         with modes.undisturbed():
             self._results = Results(namespace)
         recorder = self._recorder = Recorder(
@@ -91,46 +143,31 @@ class FollowedPass(Comparable[PassComparison]):
         )
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
-        self._steps, self._scalers = OptimizerHooks(recorder), Scalers(recorder.tensors)
+        self._scalers = Scalers(recorder.tensors)
+        self._steps = OptimizerHooks(recorder, self._scalers)
         self._scalers.begin(namespace)
-        try:
-            hooks.install()
-            self._steps.install()
-            if options.level == "operators":
-                recorder.has_operators = True
-                self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
-                self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
-        except BaseException:
-            # Ctrl-C, in all likelihood.
-            self._leave(recorder, hooks)
-            raise
-        return self
+        hooks.install()
+        self._steps.install()
+        if options.level == "operators":
+            recorder.has_operators = True
+            self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
+            self._mode.enter()
 
-    def _leave(self, recorder: Recorder, hooks: ModuleHooks) -> None:
-        """Follow no more, whatever comes in between."""
-        recorder.is_over = True
-        try:
-            if self._mode is not None:
-                self._mode.leave()
-        finally:
-            try:
-                hooks.remove()
-            except KeyboardInterrupt:
-                hooks.remove()
-                raise
-            finally:
-                if self._steps is not None:
-                    self._steps.remove()
+    def _leave(self) -> None:
+        """Follow no more; to be called once more where it was interrupted."""
+        if self._recorder is not None:
+            self._recorder.is_over = True
+        for one in (self._mode, self._hooks, self._steps):
+            if one is not None:
+                one.remove()
 
-    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
-        if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
+    def _end(self, error: BaseException | None, frame: FrameType) -> None:
+        """Make the record of a block that an error has ended, or none."""
+        recorder, steps, scalers = self._recorder, self._steps, self._scalers
+        if recorder is None or steps is None or scalers is None or self._results is None:
             return
+        namespace = self._names(frame)
         try:
-            self._leave(recorder, hooks)
-            # What ends the making of the record leaves this.
-            self._record = _LOST
-            namespace = self._names(sys._getframe())
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
@@ -141,6 +178,13 @@ class FollowedPass(Comparable[PassComparison]):
             lambda: recorded(recorder, steps.steps, scalers, namespace, error, self._options.max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what was needed to follow; where nothing has come of it, say so."""
+        if self._recorder is not None:
+            self._recorder.end()
+        self._record = self._record or _LOST
         self._recorder = self._hooks = self._steps = self._scalers = None
         self._mode = self._results = self._namespace = None
 
@@ -271,9 +315,28 @@ class FollowedPass(Comparable[PassComparison]):
             )
         return compared(self.record, other.record)
 
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame of the calls, each with its first result; MissingLibraryError without pandas."""
-        return frame_of([call.title for call in self.calls], _COLUMNS, map(_row, self.calls))
+    def to_frame(self, of: str = "calls") -> Any:
+        """Return a pandas DataFrame of the calls, or of the "operators", each with its first result.
+
+        Raises
+        ------
+        BadRequestError
+            If `of` is neither "calls" nor "operators".
+        MissingLibraryError
+            Without pandas.
+        """
+        if of == "calls":
+            return frame_of([call.title for call in self.calls], _COLUMNS, map(_row, self.calls))
+        if of == "operators":
+            return frame_of(
+                [one.name for one in self.operators], _OF_OPERATORS, map(self._operator_row, self.operators)
+            )
+        raise BadRequestError(f"to_frame takes 'calls' or 'operators', not {quoted(of)}")
+
+    def _operator_row(self, one: OperatorCall) -> tuple[Any, ...]:
+        call = self.calls[one.call].title if one.call is not None else None
+        line = str(one.source) if one.source is not None else None
+        return call, one.phase, one.status, line, *_facts_of(one.outputs, ("shape", "dtype", "min", "max"))
 
     def __getstate__(self) -> PassRecord:
         return self.record
@@ -281,6 +344,7 @@ class FollowedPass(Comparable[PassComparison]):
     def __setstate__(self, record: PassRecord) -> None:
         FollowedPass.__init__(self)
         self._record = record
+        self._way.close()
 
     def __repr__(self) -> str:
         if self._record is None:
@@ -294,9 +358,14 @@ def _is_named(call: ModuleCall, name: object) -> bool:
 
 
 def _row(call: ModuleCall) -> tuple[Any, ...]:
-    value = call.outputs[0] if call.outputs else None
     facts = ("shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
-    return call.class_name, call.nth, call.phase, call.status, *(getattr(value, fact, None) for fact in facts)
+    return call.class_name, call.nth, call.phase, call.status, *_facts_of(call.outputs, facts)
+
+
+def _facts_of(outputs: Sequence[Value], facts: Iterable[str]) -> Iterator[Any]:
+    """Yield what is known of the first of some results."""
+    value = outputs[0] if outputs else None
+    return (getattr(value, fact, None) for fact in facts)
 
 
 def follow(
@@ -354,7 +423,9 @@ def follow(
     makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
     compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
     written through NumPy, behind torch, is not seen. A gradient scaler is known by a name that the block sees, or as an
-    attribute below one. Of several ranks, each tells its own part; none is asked.
+    attribute below one. Of several ranks, each tells its own part; none is asked. Beside any hook for all modules torch
+    takes four frames of Python's for a call of a module, not three: of some 200 modules, each inside the next one, the
+    recursion limit is to be raised.
 
     Examples
     --------

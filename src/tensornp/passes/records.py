@@ -14,6 +14,8 @@ PRE_HOOKS, HOOKS = "ran before it, after its inputs were read", "ran after its o
 """What a note says of hooks that a program has put on one module."""
 UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
+WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
+"""The note of a compiled module, at whose calls torch looks for such hooks."""
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
@@ -210,6 +212,8 @@ class ModuleCall:
     zero_units : ZeroUnits or None
         Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
         module for series such as Conv1d.
+    is_grad_enabled : bool
+        Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     """
 
     index: int
@@ -232,6 +236,7 @@ class ModuleCall:
     is_torch: bool = True
     num_calls: int = 1
     zero_units: ZeroUnits | None = None
+    is_grad_enabled: bool = True
 
     @property
     def is_fine(self) -> bool:

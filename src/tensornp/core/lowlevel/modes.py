@@ -43,6 +43,8 @@ _disable_dispatch_modes = find("utils._python_dispatch._disable_current_modes")
 _mode_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
 _push_mode = find("utils._python_dispatch._push_mode")
 _dispatch_keys = find("_C._dispatch_keys")
+_exclude_keys, _key_set = find("_C._ExcludeDispatchKeyGuard"), find("_C.DispatchKeySet")
+_python_key = find("_C.DispatchKey.Python")
 _raw_repr = find("_C.DispatchKeySet.raw_repr")
 _eval_frame = "_C._dynamo.eval_frame"
 # What there was in the place of the next ones before 2.7.
@@ -172,6 +174,14 @@ def _overriding() -> Generator[None, None, None]:
     finally:
         if popped:
             list(put_back)
+
+
+def below_classes() -> AbstractContextManager[Any]:
+    """Have no class of a tensor called for operators in the block: for those that read and write no values."""
+    if not (_exclude_keys and _key_set and _python_key is not None):
+        return _INSIDE
+    guard: AbstractContextManager[Any] = _exclude_keys(_key_set(_python_key))
+    return guard
 
 
 def is_undisturbed() -> bool:

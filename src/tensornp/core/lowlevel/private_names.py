@@ -30,6 +30,9 @@ PRIVATE_NAMES = (
     "_ops._len_torch_dispatch_stack_pre_dispatch",
     "_C._dispatch_keys",
     "_C.DispatchKeySet.raw_repr",  # since 2.5
+    "_C.DispatchKeySet",
+    "_C.DispatchKey.Python",
+    "_C._ExcludeDispatchKeyGuard",
     "_C._data_address",
     "_C._is_cow_tensor",
     "Tensor._cdata",
@@ -61,7 +64,8 @@ PRIVATE_NAMES = (
     "_C._current_graph_task_id",
     "autograd.graph._engine_run_backward",
     "_C._current_autograd_node",
-    "utils._python_dispatch._pop_mode",
+    "_C._push_on_torch_dispatch_stack",
+    "_C._pop_torch_dispatch_stack",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import ChainMap
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -107,8 +106,6 @@ class PassMagics(Magics):
             with followed:
                 yield
         finally:
-            # Ctrl-C may have come as the block ended.
-            followed.__exit__(*sys.exc_info())
             if "out" in options:
                 self.shell.user_ns[options["out"]] = followed
             if not is_quiet:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import get_gradient_edge
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.private_names import find
 from tensornp.passes.recording.remembered import Call, Module
 from tensornp.passes.recording.seen_tensors import Seen, storage_key
@@ -61,7 +62,7 @@ class AwaitedGradients:
             known = self.parameters[place] = _Parameter(seen, call.module, key)
             known.place, known.is_leaf = place, tensor.is_leaf
         try:
-            edge = get_gradient_edge(tensor)
+            edge = get_gradient_edge(tensor) if type(tensor) is torch.nn.Parameter else _edge_of(tensor)
             call.edges.append(edge)
             handle = edge.node.register_prehook(functools.partial(self._came_back, known, edge.output_nr))
         except Exception:
@@ -87,6 +88,12 @@ class AwaitedGradients:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def _edge_of(tensor: torch.Tensor) -> Any:
+    """Return the edge of a tensor of any class, which sees nothing of it: torch makes a view of a leaf for it."""
+    with modes.below_classes():
+        return get_gradient_edge(tensor)
 
 
 def place_of(module: Module, name: str) -> tuple[int, str]:

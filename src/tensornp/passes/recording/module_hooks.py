@@ -17,6 +17,7 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.passes.recording.recorder import Recorder
 
+_TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
 _tracing = find("_C._get_tracing_state")
 _FOLLOWING: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWING", default=())
 """What follows the calls of this context; another task of asyncio has another."""
@@ -45,9 +46,10 @@ class ModuleHooks:
         for table in ("_global_forward_pre_hooks", "_global_forward_hooks"):
             hooks = getattr(torch_module, table)
             for key in [key for key, hook in list(hooks.items()) if getattr(hook, "__self__", None) is self]:
-                hooks.pop(key, None)
                 for name in ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called"):
                     getattr(torch_module, name, {}).pop(key, None)
+                # Last, since it is by this that they are found.
+                hooks.pop(key, None)
         _FOLLOWING.set(tuple(one for one in _FOLLOWING.get() if one is not self._recorder))
 
     @property
@@ -63,6 +65,9 @@ class ModuleHooks:
         if not _is_traced() and recorder.follows(module, is_followed_here(recorder)):
             try:
                 recorder.began(module, args)
+            except RecursionError:
+                # There is no room for another call.
+                recorder.problems.append(_TOO_DEEP)
             except Exception as error:
                 recorder.problems.append(told("a call of a pass", error))
 
@@ -74,6 +79,9 @@ class ModuleHooks:
             *kwargs, result = rest
             try:
                 recorder.ended(module, kwargs[0] if kwargs else {}, result, len(rest) == 1 and result is None)
+            except RecursionError:
+                # There is no room for another call.
+                recorder.problems.append(_TOO_DEEP)
             except Exception as error:
                 recorder.problems.append(told("a call of a pass", error))
 

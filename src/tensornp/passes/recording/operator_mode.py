@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import increment_version
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensornp.core.lowlevel import modes
@@ -30,9 +31,15 @@ from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETUR
 _graph_task = find("_C._current_graph_task_id")
 _node_at_work = find("_C._current_autograd_node")
 _next_number = find("autograd._get_sequence_nr")
-_stack, _push, _pop = (
-    find(f"utils._python_dispatch.{name}") for name in ("_get_current_dispatch_mode_stack", "_push_mode", "_pop_mode")
+_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+_push, _pop = find("_C._push_on_torch_dispatch_stack"), find("_C._pop_torch_dispatch_stack")
+_tell_compiler = find("utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals")
+_FLAGS = (
+    "_is_in_torch_dispatch_mode",
+    "_is_in_non_infra_torch_dispatch_mode",
+    "_is_in_any_mode_without_ignore_compile_internals",
 )
+"""What torch notes of its modes as one is entered."""
 _num_modes = find("_C._len_torch_dispatch_stack")
 _BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
@@ -90,6 +97,9 @@ class OperatorMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder, self._is_followed = recorder, is_followed
         self._by_number: dict[int, Operation] = {}
+        self._others: dict[Operation, int] = {}
+        self._flags: dict[str, bool] = {}
+        self._later: Iterator[Any] = iter(())
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -101,16 +111,29 @@ class OperatorMode(TorchDispatchMode):
         # It would bring the whole compiler with the first operator; `never_compiled` says the same.
         return False
 
-    def leave(self) -> None:
-        """End, whatever mode was entered since and is active still."""
-        later: list[Any] = []
-        if _stack and _push and _pop and self in (active := _stack()):
-            for _ in active[active.index(self) + 1 :]:
-                later.append(_pop())
-        if not _stack or self in _stack():
-            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        for mode in reversed(later):
-            _push(mode)
+    def enter(self) -> None:
+        """Begin."""
+        self._flags = {name: getattr(_python_dispatch, name) for name in _FLAGS if hasattr(_python_dispatch, name)}
+        self.__enter__()  # type: ignore[no-untyped-call]
+
+    def remove(self) -> None:
+        """End, whatever mode was entered since and is active still; once more, where this was interrupted."""
+        if not (_stack and _push and _pop):
+            if self._flags:
+                self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._flags = {}
+            return
+        if self in (active := _stack()):
+            later = [one for one in active[active.index(self) :] if getattr(one, "_mode_key", None) is None]
+            self._later = iter(later[1:])
+            # All of them by one call of C, and so back again: Ctrl-C comes before or after it.
+            list(map(_pop, [None] * len(later)))
+        list(map(_push, self._later))
+        # Not by torch's own way, which could be interrupted on it.
+        for name, value in self._flags.items():
+            setattr(_python_dispatch, name, value)
+        if _tell_compiler is not None and _FLAGS[-1] in self._flags:
+            _tell_compiler(self._flags[_FLAGS[-1]])
 
     @modes.never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -142,7 +165,7 @@ class OperatorMode(TorchDispatchMode):
         try:
             with modes.below_autograd(), recorder.lock:
                 call = recorder.innermost()
-                operation = self._placed(kind, call, frame)
+                operation = self._placed(kind, call, frame, args, kwargs)
                 if operation.call is None and (recorder.is_bound or recorder.only is not None):
                     return None
                 if recorder.only is not None and operation.call is not None and not operation.call.is_within:
@@ -155,7 +178,7 @@ class OperatorMode(TorchDispatchMode):
             recorder.problems.append(told("an operator of a pass", error))
             return None
 
-    def _placed(self, kind: _Kind, call: Call | None, frame: Any) -> Operation:
+    def _placed(self, kind: _Kind, call: Call | None, frame: Any, args: Any, kwargs: Any) -> Operation:
         """Return an operator with the place that it has in the program: in the backward, that of its forward."""
         node = _node_at_work() if _node_at_work and _graph_task and _graph_task() != -1 else None
         if node is None or (call is not None and call.phase == RECOMPUTED):
@@ -163,17 +186,43 @@ class OperatorMode(TorchDispatchMode):
             operation = Operation(kind.name, call, phase, self._recorder.lines.place_of(frame))
         else:
             name = type(node).__name__
-            forward = self._by_number.get(node._sequence_nr())
+            number = node._sequence_nr()
+            forward = self._by_number.get(number)
+            is_another_s = forward is not None and self._is_another_s(forward, number, args, kwargs)
+            forward = None if is_another_s else forward
             is_own = forward is not None and _is_node_of(name, forward.name)
-            # A function of the user's bears the number of the first operator in it; another thread counts by itself.
+            # A function of the user's bears the number of the first operator in it.
             is_near = forward is not None and (is_own or not name[-1:].isdecimal())
             call, source = (forward.call, forward.source) if forward is not None and is_near else (None, None)
             operation = Operation(kind.name, call, BACKWARD, source)
             operation.forward, operation.node = forward if is_own else None, name
+            if is_another_s:
+                self._others[operation] = number
         if _next_number is not None:
             # Of several that have seen the same number, the first was given it.
             self._by_number.setdefault(_next_number() - 1, operation)
         return operation
+
+    def _is_another_s(self, forward: Operation, number: int, args: Any, kwargs: Any) -> bool:
+        """Return whether a backward may be that of another thread's forward, which bears the same number as `forward`.
+
+        Each thread counts by itself. What a backward reads was made by operators of this thread, or given to them; one
+        that reads what `forward` has read or given is its own, and what goes on with another's is that one's.
+        """
+        recorder, own = self._recorder, forward.inputs + forward.outputs
+        known = []
+        for tensor in _tensors(args, kwargs):
+            seen = recorder.tensors.seen_beside(tensor)
+            if seen is None or not tensor.dim():
+                continue
+            if any(one in own for one in seen):
+                return False
+            known.append(seen)
+        makers = {one.operator for seen in known for one in seen if one.operator is not None} if self._others else ()
+        if any(self._others.get(recorder.operations[one]) == number for one in makers):
+            return True
+        has_all = not recorder.is_bound and recorder.only is None
+        return recorder.has_threads or (has_all and not all(known))
 
     def _take_inputs(self, operation: Operation, kind: _Kind, args: Any, kwargs: Any) -> None:
         tensors, glanced = self._recorder.tensors, self._recorder.tensors.glanced

@@ -19,6 +19,7 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.passes.recording.module_hooks import is_followed_here
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Module
+from tensornp.passes.recording.scalers import Scalers
 
 _UNREAD = -1
 
@@ -52,9 +53,9 @@ class Step:
 class OptimizerHooks:
     """The two hooks by which one recorder learns of steps, from `install` to `remove`."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, scalers: Scalers) -> None:
         self.steps: list[Step] = []
-        self._recorder = recorder
+        self._recorder, self._scalers = recorder, scalers
         self._handles: list[Any] = []
         self._open: dict[tuple[int, int], list[Step | None]] = {}
         self._known: dict[tuple[Any, ...], Parameter] = {}
@@ -65,9 +66,12 @@ class OptimizerHooks:
         self._handles.append(torch_optimizer.register_optimizer_step_post_hook(self._ended))
 
     def remove(self) -> None:
-        """End, and leave nothing behind."""
+        """End, and leave nothing behind: of one that Ctrl-C has kept from being noted there is no handle."""
         for handle in self._handles:
             handle.remove()
+        for hooks in (torch_optimizer._global_optimizer_pre_hooks, torch_optimizer._global_optimizer_post_hooks):
+            for key in [key for key, hook in list(hooks.items()) if getattr(hook, "__self__", None) is self]:
+                hooks.pop(key, None)
         self._handles.clear()
         self._open.clear()
 
@@ -101,6 +105,7 @@ class OptimizerHooks:
         if recorder.is_bound and not parameters:
             return
         recorder.look_at_sharded()
+        self._scalers.step_begins()
         place = recorder.lines.place_of(sys._getframe(3))
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)

@@ -34,6 +34,7 @@ from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     UNCOUNTED,
+    WARNED,
     Figures,
     Gradient,
     ModuleCall,
@@ -201,10 +202,11 @@ class _Recording:
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
-            call.notes,
+            (*call.notes, WARNED) if call.module.class_name == "OptimizedModule" else call.notes,
             call.module.is_torch,
             num_calls=call.module.num_calls,
             zero_units=self._zero_units(call),
+            is_grad_enabled=call.is_grad_enabled,
         )
 
     def step(self, step: Step) -> OptimizerStep:

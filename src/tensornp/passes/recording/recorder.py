@@ -104,6 +104,11 @@ class Recorder:
         return stack[-1] if stack else None
 
     @property
+    def has_threads(self) -> bool:
+        """Whether calls of several threads were followed."""
+        return len(self._stacks) > 1
+
+    @property
     def _has_samples(self) -> bool:
         return len(self.calls) <= self._max_samples
 
@@ -177,6 +182,7 @@ class Recorder:
         call.is_within = call.is_within or _is_named(call, self.only)
         call.is_kept = _is_named(call, self.keep)
         call.source = place
+        call.is_grad_enabled = is_grad_enabled
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(wrapper_of(type(module))))))

@@ -65,9 +65,9 @@ class Call:
     """
 
     __slots__ = (
-        "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_kept", "is_lazy",
-        "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase", "source", "status",
-        "thread", "zero_units",
+        "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_grad_enabled",
+        "is_kept", "is_lazy", "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase",
+        "source", "status", "thread", "zero_units",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
@@ -83,5 +83,6 @@ class Call:
         self.params: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
+        self.is_grad_enabled = True
         self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within

@@ -6,6 +6,7 @@ that what it has found. Its tensors are read on their own device, as all others,
 
 from __future__ import annotations
 
+import itertools
 import math
 import types
 from collections.abc import Mapping, Sequence
@@ -37,14 +38,20 @@ class Scalers:
 
     def __init__(self, tensors: SeenTensors) -> None:
         self._tensors = tensors
-        self._before: list[tuple[Any, _State]] = []
-        self._states: list[tuple[Any, _State | None, _State]] = []
+        self._before: list[tuple[Any, list[_State]]] = []
+        self._states: list[tuple[_Facts, list[_State], _State]] = []
 
     def begin(self, namespace: Mapping[str, Any]) -> None:
         """Look at the scalers that have names when the block begins."""
         # Of a class of the user's anything may raise.
         with suppress(Exception):
-            self._before = [(one, self._state_of(one)) for one in scalers_in(namespace)]
+            self._before = [(one, [self._state_of(one)]) for one in scalers_in(namespace)]
+
+    def step_begins(self) -> None:
+        """Look at them as a step is made, after which a scale may grow."""
+        with suppress(Exception):
+            for one, states in self._before:
+                states.append(self._state_of(one))
 
     def end(self, namespace: Mapping[str, Any]) -> None:
         """Look at them again, and at those that have been made since."""
@@ -52,10 +59,10 @@ class Scalers:
         with suppress(Exception):
             self._look_again(before, namespace)
 
-    def _look_again(self, before: list[tuple[Any, _State]], namespace: Mapping[str, Any]) -> None:
-        known = {id(one): state for one, state in before}
+    def _look_again(self, before: list[tuple[Any, list[_State]]], namespace: Mapping[str, Any]) -> None:
+        known = {id(one): states for one, states in before}
         scalers = {id(one): one for one in (*(one for one, _ in before), *scalers_in(namespace))}
-        facts = ((_Facts.of(one), known.get(id(one)), self._state_of(one)) for one in scalers.values())
+        facts = ((_Facts.of(one), known.get(id(one), []), self._state_of(one)) for one in scalers.values())
         self._states = [one for one in facts if one[0].is_enabled]
 
     def recorded(self, rows: Sequence[Row]) -> LossScaling | None:
@@ -87,12 +94,18 @@ class _Facts(NamedTuple):
     is_enabled: bool
     first_scale: float
     backoff: float
+    growth: float
+    interval: int
 
     @staticmethod
     def of(scaler: Any) -> _Facts:
         if not getattr(scaler, "_enabled", False):
-            return _Facts(False, 1.0, 0.5)
-        return _Facts(True, float(getattr(scaler, "_init_scale", 1.0)), float(getattr(scaler, "_backoff_factor", 0.5)))
+            return _Facts(False, 1.0, 0.5, 2.0, 2000)
+        first, backoff, growth = (
+            float(getattr(scaler, f"_{name}", otherwise))
+            for name, otherwise in (("init_scale", 1.0), ("backoff_factor", 0.5), ("growth_factor", 2.0))
+        )
+        return _Facts(True, first, backoff, growth, int(getattr(scaler, "_growth_interval", 2000)))
 
 
 def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
@@ -119,12 +132,28 @@ def _kind_of(cls: type) -> str:
     return "opaque" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
 
 
-def _scaling(facts: _Facts, before: _State | None, after: _State, rows: Sequence[Row]) -> LossScaling:
-    first, last = ([rows[one].min for one in state.own] if state else [] for state in (before, after))
-    scale = first[0] if first else facts.first_scale
+def _scaling(facts: _Facts, before: list[_State], after: _State, rows: Sequence[Row]) -> LossScaling:
+    read = [[rows[one].min for one in state.own] for state in (*before, after)]
+    states = read if before else [[], *read]
+    # Of one that has not scaled yet there is nothing to read.
+    known = [one or [facts.first_scale, 0.0] for one in states]
     odd = [stage for stage, row in after.found if rows[row].max > 0]
-    num_skipped = _num_lowered(scale, last[0] if last else scale, facts.backoff) + ("STEPPED" in odd)
-    return LossScaling(scale, num_skipped, first != last or bool(after.found), "UNSCALED" in odd)
+    # All but the first were read as a step was made, if not by a fused optimizer that has skipped it.
+    is_made = [False, *(not any(rows[row].max > 0 for _, row in state.found) for state in before[1:])]
+    pairs = zip(is_made, itertools.pairwise(known), strict=True)
+    num_lowered = sum(
+        _num_lowered(_grown(facts, then, now) if made else then[0], now[0], facts.backoff)
+        for made, (then, now) in pairs
+    )
+    was_used = bool(after.found) or any(one != states[0] for one in states)
+    return LossScaling(known[0][0], num_lowered + ("STEPPED" in odd), was_used, "UNSCALED" in odd)
+
+
+def _grown(facts: _Facts, then: list[float], now: list[float]) -> float:
+    """Return what a scale became after a step that was made; `now` is what was read next."""
+    scale, tracker = then
+    has_grown = now != then and tracker + 1 == facts.interval
+    return scale * facts.growth if has_grown else scale
 
 
 def _num_lowered(scale: float, now: float, backoff: float) -> int:

@@ -147,6 +147,14 @@ class SeenTensors:
         key = storage_key(tensor)
         return key is not None and key in self._memories
 
+    def seen_beside(self, tensor: torch.Tensor) -> list[Seen] | None:
+        """Return what was seen in the memory of a tensor; None of one that has no memory of its own."""
+        key = storage_key(tensor)
+        if key is None:
+            return None
+        memory = self._memories.get(key)
+        return [state.seen for state in memory.states] if memory is not None else []
+
     def allocated(self, tensor: torch.Tensor) -> None:
         """Take in memory that nothing was written to."""
         memory = self._memory(tensor)
@@ -172,15 +180,17 @@ class SeenTensors:
         Torch counts a write as the operator returns, where it `is_counted`.
         """
         try:
-            memory = self._memory(tensor)
+            stored = None if tensor.layout is torch.strided else _stored_of(tensor)
+            memory = self._memory(tensor if stored is None else stored)
             memory.states.clear()
             version = _counted_version(tensor)
-            if tensor.numel() * tensor.itemsize == tensor.untyped_storage().nbytes():
+            if stored is not None or tensor.numel() * tensor.itemsize == tensor.untyped_storage().nbytes():
                 memory.is_unwritten = False
             seen = self._new(tensor, None, memory)
             seen.operator = operator
             _take_extremes(self.table, tensor, seen)
-            memory.put(_place_of(tensor), None if version is None else version + is_counted, seen)
+            place = _place_of(tensor) if stored is None else _sparse_place_of(tensor, stored)
+            memory.put(place, None if version is None else version + is_counted, seen)
             return seen
         except Exception as error:
             return _unread(tensor, None, error)
@@ -210,8 +220,8 @@ class SeenTensors:
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
         if tensor.layout is not torch.strided or tensor.is_nested:
-            seen = self._new(tensor, tensor.requires_grad)
-            seen.maker = maker
+            seen = self._of_layout(tensor, tensor.requires_grad)
+            seen.maker = maker if seen.maker is None else seen.maker
             self._take(tensor, seen, has_sample)
             return seen
         memory = self._memory(tensor)
@@ -241,9 +251,10 @@ class SeenTensors:
 
     def _glanced(self, tensor: torch.Tensor, operator: int | None) -> Seen:
         if tensor.layout is not torch.strided or tensor.is_nested:
-            seen = self._new(tensor, None)
-            seen.operator = operator
-            _take_extremes(self.table, tensor, seen)
+            seen = self._of_layout(tensor, None)
+            if seen.row is None:
+                seen.operator = operator
+                _take_extremes(self.table, tensor, seen)
             return seen
         memory = self._memory(tensor)
         place, version = _place_of(tensor), _counted_version(tensor)
@@ -258,6 +269,20 @@ class SeenTensors:
         seen.operator = last.seen.operator if operator is None and last is not None else operator
         _take_extremes(self.table, tensor, seen)
         memory.put(place, version, seen)
+        return seen
+
+    def _of_layout(self, tensor: torch.Tensor, requires_grad: bool | None) -> Seen:
+        """Return what is known of a tensor that is not strided: a sparse one by the memory of its stored elements."""
+        stored = _stored_of(tensor)
+        if stored is None:
+            return self._new(tensor, requires_grad)
+        memory, place, version = self._memory(stored), _sparse_place_of(tensor, stored), _counted_version(tensor)
+        found = memory.found(place, version, requires_grad)
+        is_same = found is not None and (version is not None or found.operator is not None)
+        seen = found if found is not None and is_same else self._new(tensor, requires_grad)
+        seen = seen if requires_grad is None else seen.as_of(requires_grad)
+        if seen is not found:
+            memory.put(place, version, seen)
         return seen
 
     def _memory(self, tensor: torch.Tensor) -> _Memory:
@@ -338,6 +363,18 @@ def _times(shape: Sequence[Any], count: int, note: str) -> float:
 
 def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _stored_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the elements that a sparse tensor stores; None of any other."""
+    if form_of(tensor).kind is not kinds.SPARSE:
+        return None
+    raw = plain(tensor)
+    return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+
+
+def _sparse_place_of(tensor: torch.Tensor, stored: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.layout, tensor.shape, *_place_of(stored)
 
 
 def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -12,15 +12,17 @@ from tensornp.passes.records import RETURNED, ModuleCall, OperatorCall, PassReco
 def bounded(record: PassRecord, most: int) -> PassRecord:
     """Return a pass with the first and the last half of so many calls of modules, and of operators likewise.
 
-    Those between that are not finite or have failed stay; what referred to another one does so by its new index.
+    Those between that are not finite or have failed stay, and the calls inside which what stays came: a part of a model
+    is none by itself. What referred to another one does so by its new index.
     """
     calls, operators = record.calls, record.operators
     if max(len(calls), len(operators)) <= most:
         return record
-    places = _kept(len(calls), most, [one.index for one in calls if not one.is_fine])
     steps = _kept(len(operators), most, [one.index for one in operators if not _is_fine(one)])
-
-    indices = list(places)
+    places = _kept(len(calls), most, [one.index for one in calls if not one.is_fine])
+    around = {above for index in places for above in _above(calls, calls[index])}
+    indices = sorted(around.union(places))
+    places = {index: place for place, index in enumerate(indices)}
 
     def moved(values: Sequence[Value]) -> tuple[Value, ...]:
         return tuple(
@@ -38,7 +40,7 @@ def bounded(record: PassRecord, most: int) -> PassRecord:
             replace(
                 calls[index],
                 index=place,
-                parent=next((places[one] for one in _above(calls, calls[index]) if one in places), None),
+                parent=None if (parent := calls[index].parent) is None else places[parent],
                 inputs=moved(calls[index].inputs),
                 outputs=moved(calls[index].outputs),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes.records import Finding, ModuleCall, ZeroUnits
@@ -18,13 +18,7 @@ _MIN_PART = 0.05
 
 def dead_units(tree: CallTree) -> Iterator[Finding]:
     """Yield the activations of which some units are dead; that all are is told elsewhere."""
-    found: dict[str, list[ModuleCall]] = defaultdict(list)
-    for call in tree.ended:
-        if call.zero_units is not None:
-            found[call.title].append(call)
-    # Of several calls of a module, that with the fewest: in the others at least as many are dead.
-    least = [min(calls, key=lambda call: _part(call.zero_units)) for calls in found.values()]
-    dead = [call for call in least if _is_dead(call.zero_units)]
+    dead = [call for call in _least(tree.ended) if _is_dead(call.zero_units) and _part(call.zero_units) < 1]
     units = [one.zero_units for one in dead if one.zero_units is not None]
     if len(dead) == 1:
         yield Finding("dead units", dead[0].title, f"{said(units[0], f' of {named(dead[0])}')}", (units[0].num_zero,))
@@ -32,6 +26,26 @@ def dead_units(tree: CallTree) -> Iterator[Finding]:
         names = [f"{call.title} ({one.num_zero:,} of {one.num_units:,})" for call, one in zip(dead, units, strict=True)]
         sentence = f"{counted(len(dead), 'activation')} have units that were 0 at all positions: {listed(names)}"
         yield Finding("dead units", dead[0].title, sentence, (len(dead),))
+
+
+def dead_told(calls: Iterable[ModuleCall]) -> str:
+    """Return how many units are dead in calls that are alike, in a few words: of several modules, at most."""
+    units = [call.zero_units for call in _least(calls)]
+    dead = [one for one in units if one is not None and _is_dead(one)]
+    if not dead:
+        return ""
+    most = max(dead, key=_part)
+    limit = "up to " if any(_part(one) != _part(most) for one in units) else ""
+    return f"{limit}{most.num_zero:,} of {counted(most.num_units, 'unit')} dead"
+
+
+def _least(calls: Iterable[ModuleCall]) -> list[ModuleCall]:
+    """Return of each module the call in which the fewest units were 0: in the others at least as many are dead."""
+    found: dict[str, list[ModuleCall]] = defaultdict(list)
+    for call in calls:
+        if call.zero_units is not None:
+            found[call.title].append(call)
+    return [min(each, key=lambda call: _part(call.zero_units)) for each in found.values()]
 
 
 def said(units: ZeroUnits, of: str = "") -> str:
@@ -46,4 +60,4 @@ def _part(units: ZeroUnits | None) -> float:
 
 
 def _is_dead(units: ZeroUnits | None) -> bool:
-    return units is not None and units.num_positions >= _MIN_POSITIONS and _MIN_PART <= _part(units) < 1
+    return units is not None and units.num_positions >= _MIN_POSITIONS and _part(units) >= _MIN_PART

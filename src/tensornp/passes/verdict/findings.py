@@ -79,7 +79,7 @@ def _spoilt(tree: CallTree) -> Iterator[Finding]:
 def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
     # A reentrant checkpoint runs without gradients first.
     again = {call.name for call in tree.again}
-    lost = [call for call in tree.ended if call.name not in again and _loses_gradient(call)]
+    lost = [call for call in tree.ended if call.name not in again and _loses_gradient(call) and _is_missed(call, tree)]
     inner = sorted(tree.innermost(lost), key=lambda call: call.order)
     source = at(inner[0].source) if inner else ""
     yield from _folded(
@@ -90,10 +90,19 @@ def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
 
 def _loses_gradient(call: ModuleCall) -> bool:
     gave = [one.requires_grad for one in call.outputs if is_floating(one)]
-    return bool(gave) and not any(gave) and any(one.requires_grad for one in call.inputs)
+    return call.is_grad_enabled and bool(gave) and not any(gave) and any(one.requires_grad for one in call.inputs)
 
 
-def _no_gradient(tree: CallTree) -> Iterator[Finding]:
+def _is_missed(call: ModuleCall, tree: CallTree) -> bool:
+    """Return whether a backward has left out a parameter of what came before a call; True where there was none."""
+    if not tree.record.had_backward:
+        return True
+    earlier = {one.name for one in tree.ended if one.index < call.index}
+    return any(name.rpartition(".")[0] in earlier for name in _without_gradient(tree))
+
+
+def _without_gradient(tree: CallTree) -> list[str]:
+    """Return the parameters for which nothing came back in a backward."""
     # Of what could not be read, such as a sharded one, nothing is known.
     grads = tree.record.grads if tree.record.had_backward else ()
     names = [one.name for one in grads if one.figures is None and not one.note]
@@ -101,7 +110,11 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
         # `torch.autograd.grad` gives them to who asks, and to no parameter.
         reached = {call.name for call in tree.ended if any(one.grad for one in call.outputs)}
         names = [name for name in names if name.rpartition(".")[0] not in reached]
-    yield from _folded("no gradient", names, "got no gradient", "parameter", "got no gradient")
+    return names
+
+
+def _no_gradient(tree: CallTree) -> Iterator[Finding]:
+    yield from _folded("no gradient", _without_gradient(tree), "got no gradient", "parameter", "got no gradient")
 
 
 def _accumulated(tree: CallTree) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
+from tensornp.passes.verdict.dead_units import dead_told
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.passes.cells import between, main_value, shapes
@@ -107,6 +108,7 @@ def marks_of(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | 
     yield from dict.fromkeys(one.relation for one in call.outputs if one.relation not in ("", "new"))
     yield _cast(main_value(call.inputs), main_value(call.outputs))
     yield PASSED_ON if state_of(call) == PASSED_ON else ""
+    yield dead_told(line.calls)
     yield from (f"{one.path} holds {word}" for one in call.params if (word := not_finite([one])))
     yield from dict.fromkeys(one.note for one in call.outputs if one.note)
     yield from call.notes

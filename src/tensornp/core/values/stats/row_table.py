@@ -6,6 +6,7 @@ What `on_device` counts for one card, masks and all, is far too dear for each te
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -62,7 +63,11 @@ class RowTable:
         key = tensor.device, dtype
         chunk = self._open.get(key)
         if chunk is None or chunk.count == len(chunk.mins):
-            chunk = self._open[key] = _Chunk(*key, min(2 * len(chunk.mins), _MOST_ROWS) if chunk else _NUM_ROWS)
+            num_rows = _NUM_ROWS
+            if chunk is not None:
+                num_rows = min(2 * len(chunk.mins), _MOST_ROWS)
+                chunk.close()
+            chunk = self._open[key] = _Chunk(*key, num_rows)
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
@@ -91,6 +96,8 @@ class RowTable:
         key = tensor.device, wide
         samples = self._open_samples.get(key)
         if samples is None or samples.count == _NUM_SAMPLES:
+            if samples is not None:
+                samples.rows = ()
             samples = self._open_samples[key] = _Samples(*key)
         at = samples.count
         samples.count = at + 1
@@ -132,8 +139,16 @@ class _Chunk:
         self.wide = _WIDE.get(dtype, torch.float32)
         self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
         self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
+        self.mins: Sequence[torch.Tensor]
+        self.maxs: Sequence[torch.Tensor]
+        self.sums: Sequence[torch.Tensor]
+        self.norms: Sequence[torch.Tensor]
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+
+    def close(self) -> None:
+        """Let go of the views, each of which takes more memory than a row: it is full."""
+        self.mins = self.maxs = self.sums = self.norms = ()
 
     def read(self) -> list[Any]:
         # Not every device has float64.
@@ -149,12 +164,13 @@ class _Samples:
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         self.count = 0
         self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
-        self.rows = self.table.unbind()
+        self.rows: Sequence[torch.Tensor] = self.table.unbind()
 
 
 def _take_sums(tensor: torch.Tensor, chunk: _Chunk, at: int) -> None:
-    torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
-    torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
+    total, norm = (chunk.sums[at], chunk.norms[at]) if chunk.sums else chunk.wides[:, at].unbind()
+    torch.sum(tensor, (), dtype=chunk.wide, out=total)
+    torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=norm)
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
