@@ -208,6 +208,8 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
     histogram = own.histogram if own is not None else _of_folded(line, told)
     figures, titles, mark = _figures(line, own, told)
+    if line.count > 1:
+        titles["elements"] = f"{line.count:,} × {line.sums.numel // line.count:,}, {line.sums.numel:,} in all"
     cells = {**_cells(line, told), **_findings(line, own, told), **figures}
     size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
     return {
@@ -241,7 +243,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
     """Return what is known of a line without a scan, by the column."""
-    shares = shares_of(line.sums.numel, told.numel)
+    shares = shares_of(line.sums.numel, told.numel, line.count)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
         shares["elements"] = format_count(line.weights[0].numel)
