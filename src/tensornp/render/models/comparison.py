@@ -77,7 +77,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict over a table of what moved most, and under it what only one side has.
+    """Return the verdict, and why weights did not move, over a table of what moved most, and under it what one side has.
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
@@ -85,7 +85,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
     unmoved = [_unmoved_text(found, one) for one in (unmoved_told(found) if found.changed() else ())]
-    parts = (Lines(tuple(_rule(found))), printed, folds, Lines((*unmoved, *_said(found))))
+    parts = (Lines((*unmoved, *_rule(found))), printed, folds, Lines(tuple(_said(found))))
     return Document((head, *([Alarm(alarm, cure)] if alarm else []), *parts))
 
 
