@@ -17,7 +17,7 @@ from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, table_row
+from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, moved_most, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
@@ -56,7 +56,7 @@ class LiveRows(NamedTuple):
     names : list of str
         The weight of each.
     printed : list of list of int
-        Which of them each printed row is of, what moved most first.
+        Which of them each printed row is of: an odd one first, then in the order of the layers.
     num_printed : int
         How many weights the printed rows are of.
     noun : str
@@ -106,7 +106,10 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     ]
 
     def members(row: Row) -> list[int]:
-        return sorted(place[entry.name] for entry in row.entries if entry.name in place)
+        # In the order of the layers, but for an odd one: that is what one looks for.
+        most, is_outlier = moved_most(found, row)
+        names = sorted((entry.name for entry in row.entries), key=lambda name: not (is_outlier and name == most))
+        return [place[name] for name in names if name in place]
 
     folds, noun = [], noun_of(found)
     for fold in folds_of(found):

@@ -51,7 +51,7 @@ class Comparison extends Sorter {
     return known.length ? Math.max(...known) : null;
   }
 
-  // Of repeated layers, which are one row, the one that moved most is opened, and leads to the others.
+  // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
   /** @param {HTMLTableRowElement} row @param {number[]} members */
   dressed(row, members) {
     const cell = row.cells[0];
