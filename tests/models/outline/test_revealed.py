@@ -33,7 +33,7 @@ def test_of_what_is_folded_one_is_ordered_among_single_modules():
     layers = torch.nn.ModuleList(torch.nn.ModuleList([layer(), torch.nn.LayerNorm(6)]) for _ in range(12))
     outline = outline_of(torch.nn.ModuleDict({"layers": layers, "head": torch.nn.Linear(9, 9)}))
     seen = outline.lines(Asked(sort="elements", descending=True, orders_groups=True), 0, 20)
-    told = {line.label: (line.count, line.sums.numel // line.count) for line in seen}
+    told = {line.label: (line.num_alike, line.sums.numel // line.num_alike) for line in seen}
     assert [line.label for line in seen if line.level == 1] == ["head", "layers.{0..11}"]
     assert told["layers.{0..11}"] == (12, 44)
     assert [line.label for line in seen if line.level == 2][-2:] == ["1", "0.experts.{0..3}"]

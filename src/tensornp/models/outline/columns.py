@@ -92,7 +92,7 @@ class Column(NamedTuple):
     figure : ScannedFigure or None
         The number that a scan tells, where it is one.
     share : callable or None
-        What the tree says of a number of elements, that of all weights, and how many parts are alike: it says that of one.
+        What the tree says of a number of elements, that of all weights, and how many parts are alike: of one.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -204,7 +204,7 @@ def cells_of(row: Row) -> dict[str, str]:
 
 
 def shares_of(numel: int, all_numel: int, count: int = 1) -> dict[str, str]:
-    """Return what is said of so many elements among those of all, by the column: of `count` parts that are alike, of one."""
+    """Return by the column what is said of so many elements among all: of `count` parts that are alike, of one."""
     return {column.name: column.share(numel, all_numel, count) for column in COLUMNS if column.share is not None}
 
 
@@ -296,7 +296,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "elements", None, lambda one: one.numel, share=_elements, is_always=True, is_right=True,
-        has_large_first=True, width=9, rank=1,
+        has_large_first=True, width=9, rank=5,
     ),
     Column(
         "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
@@ -304,7 +304,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True, width=14, rank=3,
+        is_said_once=True, width=14, rank=2,
     ),
     Column(
         "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
@@ -316,17 +316,17 @@ COLUMNS: tuple[Column, ...] = (
         is_always=True, is_right=True, has_large_first=True, width=14, rank=14,
     ),
     Column(
-        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=4,
+        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=3,
     ),
     Column("figures", heading="values", width=9, rank=7),
-    _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=2),
+    _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
     _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=11),
     _figure("std", ScannedFigure(lambda stats: stats.std), rank=10),
     _figure("max |x|", ScannedFigure(_largest), rank=8),
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
-    _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=5)._replace(rule=_MOVED_RULE),
+    _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=4)._replace(rule=_MOVED_RULE),
     Column(FINDINGS, width=30, rank=15),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -108,14 +108,14 @@ def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
 
 
 def repeated_parts(entries: Iterable[WeightEntry]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
-    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch and weights of all."""
+    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
     stack = [("", branch) for branch in reversed(tree_of(entries))]
     while stack:
         before, branch = stack.pop()
         if branch.count == 1:
             stack.extend((f"{before}{branch.label}.", child) for child in reversed(branch.below))
         elif branch.below:
-            below, held = [branch], []
+            below, held = [branch], list[WeightEntry]()
             while below:
                 one = below.pop()
                 held.extend(one.entries)

@@ -48,7 +48,7 @@ class Line(NamedTuple):
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
     `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
-    that it stands for, where its name does not say it. `count` tells how many parts of the same sums these are of.
+    that it stands for, where its name does not say it. `num_alike` tells how many parts of the same sums these are of.
     """
 
     label: str
@@ -63,7 +63,7 @@ class Line(NamedTuple):
     sums: Sums
     unlike: str = ""
     class_name: str = ""
-    count: int = 1
+    num_alike: int = 1
 
     @property
     def is_quiet(self) -> bool:
@@ -220,10 +220,10 @@ class Outline:
         branch = at if can_open else -1
         return Line(
             one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike,
-            self._class_of(at), self._count_alike(at),
+            self._class_of(at), self._num_alike(at),
         )  # fmt: skip
 
-    def _count_alike(self, branch: int) -> int:
+    def _num_alike(self, branch: int) -> int:
         """Return how many parts of the same sums a branch stands for: one, where some of it is counted elsewhere."""
         names = (self.weights[number].name for number in self._order[self._spans[branch]])
         is_shared = bool(self._not_counted) and any(name in self._not_counted for name in names)
@@ -347,8 +347,8 @@ class Outline:
         widths = {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
         for one, sums in zip(self._branches, self._sums, strict=True):
             if one.count > 1:
-                said = shares_of(sums.numel, self.sums.numel, one.count)
-                widths |= {name: max(widths[name], len(text)) for name, text in said.items()}
+                parts = shares_of(sums.numel, self.sums.numel, one.count)
+                widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
         for name, said in {"name": [one.name for one in self.weights], **self.choices}.items():
             # A heading has an arrow beside it.
             needed = max([len(name) + 2, *map(len, said)])

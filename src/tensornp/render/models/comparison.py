@@ -77,7 +77,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict, and why weights did not move, over a table of what moved most, and under it what one side has.
+    """Return the verdict, and why weights did not move, over a table of what moved most, and what one side has.
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
