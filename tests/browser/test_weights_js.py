@@ -243,7 +243,7 @@ def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
     page = shown.page
     page.set_viewport_size({"width": 480, "height": 800})
     shown.scan()
-    expect(shown.grid.get_by_role("button", name="1 NaN in layer 1")).to_be_visible()
+    expect(shown.grid.get_by_role("button", name="1 NaN", exact=True)).to_be_visible()
     shown.search.fill("value")
     shown.settle()
     parts = shown.row("layer.1.attention").locator(".tensornp-part")
@@ -260,7 +260,7 @@ def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
     assert parts.last.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
 
 
-def test_a_line_keeps_its_indentation_and_the_number_in_its_alarm(tree: MakeTree) -> None:
+def test_a_line_keeps_its_indentation_a_name_and_the_number_in_its_alarm(tree: MakeTree) -> None:
     """However long the names are that it stands below, and however little room there is."""
     weights = {
         f"embeddings.{part}_embeddings_of_the_model.weight": torch.arange(float(i + 2)) for i, part in enumerate("ab")
@@ -275,13 +275,16 @@ def test_a_line_keeps_its_indentation_and_the_number_in_its_alarm(tree: MakeTree
         level, name = int(line.get_attribute("aria-level") or 0), line.locator(".tensornp-name-text").bounding_box()
         cell = line.locator("td").first.bounding_box()
         assert name and cell
-        assert name["x"] - cell["x"] == pytest.approx(16 * level, abs=1)
-    alarm = shown.grid.get_by_role("button", name="1 NaN in layer 10")
+        assert name["x"] - cell["x"] == pytest.approx(8 + 8 * level, abs=1)
+        assert name["width"] >= 30
+    # Where it is said behind it.
+    alarm = shown.grid.get_by_role("button", name="1 NaN", exact=True)
+    expect(alarm).to_have_attribute("title", "1 NaN in layer 10: show the values there (n)")
     column, seen = shown.grid.locator("th").first.bounding_box(), alarm.bounding_box()
     assert column and seen
     assert seen["x"] + seen["width"] <= column["x"] + column["width"]
     stays = alarm.locator(".tensornp-stays")
-    assert stays.all_text_contents() == ["1 NaN", "10"]
+    assert stays.all_text_contents() == ["1 NaN"]
     last = stays.last.bounding_box()
     assert last and last["x"] + last["width"] <= seen["x"] + seen["width"]
 
@@ -381,14 +384,14 @@ def test_a_column_that_is_chosen_is_seen_and_pushes_nothing_out(tree: MakeTree) 
     bounds = shown.page.locator(".tensornp-beside .tensornp-scroller").bounding_box()
     seen, name = heads.filter(has_text="zeros").bounding_box(), heads.first.bounding_box()
     assert bounds and seen and name
-    assert name["x"] + name["width"] <= seen["x"] <= bounds["x"] + bounds["width"] - seen["width"] + 1
+    assert name["x"] + name["width"] <= seen["x"] + 1 <= bounds["x"] + bounds["width"] - seen["width"] + 2
     shown.search.fill("wieght")
     shown.settle()
     expect(shown.grid.get_by_text("no name fits")).to_be_in_viewport(ratio=1)
 
 
-def test_a_column_that_is_chosen_leaves_the_sorted_one_in_view(tree: MakeTree) -> None:
-    """Though there is no room for both beside each other."""
+def test_a_column_that_is_chosen_comes_into_view_though_another_one_sorts(tree: MakeTree) -> None:
+    """Beside it where there is room for both."""
     shown = tree({f"layer.{i}.weight": torch.full((2,), float(i)) for i in range(3)})
     shown.page.set_viewport_size({"width": 360, "height": 800})
     shown.scan()
@@ -397,10 +400,12 @@ def test_a_column_that_is_chosen_leaves_the_sorted_one_in_view(tree: MakeTree) -
     shown.page.get_by_role("button", name="Columns").click()
     for column in ("findings", "bytes", "zeros"):
         shown.page.get_by_role("checkbox", name=column).check()
-        heads = [shown.grid.locator(one).first.bounding_box() for one in ("th[aria-sort]", "th")]
-        sorted_by, name = heads
-        assert sorted_by and name
-        assert sorted_by["x"] >= name["x"] + name["width"] - 1
+        chosen, name = (
+            shown.grid.locator("th", has_text=column).bounding_box(),
+            shown.grid.locator("th").first.bounding_box(),
+        )
+        assert chosen and name
+        assert name["x"] + name["width"] - 1 <= chosen["x"] < 330
 
 
 def test_all_figures_of_a_scan_have_room_where_a_notebook_is_1400_wide(tree: MakeTree) -> None:
@@ -590,6 +595,27 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
     opened = [request for request in asked if request["type"] == "values" and request["open"]]
     assert [(request["weight"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
+
+
+def test_a_figure_of_an_extreme_leads_to_its_element(tree: MakeTree) -> None:
+    """By a click or a key."""
+    shown = tree({"w": torch.tensor([0.0, 1.0, -7.0])} | {f"layers.{i}.b": torch.arange(3.0) for i in range(2)})
+    shown.page.set_viewport_size({"width": 1200, "height": 800})
+    shown.scan()
+    asked = []
+    answer = shown.widget._receive
+    shown.widget._receive = lambda _, content, buffers: (asked.append(content), answer(_, content, buffers))
+    figure = shown.grid.locator("td.tensornp-leads").first
+    expect(figure).to_have_attribute("title", "Go to the element of the max |x| (m)")
+    figure.click()
+    shown.settle()
+    # Whatever columns there is room for.
+    shown.page.set_viewport_size({"width": 300, "height": 800})
+    shown.row("w").focus()
+    shown.press("m")
+    shown.settle()
+    opened = [request for request in asked if request["type"] == "values" and request["open"]]
+    assert [request["goal"] for request in opened] == ["absmax", "absmax"]
 
 
 def test_what_a_finding_leads_to_is_seen_in_the_tree_whatever_was_closed(tree: MakeTree) -> None:

@@ -57,6 +57,10 @@ interface Column {
   width: number;
   hasMark: boolean;
   isFixed: boolean;
+  /** What is looked for among the values of a line, whose figure it is. */
+  goal?: string;
+  /** Whether there is so little room that what stands beside names is short. */
+  isNarrow?: boolean;
   /** The pixels that names have at least. */
   roomPx?: number;
 }

@@ -106,6 +106,17 @@ def models() -> dict[str, Any]:
     return {"before": before, "after": after}
 
 
+@pytest.mark.parametrize("odd", [None, 3])
+def test_repeated_layers_are_opened_in_their_order_but_for_an_odd_one(odd):
+    """Though one has moved a little more than the first."""
+    before = {f"layers.{i}.weight": torch.ones(4, 4) for i in range(5)}
+    after = {name: one + 0.1 + 0.001 * i + 9 * (i == odd) for i, (name, one) in enumerate(before.items())}
+    shown = Shown({"before": before, "after": after}, "before", "after")
+    [printed] = shown.live.printed
+    order = [0, 1, 2, 3, 4] if odd is None else [3, 0, 1, 2, 4]
+    assert [shown.live.names[i] for i in printed] == [f"layers.{i}.weight" for i in order]
+
+
 def test_a_row_opens_both_sides_where_they_differ_most():
     """The window has the largest difference in it, and its texts are the numbers of both."""
     names = models()

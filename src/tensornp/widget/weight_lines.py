@@ -48,6 +48,8 @@ from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 """What the navigator looks for, and how it is called."""
+EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
+"""What the navigator looks for besides, by the figure that it is."""
 _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
 MAX_FOLDED = 1000
@@ -142,7 +144,8 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
         "rank": column.rank, "isFixed": column.name == "name",
-        "rule": column.rule, "width": width, "hasMark": column.name == marked_column(""),
+        "rule": column.rule, "goal": EXTREMES.get(column.name, ""), "width": width,
+        "hasMark": column.name == marked_column(""),
     }  # fmt: skip
 
 
@@ -208,6 +211,8 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
     histogram = own.histogram if own is not None else _of_folded(line, told)
     figures, titles, mark = _figures(line, own, told)
+    if line.num_alike > 1:
+        titles["elements"] = f"{line.num_alike:,} × {line.sums.numel // line.num_alike:,}, {line.sums.numel:,} in all"
     cells = {**_cells(line, told), **_findings(line, own, told), **figures}
     size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
     return {
@@ -241,7 +246,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
     """Return what is known of a line without a scan, by the column."""
-    shares = shares_of(line.sums.numel, told.numel)
+    shares = shares_of(line.sums.numel, told.numel, line.num_alike)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
         shares["elements"] = format_count(line.weights[0].numel)

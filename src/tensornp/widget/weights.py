@@ -28,7 +28,7 @@ from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
 from tensornp.widget.weight_data import entry_data, fitted, stats_data
-from tensornp.widget.weight_lines import NOT_FINITE, Found, findings_data, note_data
+from tensornp.widget.weight_lines import EXTREMES, NOT_FINITE, Found, findings_data, note_data
 from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in
 
@@ -194,11 +194,11 @@ class WeightsWidget(AnsweringWidget):
         return {"type": "stats", **stats_data(summarize_stats(entry.values(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the navigator look at one weight, for what is not finite if the page wants that, or leave."""
+        """Have the navigator look at one weight, for what is not finite or extreme if the page wants that, or leave."""
         from tensornp.widget.navigator import own_navigator
 
         goal = request.get("goal", "")
-        if goal not in ("", *NOT_FINITE):
+        if goal not in ("", *NOT_FINITE, *EXTREMES.values()):
             raise BadRequestError(NONSENSE)
         self._leave()
         if request.get("open") is True:

@@ -27,6 +27,19 @@ def test_the_line_of_every_weight_is_found(toggled):
         assert outline.num_lines(seen) >= outline.num_lines(asked)
 
 
+def test_of_what_is_folded_one_is_ordered_among_single_modules():
+    """Twelve small layers are not the biggest because they are many; experts of layers count one by one."""
+    layer = lambda: torch.nn.ModuleDict({"experts": torch.nn.ModuleList(torch.nn.Linear(3, 2) for _ in range(4))})  # noqa: E731
+    layers = torch.nn.ModuleList(torch.nn.ModuleList([layer(), torch.nn.LayerNorm(6)]) for _ in range(12))
+    outline = outline_of(torch.nn.ModuleDict({"layers": layers, "head": torch.nn.Linear(9, 9)}))
+    seen = outline.lines(Asked(sort="elements", descending=True, orders_groups=True), 0, 20)
+    told = {line.label: (line.num_alike, line.sums.numel // line.num_alike) for line in seen}
+    assert [line.label for line in seen if line.level == 1] == ["head", "layers.{0..11}"]
+    assert told["layers.{0..11}"] == (12, 44)
+    assert [line.label for line in seen if line.level == 2][-2:] == ["1", "0.experts.{0..3}"]
+    assert told["0.experts.{0..3}"] == (48, 8)
+
+
 def test_in_a_list_nothing_opens():
     """What is left out of it has no line."""
     outline = outline_of(torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(3)]))

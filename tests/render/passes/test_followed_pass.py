@@ -8,8 +8,10 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+import torch
 from built_passes import ERROR, WIDE, Builder, figures, transformer, value
 
+import tensornp as tnp
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -254,3 +256,19 @@ def test_a_pass_of_many_calls_is_a_short_card():
     document = followed_pass_document(PassRecord(tuple(built.calls)), [], "model")
     assert document.html().count("<tr") < 100
     assert re.search(r"\n… [\d,]+ more calls$", document.text())
+
+
+def test_operators_of_a_call_stand_once_with_what_matters_before_their_line():
+    """A live tree takes the place of the table; the panel of the call has the same."""
+
+    class Log(torch.nn.Module):
+        def forward(self, x):
+            return torch.log(x - 2)
+
+    with tnp.follow(model := torch.nn.Sequential(torch.nn.Linear(2, 2), Log()), level="operators") as run:
+        model(torch.zeros(1, 2))
+    html = tnp.card(run)._repr_html_()
+    static = html[html.index('class="tensornp-static"') :]
+    heads = static[static.rindex("<thead>") : static.rindex("</thead>")]
+    assert html.count(">operator</th>") == static.count(">operator</th>") == 1
+    assert heads.index(">min … max<") < heads.index(">line<")

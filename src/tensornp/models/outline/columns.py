@@ -92,7 +92,7 @@ class Column(NamedTuple):
     figure : ScannedFigure or None
         The number that a scan tells, where it is one.
     share : callable or None
-        What the tree says of a number of elements, and that of all weights.
+        What the tree says of a number of elements, that of all weights, and how many parts are alike: of one.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -118,7 +118,7 @@ class Column(NamedTuple):
     title: Callable[[Row], str] | None = None
     heading: str = ""
     figure: ScannedFigure | None = None
-    share: Callable[[int, int], str] | None = None
+    share: Callable[[int, int, int], str] | None = None
     is_always: bool = False
     is_said_once: bool = False
     is_right: bool = False
@@ -203,9 +203,9 @@ def cells_of(row: Row) -> dict[str, str]:
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
-def shares_of(numel: int, all_numel: int) -> dict[str, str]:
-    """Return what is said of so many elements among those of all, by the column."""
-    return {column.name: column.share(numel, all_numel) for column in COLUMNS if column.share is not None}
+def shares_of(numel: int, all_numel: int, count: int = 1) -> dict[str, str]:
+    """Return by the column what is said of so many elements among all: of `count` parts that are alike, of one."""
+    return {column.name: column.share(numel, all_numel, count) for column in COLUMNS if column.share is not None}
 
 
 def sortable() -> tuple[str, ...]:
@@ -258,9 +258,15 @@ def _figure(name: str, figure: ScannedFigure, *, rank: int, width: int = 9) -> C
     return Column(name, figure=figure, is_right=True, has_large_first=True, width=width, rank=rank)
 
 
-def _share(numel: int, all_numel: int) -> str:
+def _elements(numel: int, _: int, count: int) -> str:
+    return format_count(numel) if count == 1 else f"{count:,} × {format_count(numel // count)}"
+
+
+def _share(numel: int, all_numel: int, count: int) -> str:
     """Return a share in percent, of which little is nothing."""
-    return f"{numel / all_numel:.0%}" if numel >= _LEAST_SHARE * all_numel > 0 else ""
+    if numel < _LEAST_SHARE * all_numel * count or not all_numel:
+        return ""
+    return f"{numel / all_numel:.0%}" if count == 1 else f"{100 * numel / all_numel / count:.2g}% each"
 
 
 _LEAST_SHARE = 0.005
@@ -282,15 +288,15 @@ COLUMNS: tuple[Column, ...] = (
     Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True, width=_MAX_NAME, rank=0),
     Column(
         "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True,
-        width=9, rank=5,
+        width=9, rank=6,
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True, rank=8,
+        is_always=True, has_large_first=True, rank=9,
     ),
     Column(
-        "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
-        is_right=True, has_large_first=True, width=9, rank=9,
+        "elements", None, lambda one: one.numel, share=_elements, is_always=True, is_right=True,
+        has_large_first=True, width=9, rank=5,
     ),
     Column(
         "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
@@ -312,11 +318,11 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=3,
     ),
-    Column("figures", heading="values", width=9, rank=6),
+    Column("figures", heading="values", width=9, rank=7),
     _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
     _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=11),
     _figure("std", ScannedFigure(lambda stats: stats.std), rank=10),
-    _figure("max |x|", ScannedFigure(_largest), rank=7),
+    _figure("max |x|", ScannedFigure(_largest), rank=8),
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),

@@ -49,6 +49,8 @@ class Branch:
         What the names go on with.
     unlike : str
         How it differs from the numbers beside it.
+    count : int
+        How many parts, which are alike, it stands for.
     """
 
     label: str
@@ -56,6 +58,7 @@ class Branch:
     below: Sequence[Branch] = ()
     unlike: str = ""
     signature: int = -1
+    count: int = 1
 
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
@@ -99,9 +102,25 @@ def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
         if not branch.entries and len(branch.below) == 1 and branch is not root:
             only = branch.below[0]
             branch.label, branch.entries = f"{branch.label}.{only.label}", only.entries
-            branch.below, branch.unlike = only.below, only.unlike
+            branch.below, branch.unlike, branch.count = only.below, only.unlike, only.count
         branch.signature = _signature(branch, signatures)
     return list(root.below)
+
+
+def repeated_parts(entries: Iterable[WeightEntry]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
+    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
+    stack = [("", branch) for branch in reversed(tree_of(entries))]
+    while stack:
+        before, branch = stack.pop()
+        if branch.count == 1:
+            stack.extend((f"{before}{branch.label}.", child) for child in reversed(branch.below))
+        elif branch.below:
+            below, held = [branch], list[WeightEntry]()
+            while below:
+                one = below.pop()
+                held.extend(one.entries)
+                below.extend(one.below)
+            yield before + branch.label, branch, held
 
 
 def _nested(entries: Iterable[WeightEntry]) -> dict[Any, Any]:
@@ -199,6 +218,7 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
         target, same = stack.pop()
         target.entries = tuple(chain.from_iterable(one.entries for one in same))
         target.signature, target.unlike = same[0].signature, same[0].unlike
+        target.count = sum(one.count for one in same)
         together = list(zip(*(one.below for one in same), strict=True))
         target.below = [Branch(children[0].label) for children in together]
         stack.extend(zip(target.below, together, strict=True))

@@ -18,7 +18,7 @@ from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
-from tensornp.models.outline.columns import Column, column_called, columns
+from tensornp.models.outline.columns import Column, column_called, columns, shares_of
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
 
@@ -48,7 +48,7 @@ class Line(NamedTuple):
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
     `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
-    that it stands for, where its name does not say it.
+    that it stands for, where its name does not say it. `num_alike` tells how many parts of the same sums these are of.
     """
 
     label: str
@@ -63,6 +63,7 @@ class Line(NamedTuple):
     sums: Sums
     unlike: str = ""
     class_name: str = ""
+    num_alike: int = 1
 
     @property
     def is_quiet(self) -> bool:
@@ -196,12 +197,15 @@ class Outline:
         return found
 
     def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
-        """Return the lines below one by how many elements they and what is below them have, if that is asked for."""
+        """Return the lines below one by the elements that they and what is below them have, if that is asked for.
+
+        Of what is folded, one counts: a single layer beside other modules.
+        """
         if not asked.orders_groups:
             return lines
 
-        def numel(one: Any) -> int:
-            return self._sums[self._numbers[id(one)]].numel if isinstance(one, Branch) else int(one.numel)
+        def numel(one: Any) -> float:
+            return self._sums[self._numbers[id(one)]].numel / one.count if isinstance(one, Branch) else one.numel
 
         return sorted(lines, key=numel, reverse=asked.descending)
 
@@ -216,8 +220,14 @@ class Outline:
         branch = at if can_open else -1
         return Line(
             one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike,
-            self._class_of(at),
+            self._class_of(at), self._num_alike(at),
         )  # fmt: skip
+
+    def _num_alike(self, branch: int) -> int:
+        """Return how many parts of the same sums a branch stands for: one, where some of it is counted elsewhere."""
+        names = (self.weights[number].name for number in self._order[self._spans[branch]])
+        is_shared = bool(self._not_counted) and any(name in self._not_counted for name in names)
+        return 1 if is_shared else self._branches[branch].count
 
     def _class_of(self, branch: int) -> str:
         """Return the class of the modules that a branch stands for, where its name does not say it."""
@@ -335,6 +345,10 @@ class Outline:
         shapes = {(one.shape, one.kind) for one in self.weights}
         longest = max([len(counted(len(self.weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
         widths = {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
+        for one, sums in zip(self._branches, self._sums, strict=True):
+            if one.count > 1:
+                parts = shares_of(sums.numel, self.sums.numel, one.count)
+                widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
         for name, said in {"name": [one.name for one in self.weights], **self.choices}.items():
             # A heading has an arrow beside it.
             needed = max([len(name) + 2, *map(len, said)])

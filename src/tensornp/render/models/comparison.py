@@ -17,7 +17,7 @@ from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, table_row
+from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, moved_most, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
@@ -56,7 +56,7 @@ class LiveRows(NamedTuple):
     names : list of str
         The weight of each.
     printed : list of list of int
-        Which of them each printed row is of, what moved most first.
+        Which of them each printed row is of: an odd one first, then in the order of the layers.
     num_printed : int
         How many weights the printed rows are of.
     noun : str
@@ -77,7 +77,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict over a table of what moved most, and under it what only one side has.
+    """Return the verdict, and why weights did not move, over a table of what moved most, and what one side has.
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
@@ -85,7 +85,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
     unmoved = [_unmoved_text(found, one) for one in (unmoved_told(found) if found.changed() else ())]
-    parts = (Lines(tuple(_rule(found))), printed, folds, Lines((*unmoved, *_said(found))))
+    parts = (Lines((*unmoved, *_rule(found))), printed, folds, Lines(tuple(_said(found))))
     return Document((head, *([Alarm(alarm, cure)] if alarm else []), *parts))
 
 
@@ -106,7 +106,10 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     ]
 
     def members(row: Row) -> list[int]:
-        return sorted(place[entry.name] for entry in row.entries if entry.name in place)
+        # In the order of the layers, but for an odd one: that is what one looks for.
+        most, is_outlier = moved_most(found, row)
+        names = sorted((entry.name for entry in row.entries), key=lambda name: not (is_outlier and name == most))
+        return [place[name] for name in names if name in place]
 
     folds, noun = [], noun_of(found)
     for fold in folds_of(found):

@@ -80,7 +80,7 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
         "dtype": " and ".join(dtypes),
         **texts,
     }
-    most, is_outlier = _most(found, row)
+    most, is_outlier = moved_most(found, row)
     name = legible(row.pattern)
     titles = {
         "what": legible(most) if is_outlier else "",
@@ -103,7 +103,7 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     if verdicts:
         yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
     yield row.unlike
-    most, is_outlier = _most(found, row)
+    most, is_outlier = moved_most(found, row)
     if is_outlier:
         yield " ".join(filter(None, ("most in", cut_inside(most, MAX_INSIDE), parameter_of(found.first[most]))))
     # It then lies in few directions for no other reason.
@@ -132,7 +132,7 @@ def _tied(found: WeightsComparison, names: Sequence[str]) -> str:
     return f"{which}tied to {first}" if len(firsts) == 1 else f"{which}tied to others"
 
 
-def _most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
+def moved_most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
     """Return which weight of a row has moved most, and whether that is far more than the others."""
     sizes = {entry.name: found.moved.get(entry.name, 0.0) for entry in row.entries}
     most = max(sizes, key=sizes.__getitem__)

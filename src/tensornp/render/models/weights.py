@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.models.entries.repeated import not_counted
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.optimizers.number import number_told
-from tensornp.models.outline.columns import columns
-from tensornp.models.outline.fold import Row, folded
+from tensornp.models.outline.columns import columns, shares_of
+from tensornp.models.outline.fold import Row, folded, repeated_parts
 from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
@@ -43,7 +44,7 @@ def weights_document(
     """
     rows = folded(explorer.values())
     table, common, rest = _table(rows, explorer.source, alarms)
-    static = Group("tensornp-static", (*said, table, Lines((rest,))))
+    static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer))), table, Lines((rest,))))
     return Document(
         (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
     )
@@ -94,6 +95,21 @@ def _table(folded_rows: list[Row], source: str, alarms: Mapping[str, str]) -> tu
     # The heading names the file already, and that what it holds are tensors.
     told = tuple(text for text in common if text not in ("tensor", file_name(source)))
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
+
+
+def _layers(explorer: WeightsExplorer) -> list[str]:
+    """Return how much one of the layers is that are alike, the largest first: the rows tell it of single weights."""
+    every = list(explorer.values())
+    elsewhere = not_counted(every)
+    all_numel = sum(one.numel for one in every if one.name not in elsewhere)
+    found = [
+        (sum(one.numel for one in held), branch.count, pattern)
+        for pattern, branch, held in repeated_parts(every)
+        if elsewhere.isdisjoint(one.name for one in held)
+    ]
+    found.sort(key=lambda one: -one[0] / one[1])
+    said = ((cut(name, MAX_SHOWN), shares_of(numel, all_numel, count)) for numel, count, name in found[:MAX_NAMED])
+    return [", ".join(filter(None, (f"{name}: {one['elements']} elements", one["share"]))) for name, one in said]
 
 
 def _nothing(rows: list[Row]) -> list[str]:

@@ -89,10 +89,12 @@ def followed_pass_document(
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
     further = (_further(origin, has_steps=bool(record.steps)),) if origin is not None and not record.operators else ()
-    # The live tree takes the place of the static one.
-    calls = Group("tensornp-static", (_tree(table),))
+    operators = _tree(operator_table(record, origin))
+    # The live tree takes the place of the static one, and the panel of a call has its operators.
+    has_panel = origin is not None and origin.call is not None
+    calls = Group("tensornp-static", (_tree(table), *((operators,) if has_panel else ())))
     lines = Lines((*further, *map(links.within, said), totals))
-    return Document((verdict, *source, lines, calls, _tree(operator_table(record, origin)), Lines(tuple(notes))))
+    return Document((verdict, *source, lines, calls, *(() if has_panel else (operators,)), Lines(tuple(notes))))
 
 
 def _further(origin: Origin, *, has_steps: bool) -> str:

@@ -14,7 +14,7 @@ from tensornp.passes.verdict.operator_origin import shown
 from tensornp.render.layout.table import MARKS, Table, TableRow, without_empty
 from tensornp.render.passes.cells import between, main_value, shapes
 
-HEADINGS = ("operator", "line", "in → out", "dtype", "min … max", MARKS)
+HEADINGS = ("operator", "min … max", MARKS, "in → out", "dtype", "line")
 _ALWAYS = ("operator", "in → out")
 _BEFORE, _AFTER = 4, 3
 _MAX_NAMES, _MAX_LINE, _MAX_TEXT = 60, 44, 200
@@ -53,11 +53,11 @@ def _row(group: Sequence[OperatorCall], alarm: str) -> TableRow:
     gave = main_value(last.outputs)
     cells = (
         cut(", ".join(map(shown, group)), _MAX_NAMES),
-        cut(str(first.source), _MAX_LINE) if first.source is not None else "",
-        shapes(main_value(first.inputs), gave),
-        name_of(gave.dtype) if gave is not None else "",
         between([gave.figures] if gave is not None and gave.figures is not None else []),
         cut(", ".join(dict.fromkeys(mark for one in group for mark in _marks(one))), _MAX_TEXT),
+        shapes(main_value(first.inputs), gave),
+        name_of(gave.dtype) if gave is not None else "",
+        cut(str(first.source), _MAX_LINE) if first.source is not None else "",
     )
     return TableRow(cells, alarm=alarm)
 

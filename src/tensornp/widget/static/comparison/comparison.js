@@ -31,7 +31,27 @@ class Comparison extends Sorter {
     return this.dressed(super.rowOf(number), [number]);
   }
 
-  // Of repeated layers, which are one row, the one that moved most is opened, and leads to the others.
+  // Repeated layers stay one row, sorted by what it says: the largest of them.
+  every() {
+    const ofRow = (members, cells, made) => ({
+      data: { cells, numbers: this.heads.map((_, column) => this.largest(members, column)) },
+      row: () => this.dressed(made(), members),
+    });
+    const printed = this.model.get("printed").map((members, i) => {
+      const cells = [...this.printed[i].cells].map((cell) => cell.textContent ?? "");
+      return ofRow(members, cells, () => /** @type {HTMLTableRowElement} */ (this.printed[i].cloneNode(true)));
+    });
+    const folded = this.model.get("folds").map(({ rows, members }) =>
+      rows.map((data, i) => ofRow(members[i], data.cells, () => this.rowFrom(data))));
+    return [...printed, ...folded.flat()];
+  }
+
+  largest(members, column) {
+    const known = members.map((number) => this.rows[number].numbers[column]).filter((one) => typeof one === "number");
+    return known.length ? Math.max(...known) : null;
+  }
+
+  // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
   /** @param {HTMLTableRowElement} row @param {number[]} members */
   dressed(row, members) {
     const cell = row.cells[0];
@@ -88,9 +108,17 @@ class Comparison extends Sorter {
     return `${part}${counted(all, this.noun)} in ${counted(numLines, "line")}${same}`;
   }
 
+  tell(num, isPrinted) {
+    if (isPrinted || this.fits) super.tell(num, isPrinted);
+    else this.say(`${counted(this.rows.length, this.noun)} in ${counted(num, "line")}`);
+  }
+
+  // What is too much to be sorted is said below it.
   paint() {
     this.close();
     super.paint();
+    if (this.fits || this.order === "none") return;
+    for (const { rest } of this.model.get("folds")) if (rest) this.body.append(this.wideRow(rest));
   }
 
   toggle(row, opener, members, isOfMouse) {

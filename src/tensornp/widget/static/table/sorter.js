@@ -21,6 +21,7 @@ export function counted(count, noun) {
 }
 
 /** @typedef {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }} TableRowData */
+/** @typedef {{ data: Pick<TableRowData, "cells" | "numbers">, row: () => HTMLTableRowElement }} SortedLine By its figures. */
 
 export class Sorter {
   // What each row is of.
@@ -160,24 +161,36 @@ export class Sorter {
   }
 
   // Of what has no number, nothing comes first.
-  sorted(numbers) {
+  /** @param {SortedLine[]} lines */
+  sorted(lines) {
     const { column } = this;
     const sign = this.order === "descending" ? -1 : 1;
-    const textOf = (row) => (column ? row.cells[column] : plainName(row));
-    return numbers.sort((i, j) => {
-      const [a, b] = [this.rows[i].numbers[column], this.rows[j].numbers[column]];
+    const textOf = ({ data }) => (column ? data.cells[column] : plainName(data));
+    return lines.sort((i, j) => {
+      const [a, b] = [i.data.numbers[column], j.data.numbers[column]];
       if (typeof a === "number" && typeof b === "number") return sign * (a - b);
       if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
-      return sign * textOf(this.rows[i]).localeCompare(textOf(this.rows[j]), undefined, { numeric: true });
+      return sign * textOf(i).localeCompare(textOf(j), undefined, { numeric: true });
     });
+  }
+
+  // What is sorted where nothing is looked for.
+  /** @returns {SortedLine[]} */
+  every() {
+    return this.rows.map((_, number) => this.lineOf(number));
+  }
+
+  /** @returns {SortedLine} */
+  lineOf(number) {
+    return { data: this.rows[number], row: () => this.rowOf(number) };
   }
 
   // As long as nobody asks for anything else, the rows that were printed stand.
   paint() {
     const isPrinted = !this.fits && this.order === "none";
-    const found = this.fits ? [...this.fits] : this.rows.map((_, i) => i);
+    const found = this.fits ? this.fits.map((number) => this.lineOf(number)) : this.every();
     if (this.order !== "none") this.sorted(found);
-    const shown = isPrinted ? this.printedRows() : found.slice(0, this.limit).map((number) => this.rowOf(number));
+    const shown = isPrinted ? this.printedRows() : found.slice(0, this.limit).map((line) => line.row());
     this.body.replaceChildren(...shown);
     const numHidden = isPrinted ? 0 : found.length - shown.length;
     this.more.hidden = !numHidden;

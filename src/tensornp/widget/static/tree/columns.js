@@ -3,6 +3,7 @@
 
 import { button, element, groupOf } from "../page/elements.js";
 
+// From where on there is room for a mark beside a figure, and for words beside a name.
 const MARKS_FROM_PX = 480;
 // Names have this share of a page before other columns have room, if they are as long.
 const SHARE_OF_NAMES = 0.45;
@@ -54,7 +55,7 @@ export class Columns {
     const inRoom = all.map((column) => ({ ...column, hasMark: column.hasMark && this.width >= MARKS_FROM_PX }));
     const fitting = this.fitting(inRoom, sort);
     const columns = inRoom.filter(({ name }) => fitting.has(name));
-    columns[0].roomPx = this.roomOf(columns[0]);
+    Object.assign(columns[0], { roomPx: this.roomOf(columns[0]), isNarrow: this.width < MARKS_FROM_PX });
     this.shown = fitting;
     const kind = JSON.stringify([free.map(({ name }) => name), [...fitting]]);
     this.button.hidden = free.length === 0;

@@ -6,6 +6,7 @@ const NUM_LINES = 20;
 // Beside a weight that is open.
 const FEW_LINES = 8;
 const INDENT_PX = 16;
+const NARROW_INDENT_PX = 8;
 // Between columns, and what a mark takes beside a figure.
 const GAP_PX = 8;
 const MARK_PX = 40;
@@ -14,6 +15,8 @@ const MARK_PX = 40;
 const PART_LETTERS = 20;
 const MAX_END = 14;
 const FEWEST_LETTERS = 2;
+// What a name keeps in any case beside what is said of it.
+const NAME_LETTERS = 10;
 const NUM_DIGITS = 100;
 // In words beside a name, what stays where there is no room: numbers, and what is not finite; and of others, so many letters.
 const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|(?:\bNaN|[+\u2212-]?\bInf)\b))/;
@@ -125,9 +128,9 @@ export class Lines {
     return width * this.characterPx + GAP_PX + (hasMark ? MARK_PX : 0) + (isFixed ? INDENT_PX : 0);
   }
 
-  // Scrolls across to a column, and no farther than the one that lines are sorted by stays in view.
+  // Scrolls across to a column, beside the one that lines are sorted by where there is room for both.
   showColumn(name) {
-    const wanted = [name, this.order().sort].map((one) => this.columns.findIndex((column) => column.name === one));
+    const wanted = [this.order().sort, name].map((one) => this.columns.findIndex((column) => column.name === one));
     const first = /** @type {HTMLElement} */ (this.head.firstElementChild);
     for (const at of wanted.filter((one) => one > 0)) {
       const { offsetLeft, offsetWidth } = /** @type {HTMLElement} */ (this.head.children[at]);
@@ -232,15 +235,17 @@ export class Lines {
 
   // `beside` are the names of the lines that are seen with it and belong to the same.
   /** @param {Line} line @param {Column} column @param {string[]} beside */
-  cell(line, { name, heading, isRight, hasMark }, beside) {
+  cell(line, { name, heading, isRight, hasMark, goal, isNarrow }, beside) {
     const cell = element("td", isRight ? "right" : name);
     const text = line.cells[name] ?? "";
-    if (name === "name") cell.append(this.nameBox(line, text, beside));
+    const isLink = goal && text && leads(line);
+    if (isLink) cell.classList.add("tensornp-leads");
+    if (name === "name") cell.append(this.nameBox(line, text, beside, Boolean(isNarrow)));
     else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
     else cell.textContent = text;
-    const title = this.titleOf(line, name, heading || name, isRight);
+    const title = isLink ? `Go to the element of the ${heading} (m)` : this.titleOf(line, name, heading || name, isRight);
     if (title) cell.title = title;
     return cell;
   }
@@ -255,20 +260,22 @@ export class Lines {
     return said.filter(Boolean).join("\n");
   }
 
-  /** @param {Line} line @param {string} text @param {string[]} beside */
-  nameBox(line, text, beside) {
+  // Where there is little room, only the number or the first word of an alarm is said; the rest is behind it.
+  /** @param {Line} line @param {string} text @param {string[]} beside @param {boolean} isNarrow */
+  nameBox(line, text, beside, isNarrow) {
     const box = element("div", "name-box");
     if (!this.seen.isList) {
       const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
       mark.setAttribute("aria-hidden", "true");
       const indent = element("span", "indent");
-      indent.style.flexBasis = `${(line.level - 1) * INDENT_PX}px`;
+      indent.style.flexBasis = `${(line.level - 1) * (isNarrow ? NARROW_INDENT_PX : INDENT_PX)}px`;
       box.append(indent, mark);
     }
     box.append(nameInParts(text, beside));
     if (line.className) box.append(nameOf("class-name", line.className));
-    if (line.alarm) box.append(this.link(line.alarm, `${line.alarm.text}: show the values there (n)`, "alarm"));
-    else if (line.odd) box.append(this.link(line.odd, `${line.odd.title}; show it`, "odd"));
+    const said = (place) => (isNarrow ? (place.text.match(STAYS)?.[0] ?? place.text) : place.text);
+    if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: show the values there (n)`, "alarm"));
+    else if (line.odd) box.append(this.link(line.odd, said(line.odd), `${line.odd.title}; show it`, "odd"));
     return box;
   }
 
@@ -315,13 +322,15 @@ export class Lines {
     if (at < 0) return;
     const line = this.lineOf(at);
     this.rowOf(at).focus({ preventScroll: true });
-    // What can be shown itself opens below by its mark alone.
+    const { goal } = this.columns[target.closest("td")?.cellIndex] ?? {};
+    // What can be shown itself opens below by its mark alone, and an extreme leads to where it is.
     if (line.branch >= 0 && target.closest(".tensornp-mark")) this.toggle(line);
+    else if (goal && leads(line)) this.seek({ number: line.number, goal });
     else this.act(line);
   }
 
   // A click on what is not finite, or odd, leads to it, and is none on its line.
-  link(place, title, kind) {
+  link(place, text, title, kind) {
     const press = (event) => {
       event.stopPropagation();
       this.seek(place);
@@ -329,11 +338,11 @@ export class Lines {
     const node = button("", title, press, `copy tensornp-link tensornp-${kind}`);
     node.tabIndex = -1;
     // What gives way to a name keeps its numbers.
-    const said = place.text.split(STAYS).filter(Boolean);
-    node.append(...said.map((text) => element("span", STAYS.test(text) ? "stays" : "words", text)));
-    const room = (text) => (STAYS.test(text) ? text.length : FEWEST_LETTERS);
-    const least = said.some((text) => STAYS.test(text)) ? said.reduce((sum, text) => sum + room(text), 0) : FEW_LETTERS;
-    node.style.minWidth = `calc(${Math.min(least, place.text.length)}ch + 8px)`;
+    const said = text.split(STAYS).filter(Boolean);
+    node.append(...said.map((one) => element("span", STAYS.test(one) ? "stays" : "words", one)));
+    const room = (one) => (STAYS.test(one) ? one.length : FEWEST_LETTERS);
+    const least = said.some((one) => STAYS.test(one)) ? said.reduce((sum, one) => sum + room(one), 0) : FEW_LETTERS;
+    node.style.minWidth = `calc(${Math.min(least, text.length)}ch + 8px)`;
     return node;
   }
 
@@ -352,6 +361,11 @@ export class Lines {
     else return key === "ArrowUp";
     return true;
   }
+}
+
+// Whether a figure of a line is that of one weight, among whose values it is.
+function leads(line) {
+  return line.number >= 0;
 }
 
 // Where a figure lies among those of all: a dot, or how far those of several go. It stands beside it where there is
@@ -393,6 +407,7 @@ function nameInParts(text, beside) {
     }
   });
   const node = nameOf("name-text", "");
+  node.style.minWidth = `${Math.min(text.length, NAME_LETTERS)}ch`;
   node.append(...parts.map(([said, kind]) => partOf(said, kind)));
   return node;
 }

@@ -363,6 +363,7 @@ export class Tree {
       ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
       Enter: () => line && this.act(line, focused()),
       " ": () => line && this.act(line, focused()),
+      m: () => this.seen.columns.some(({ goal }) => goal) && line?.number >= 0 && this.open(line.number, undefined, "absmax"),
       n: () => line?.alarm && this.open(line.alarm.number, undefined, line.alarm.goal),
       "/": () => this.controls.search.focus(),
     };

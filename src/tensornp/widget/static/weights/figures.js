@@ -1,8 +1,9 @@
 // All figures of one weight: a line, a heat map, and tables.
 
-import { element, pictureOf } from "../page/elements.js";
+import { button, element, pictureOf } from "../page/elements.js";
 
-export function figuresOf({ figures, tables, heatmap }) {
+// `seek(goal)` goes to an extreme among the values, where these are offered.
+export function figuresOf({ figures, tables, heatmap }, seek) {
   const line = element("div", "figures-line");
   if (figures.picture.src) line.append(pictureOf(figures.picture));
   line.append(element("span", "", [...figures.words, ...figures.alarms.map(([, text]) => text)].join(" · ")));
@@ -12,10 +13,10 @@ export function figuresOf({ figures, tables, heatmap }) {
     picture.append(pictureOf(heatmap.shown), element("div", "said", heatmap.caption));
     nodes.push(picture);
   }
-  return [...nodes, ...tables.map(({ headings, rows }) => tableOf(headings, rows))];
+  return [...nodes, ...tables.map(({ headings, rows }) => tableOf(headings, rows, seek))];
 }
 
-function tableOf(headings, rows) {
+function tableOf(headings, rows, seek) {
   const scroller = element("div", "scroller");
   scroller.tabIndex = 0;
   scroller.setAttribute("role", "region");
@@ -26,6 +27,9 @@ function tableOf(headings, rows) {
   const body = rows.map((cells) => {
     const row = element("tr");
     row.append(...cells.map((text) => element("td", "", text)));
+    if (seek && ["min", "max"].includes(cells[0]) && cells[2]?.startsWith("[")) {
+      row.cells[1].replaceChildren(button(cells[1], `Go to the ${cells[0]}`, () => seek(cells[0]), "copy tensornp-link"));
+    }
     if (cells.length < headings.length) row.lastChild.colSpan = headings.length;
     return row;
   });

@@ -20,7 +20,7 @@ export class WeightPanel extends Panel {
     this.node.classList.add("tensornp-weight");
   }
 
-  // With a `goal`, the values are shown at once, where that is: "nan" or "inf".
+  // With a `goal`, the values are shown at once, where that is: "nan", "inf", or an extreme.
   open(number, from, goal = "") {
     this.goal = goal;
     this.figuring = undefined;
@@ -123,7 +123,7 @@ export class WeightPanel extends Panel {
     if (name === "stats" && this.figuring === undefined) {
       this.status.textContent = "reading …";
       this.figuring = this.post({ type: "stats", weight }, true);
-    } else if (name === "values" && !this.hasNavigator()) {
+    } else if (name === "values" && (this.goal || !this.hasNavigator())) {
       this.awaitGrid(takesFocus);
       this.post({ type: "values", weight, open: true, goal: this.goal });
       this.goal = "";
@@ -196,7 +196,11 @@ export class WeightPanel extends Panel {
   takeStats(content) {
     if (content.number !== this.figuring || !this.figures?.isConnected) return;
     this.status.textContent = "";
-    this.figures.replaceChildren(...figuresOf(content));
+    const seek = (goal) => {
+      this.goal = goal;
+      this.tabs?.choose("values");
+    };
+    this.figures.replaceChildren(...figuresOf(content, this.tabs?.has("values") ? seek : undefined));
     if (this.tabs?.shown === "stats") this.seen();
     this.announce(this.figures.firstChild.textContent);
   }
