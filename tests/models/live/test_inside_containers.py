@@ -92,7 +92,9 @@ def linear(value: float) -> nn.Module:
 
 def stepped(value: float) -> torch.optim.Optimizer:
     parameter = nn.Parameter(torch.full((2,), value))
-    optimizer = torch.optim.Adam([("p", parameter)])
+    optimizer = torch.optim.Adam([parameter])
+    # Which it takes beside parameters since torch 2.6.
+    optimizer.param_groups[0]["param_names"] = ["p"]
     parameter.grad = torch.full((2,), value)
     optimizer.step()
     return optimizer

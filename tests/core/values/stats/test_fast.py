@@ -23,7 +23,7 @@ from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import Counter
 from tensornp.core.values.stats.keys import scheme_of
 
-SHORT = [facts.name for facts in KNOWN.values() if stored_dtype(facts.name).itemsize <= 2]
+SHORT = [name for name in KNOWN if hasattr(torch, name) and stored_dtype(name).itemsize <= 2]
 EXACT = ("count", "nan", "posinf", "neginf", "zeros", "min", "max")
 
 
