@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -17,13 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 """Whether this process is one of several that share the tests; they inherit what their parent has set."""
-
-FORKING = (
-    "test_gallery.py", "test_private_names.py", "test_devices.py", "test_tracing.py", "test_changes.py",
-    "test_dcp.py", "test_differences.py", "test_on_device.py", "test_fingerprint.py", "memory/test_aliases.py",
-    "test_traps.py", "test_damaged_files.py", "test_footprint.py",
-)  # fmt: skip
-"""Files of tests in processes that are forked from a warm one: to warm one up for each worker takes longer than all."""
 
 # What a user would see in a simpler form is to be seen here as the error that it is.
 os.environ["TENSORNP_RAISE"] = "1"
@@ -71,19 +66,47 @@ def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if IS_WORKER else own
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while thousands of tests are made, each of which stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Have no later collection walk through all of them, nor through torch: many tests collect garbage."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand tests out one by one, but what shares a server or a kernel to one worker, and the browser's first."""
+    """Hand tests out one by one, but to one worker what shares a server, a kernel or a warm process: these first."""
     from xdist.scheduler import LoadScopeScheduling
+
+    forking, served = (
+        files_that_name("in_fork", "in_two_ranks", "forked", "gallery_child"),
+        files_that_name("browser.lab"),
+    )
 
     class OneServer(LoadScopeScheduling):
         # pytest-xdist 3.8 has a mark for that, which pytest 9.2 does not see.
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if file in forking:
+                # To warm a process up for each worker takes longer than all that is forked from it.
+                return "forking"
+            if "/browser/" in file:
+                return "JupyterLab" if file in served else file
             if file.endswith(("test_toggle_js.py", "test_kernel.py", "test_cell_magic.py", "test_packaging.py")):
                 return file
-            if file.endswith(FORKING):
-                return "forking"
-            return "browser" if "/browser/" in file else nodeid
+            return nodeid
 
     return OneServer(config, log)
+
+
+def files_that_name(*names: str) -> set[str]:
+    """The files of tests in whose text one of these names is, as they stand in the names of tests."""
+    folder = Path(__file__).parent
+    word = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+    files = [file for file in folder.rglob("test_*.py") if word.search(file.read_text(encoding="utf-8"))]
+    return {file.relative_to(folder.parent).as_posix() for file in files}

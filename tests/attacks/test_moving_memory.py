@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 
@@ -59,7 +59,7 @@ def swap(t: torch.Tensor) -> None:
         torch.utils.swap_tensors(t, torch.ones(NUMEL))
 
 
-@in_child
+@in_fork
 def test_a_thread_that_compares_and_frees_beside_statistics():
     """Whoever runs inside one of our own functions does run: the guard of the reads is not off for it."""
     a, b = torch.ones(NUMEL), torch.ones(NUMEL)
@@ -92,7 +92,7 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], object]] = {
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
-@in_child
+@in_fork
 def test_looks_beside_a_thread_that_moves_memory(disturbance):
     """Each look in turn, in the thread of the notebook."""
     t = torch.ones(NUMEL)

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.lowlevel.raw_memory import SHORTENED
@@ -59,7 +59,7 @@ LONG = [(10**9, 0), (0, 10**9), (0, 10**9, 0), (3, 0, 10**9), (10**9, 0, 2)]
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_an_empty_tensor_with_a_long_dimension_takes_no_memory():
     """Alone, in containers, nested, masked and sparse: within 200 MB, where a list of all indices takes gigabytes."""
     if not os.path.exists("/proc/self/statm"):
@@ -139,7 +139,7 @@ def foreign_array(manager_context: int, owner: list[object], *, is_versioned: bo
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_producer_may_keep_any_number_where_torch_keeps_a_pointer():
     """DLPack calls `manager_ctx` opaque; an array of such a producer among the names harms no card and no table."""
     owner: list[object] = []
@@ -158,8 +158,6 @@ def test_a_producer_may_keep_any_number_where_torch_keeps_a_pointer():
     shell = shell_with(t=t, arrays=arrays)
     shell.run_line_magic("tensors", "")
     shell.run_line_magic("tensorwatch", "arrays t")
-    # The end of the interpreter frees what the arrays need in any order.
-    os._exit(0)
 
 
 def shortened_tensors(folder: str) -> dict[str, torch.Tensor]:
@@ -192,7 +190,7 @@ def shortened_tensors(folder: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_memory_of_a_file_that_has_become_shorter_is_said_and_not_read():
     """In cards, tables, %tensors and %tensorwatch, where SIGBUS would end the process."""
     import sys
@@ -216,7 +214,7 @@ def test_memory_of_a_file_that_has_become_shorter_is_said_and_not_read():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_card_before_and_after_the_file_was_cut():
     """A fingerprint and a watch from before do not read it again."""
     import sys
@@ -239,7 +237,7 @@ def test_a_card_before_and_after_the_file_was_cut():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
     """Cards, fingerprints and watches by torch's own operators; what only pointers tell is not known."""
     from tensornp.core.lowlevel import raw_memory as raw
@@ -292,7 +290,7 @@ assert [alias.name for alias in tnp.aliases(t, {"a": t.numpy()})] == ["a"]
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copied():
     """Sparse ones of each layout, large ones with gaps and whole ones, after the parent has computed on all cores."""
     import faulthandler
@@ -350,7 +348,7 @@ def cut_memory(name: str) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["buffer", "memmap", "mask", "frombuffer", "widened", "conj", "parameter"])
-@in_child
+@in_fork
 def test_no_look_at_a_file_that_was_cut_ends_the_process(what):
     """Each tells what it can, or ends in a sentence; so does a copy."""
     import sys
@@ -379,4 +377,3 @@ def test_no_look_at_a_file_that_was_cut_ends_the_process(what):
         if what == "widened":
             with pytest.raises(tnp.NoDataError, match=SHORTENED):
                 tnp.to_numpy(t)
-    os._exit(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import io
-import os
 import sys
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_child, in_fork
 
 import tensornp as tnp
 from tensornp.core.lowlevel import threads
@@ -132,11 +131,10 @@ def test_looking_while_a_thread_trains_harms_neither():
                 look()
     assert training.num_steps > 1
     assert training.is_as_unwatched()
-    os._exit(0)
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_beside_a_running_thread_a_card_says_that_gradients_were_not_looked_at():
     """And claims nothing of them; once the thread has ended, all is told again."""
     weight = torch.nn.Parameter(torch.ones(3))
@@ -163,7 +161,7 @@ def test_beside_a_running_thread_a_card_says_that_gradients_were_not_looked_at()
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_watch_reports_no_gradient_that_it_did_not_look_at():
     """Neither that it is gone while a thread runs, nor that it came back; what has really changed is told later."""
     weight = torch.nn.Parameter(torch.ones(3))
@@ -195,7 +193,7 @@ def answer_from(target: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_who_else_runs_is_told_by_what_each_thread_is_for():
     """Alone: nobody. Beside an idle pool: nobody. Beside a thread of one's own, or seen from it: somebody."""
     import queue
@@ -218,7 +216,7 @@ def test_who_else_runs_is_told_by_what_each_thread_is_for():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_thread_may_change_everything_about_a_tensor_while_it_is_looked_at():
     """Writes, `resize_`, `set_`, `.data =` of another dtype and shape, freed storages, other names: no look dies."""
     torch.set_num_threads(1)
@@ -258,7 +256,6 @@ def test_a_thread_may_change_everything_about_a_tensor_while_it_is_looked_at():
                 tnp.aliases(names["plain"], names)
             shell.run_line_magic("tensors", "")
             shell.run_cell("pass")
-    os._exit(0)
 
 
 class Codes(torch.Tensor):
@@ -309,7 +306,7 @@ def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_what_consists_of_several_tensors_is_shown_beside_a_thread_as_it_is_alone():
     """Sparse, quantized per channel, nested and masked ones: the same values while another thread only runs."""
     kinds = kinds_of_parts()
@@ -323,7 +320,7 @@ def test_what_consists_of_several_tensors_is_shown_beside_a_thread_as_it_is_alon
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_thread_may_free_the_parts_of_a_tensor_while_it_is_looked_at():
     """In cards, tables, %tensors and %tensorwatch of what torch's own operators would read."""
     if sys.platform == "linux":
@@ -352,4 +349,3 @@ def test_a_thread_may_free_the_parts_of_a_tensor_while_it_is_looked_at():
                 shell.display_formatter.format(shell.user_ns[name])
             shell.run_line_magic("tensors", "")
             shell.run_cell("pass")
-    os._exit(0)

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
@@ -190,7 +190,7 @@ def test_what_has_a_view_is_rendered_by_what_is_there():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_the_card_of_an_array_whose_file_was_cut_says_so():
     """A read of it would end the process."""
     import os

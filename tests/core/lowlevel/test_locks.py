@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from child import in_child
+from child import in_fork
 
 from tensornp.core.lowlevel.locks import Held, Lock
 
@@ -44,7 +44,7 @@ def test_what_was_not_taken_is_not_given_back():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
-@in_child
+@in_fork
 def test_ctrl_c_at_any_moment_leaves_it_open():
     """Since Python 3.14 it may come after a lock of Python's is taken, and before its block begins."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)

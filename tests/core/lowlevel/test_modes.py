@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import tensornp as tnp
@@ -46,7 +46,7 @@ def _odd():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_warnings_of_other_threads_are_heard_while_one_looks():
     """The filters are those of the whole process, and looking leaves them alone: each warning arrives."""
     torch.set_warn_always(True)
@@ -88,7 +88,7 @@ def _state():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_ctrl_c_in_the_middle_of_a_look_leaves_nothing_behind():
     """A signal at each moment of a card and of a conversion: all that was set is set back."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)

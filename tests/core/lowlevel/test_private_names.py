@@ -10,7 +10,7 @@ from functools import partial
 import gallery_child
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from forked import run, run_each
 from gallery import KINDS, made
 
@@ -82,7 +82,7 @@ def test_without_any_of_the_names_all_is_shown_and_converted():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_without_the_names_compiled_code_may_convert():
     """In place of the compiler's own words, `torch.compiler.disable` keeps it from our frames."""
     hidden = tuple(name for name in PRIVATE_NAMES if "eval_frame" in name)
@@ -103,7 +103,7 @@ def test_without_the_names_compiled_code_may_convert():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_what_this_torch_does_not_tell_is_said():
     """Where a graph has saved something and torch does not tell what, the card says so, and so does a receipt."""
     take_away(("_C._autograd.SavedTensor.data",))

@@ -40,7 +40,7 @@ def test_a_process_that_asyncio_waits_for_hides_no_gradient():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_thread_whose_module_has_no_name_runs():
     """Code that `exec` runs has none, nor have those modules of ours that are silent: that is no word for rest."""
     from tensornp.core.lowlevel import threads

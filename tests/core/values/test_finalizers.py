@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.errors import TensornpError
@@ -27,7 +27,7 @@ LOOKS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOOKS)
-@in_child
+@in_fork
 def test_a_finalizer_that_frees_ends_nothing(name):
     """An object in a cycle frees the storage that is read as soon as anything is collected."""
     t = torch.ones(NBYTES // 4)

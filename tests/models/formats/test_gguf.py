@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_child, in_fork
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
 from hypothesis import HealthCheck, given, settings
@@ -334,7 +334,7 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
 
 @pytest.mark.slow
 @on_linux
-@in_child
+@in_fork
 def test_a_lie_takes_no_memory():
     """No count or length is allocated before it is known to be true."""
     import tempfile

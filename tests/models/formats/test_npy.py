@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from child import in_child
+from child import in_fork
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
@@ -239,7 +239,7 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, at, put, cut):
 
 @pytest.mark.slow
 @on_linux
-@in_child
+@in_fork
 def test_a_lie_takes_no_memory():
     """Neither a length of a header nor a shape is allocated before it is known to be true."""
     import tempfile

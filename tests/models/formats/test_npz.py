@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from child import in_child
+from child import in_fork
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
@@ -255,7 +255,7 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, compression, put, 
 
 @pytest.mark.slow
 @on_linux
-@in_child
+@in_fork
 def test_a_bomb_takes_no_memory():
     """A gigabyte of zeros in a megabyte is listed, read in parts, and counted block by block."""
     import tempfile
@@ -347,7 +347,7 @@ def test_what_cannot_be_inflated_says_so_each_time(tmp_path, close_marks):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_compressed_array_of_64_mib_is_compared_in_less_than_32():
     """And located, and counted, whichever way it lies."""
     import tempfile

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_child, in_fork
 from memory_limit import limit_memory, on_linux
 from older import CAN_SAVE_UINT16
 
@@ -533,7 +533,7 @@ def test_what_a_pickle_makes_has_a_bound_that_does_not_grow_with_the_file(monkey
 
 @pytest.mark.slow
 @on_linux
-@in_child
+@in_fork
 def test_a_pickle_of_empty_dictionaries_is_refused_before_it_takes_half_a_gigabyte():
     """Thirty million of them, in a file of thirty megabytes."""
     from tensornp.models.pickles.look_through import xray

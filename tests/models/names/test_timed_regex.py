@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.models.names import timed_regex as typed_pattern
@@ -41,7 +41,7 @@ def test_it_finds_what_re_finds(text, monkeypatch):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_what_takes_for_ever_is_given_up():
     """Of a repeat in a repeat, and of many in a row."""
     typed_pattern.LIMIT_S = 0.5

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from accelerator import needs_card, register
-from child import in_child
+from child import in_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
@@ -417,7 +417,7 @@ def test_it_shows_wherever_something_asks_for_html_a_png_or_text():
 
 @pytest.mark.slow
 @needs_card
-@in_child
+@in_fork
 def test_only_the_pixels_that_are_shown_leave_a_device():
     """Sixteen million elements on it, one million to the host."""
     ledger = register()
