@@ -96,5 +96,7 @@ def _place_of(test: Callable[..., None]) -> tuple[str, str]:
 def _expect_return(*children: Forked) -> None:
     """Wait for all children, and fail with what each had to say that did not return."""
     endings = [ending for child in children for ending in child.endings()]
-    if failed := [f"a child {how} {what}" for how, what in endings if how != "returned"]:
+    if failed := [f"a child {how} {what}" for how, what in endings if how not in ("returned", "skipped")]:
         pytest.fail("\n".join(failed), pytrace=False)
+    if skipped := [what for how, what in endings if how == "skipped"]:
+        pytest.skip(skipped[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Ending = tuple[str, Any]
-"""How a task ended: "returned" what, "raised" which traceback, or "died" of what."""
+"""How a task ended: "returned" what, "raised" which traceback, "skipped" why, or "died" of what."""
 TIMEOUT_S = 1000
 
 
@@ -95,8 +95,9 @@ def _report(pipe: Any, log: str, tasks: Sequence[Callable[..., Any]], arguments:
     for task in tasks:
         try:
             pipe.send(("returned", task(*arguments)))
-        except BaseException:
-            pipe.send(("raised", traceback.format_exc()))
+        except BaseException as error:
+            is_skip = type(error).__name__ == "Skipped"
+            pipe.send(("skipped", str(error)) if is_skip else ("raised", traceback.format_exc()))
             break
     # Leave without the goodbyes of libraries, which may hang or crash.
     pipe.close()
