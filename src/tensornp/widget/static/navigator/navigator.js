@@ -1,6 +1,6 @@
 // The navigator: a window on the values of a tensor. The page asks for a window, and paints the answer.
 
-import { GONE, dockingEach } from "../page/docking.js";
+import { GONE, disable, dockingEach, stopListening } from "../page/docking.js";
 import { element, field, focused } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
@@ -513,15 +513,14 @@ class Navigator {
 
   die() {
     this.end();
-    this.root.classList.add("tensornp-dead");
-    for (const control of this.root.querySelectorAll("input, select, button")) control.disabled = true;
+    disable(this.root);
     this.say(GONE, "error");
   }
 
   leave() {
     this.end();
     this.watcher.disconnect();
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
+    stopListening(this.model, this.listeners);
     this.root.remove();
   }
 }

@@ -11,6 +11,16 @@ import { element, focused } from "./elements.js";
 const ASK_AGAIN_MS = 500;
 const MAX_TRIES = 6;
 export const GONE = "the kernel of this card is gone; run the cell again";
+
+// What the kernel would have to answer is offered no more.
+export function disable(root) {
+  root.classList.add("tensornp-dead");
+  for (const control of root.querySelectorAll("input, select, button")) control.disabled = true;
+}
+
+export function stopListening(model, listeners) {
+  for (const [event, listener] of Object.entries(listeners)) model.off(event, listener);
+}
 const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 // Save, run the cell, back to the notebook.
 const OPEN_CHORDS = new Set(["s", "Enter", "Escape"]);

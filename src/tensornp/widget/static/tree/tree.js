@@ -2,7 +2,7 @@
 // they are of is known to whoever extends it.
 
 import { copyButton } from "../page/copy.js";
-import { GONE } from "../page/docking.js";
+import { GONE, disable, stopListening } from "../page/docking.js";
 import { button, element, focused, liveRegion } from "../page/elements.js";
 import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
@@ -419,8 +419,7 @@ export class Tree {
 
   die() {
     this.end();
-    this.root.classList.add("tensornp-dead");
-    for (const control of this.root.querySelectorAll("input, select, button")) control.disabled = true;
+    disable(this.root);
     this.say(GONE, "error");
   }
 
@@ -429,7 +428,7 @@ export class Tree {
     this.panel.leave();
     this.watcher.disconnect();
     for (const node of this.hidden) node.style.display = "";
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
+    stopListening(this.model, this.listeners);
     this.root.remove();
   }
 }
