@@ -168,7 +168,7 @@ def test_a_line_keeps_its_indentation_and_what_tells_it_from_others(calls: MakeC
         level, name = int(line.get_attribute("aria-level") or 0), line.locator(".tensornp-name-text").bounding_box()
         cell = line.locator("td").first.bounding_box()
         assert name and cell
-        assert name["x"] - cell["x"] == pytest.approx(16 * level, abs=1)
+        assert name["x"] - cell["x"] == pytest.approx(8 + 8 * level, abs=1)
     alarm = shown.page.get_by_role("button", name="first NaN")
     expect(alarm.locator(".tensornp-stays")).to_have_text("NaN")
     stays, column = alarm.locator(".tensornp-stays").bounding_box(), shown.grid.locator("th").first.bounding_box()
