@@ -243,7 +243,7 @@ def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
     page = shown.page
     page.set_viewport_size({"width": 480, "height": 800})
     shown.scan()
-    expect(shown.grid.get_by_role("button", name="1 NaN", exact=True)).to_be_visible()
+    expect(shown.grid.get_by_role("button", name="1 NaN in layer 1", exact=True)).to_be_visible()
     shown.search.fill("value")
     shown.settle()
     parts = shown.row("layer.1.attention").locator(".tensornp-part")
@@ -278,7 +278,7 @@ def test_a_line_keeps_its_indentation_a_name_and_the_number_in_its_alarm(tree: M
         assert name["x"] - cell["x"] == pytest.approx(8 + 8 * level, abs=1)
         assert name["width"] >= 30
     # Where it is said behind it.
-    alarm = shown.grid.get_by_role("button", name="1 NaN", exact=True)
+    alarm = shown.grid.get_by_role("button", name="1 NaN in layer 10", exact=True)
     expect(alarm).to_have_attribute("title", "1 NaN in layer 10: show the values there (n)")
     column, seen = shown.grid.locator("th").first.bounding_box(), alarm.bounding_box()
     assert column and seen

@@ -337,6 +337,8 @@ export class Lines {
     };
     const node = button("", title, press, `copy tensornp-link tensornp-${kind}`);
     node.tabIndex = -1;
+    // Of what is cut off, a reader hears all.
+    if (text !== place.text) node.setAttribute("aria-label", place.text);
     // What gives way to a name keeps its numbers.
     const said = text.split(STAYS).filter(Boolean);
     node.append(...said.map((one) => element("span", STAYS.test(one) ? "stays" : "words", one)));
