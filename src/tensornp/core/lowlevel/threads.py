@@ -127,7 +127,7 @@ def _others_run(caller: CodeType | None) -> bool:
         if _roles[thread] != "servant":
             waiting[ident] = frame
     # Those that Python has not started are the user's, or a library's in the middle of something.
-    return bool(frames) or (bool(waiting) and _have_gone_on(waiting))
+    return not all(map(_is_debuggers, frames.values())) or (bool(waiting) and _have_gone_on(waiting))
 
 
 class _Patience:
@@ -168,7 +168,7 @@ def _only_answers_run() -> bool:
         is_answering = is_answering and not cells.run_in(thread.ident)
         if frame is not None and not is_answering and not _is_at_rest(thread, frame):
             return False
-    return not frames
+    return all(map(_is_debuggers, frames.values()))
 
 
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
@@ -196,7 +196,27 @@ def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
     if role == "servant":
         return True
     waits = _WAITS.get(role)
-    return waits is not None and not cells.run_in(thread.ident) and waits(frame)
+    return (waits is not None and not cells.run_in(thread.ident) and waits(frame)) or _is_stopped(frame)
+
+
+def _is_debuggers(frame: FrameType) -> bool:
+    """Return whether a thread is one of debugpy's own, which it hides from the list of threads."""
+    return "_pydevd_bundle.pydevd_daemon_thread" in [module for module, _ in _places(frame)]
+
+
+def _is_stopped(frame: FrameType) -> bool:
+    """Return whether debugpy has stopped a thread, and no thread of torch's does a part of a backward for it."""
+    places = _places(frame) if "pydevd" in sys.modules else []
+    return ("pydevd", "_do_wait_suspend") in places and "_engine_run_backward" not in [name for _, name in places]
+
+
+def _places(frame: FrameType | None) -> list[tuple[str, str]]:
+    """Return the modules and the functions that a thread is in, the innermost first."""
+    places = []
+    while frame is not None:
+        places.append((str(frame.f_globals.get("__name__")), frame.f_code.co_name))
+        frame = frame.f_back
+    return places
 
 
 def _loop_waits(frame: FrameType) -> bool:
