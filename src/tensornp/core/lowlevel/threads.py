@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
@@ -50,6 +51,23 @@ if hasattr(os, "register_at_fork"):
     # a thread does that asks behind the gate.
     for _lock in (_LOOKING, GATE):
         os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@contextmanager
+def at_once() -> Iterator[bool]:
+    """Hold what a look takes for as long as the block lasts, where that can be had without waiting; tells whether.
+
+    A debugger may have stopped the thread that has it, and would wait for ever.
+    """
+    with ExitStack() as held:
+        is_free = True
+        for lock in (GATE, _LOOKING):
+            is_free = is_free and lock.acquire(blocking=False)
+            if is_free:
+                held.callback(lock.release)
+        yield is_free
+
+
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
 _own_calls: WeakSet[FunctionType] = WeakSet()
 
