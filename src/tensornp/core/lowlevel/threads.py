@@ -132,7 +132,7 @@ def _others_run(caller: CodeType | None) -> bool:
     if not frames:
         return False
     waiting: dict[int, FrameType] = {}
-    for thread in threading.enumerate():
+    for thread in _started():
         ident = thread.ident or 0
         frame = frames.pop(ident, None)
         if frame is None:
@@ -145,7 +145,7 @@ def _others_run(caller: CodeType | None) -> bool:
         if _roles[thread] != "servant":
             waiting[ident] = frame
     # Those that Python has not started are the user's, or a library's in the middle of something.
-    return not all(map(_is_debuggers, frames.values())) or (bool(waiting) and _have_gone_on(waiting))
+    return bool(frames) or (bool(waiting) and _have_gone_on(waiting))
 
 
 class _Patience:
@@ -180,13 +180,13 @@ def _only_answers_run() -> bool:
     """Return whether each other thread is at rest, or answers pages and runs no cell; call it while `_LOOKING`."""
     frames = current_frames()
     del frames[threading.get_ident()]
-    for thread in threading.enumerate():
+    for thread in _started():
         frame = frames.pop(thread.ident or 0, None)
         is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
         is_answering = is_answering and not cells.run_in(thread.ident)
         if frame is not None and not is_answering and not _is_at_rest(thread, frame):
             return False
-    return all(map(_is_debuggers, frames.values()))
+    return not frames
 
 
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
@@ -207,6 +207,14 @@ def current_frames() -> dict[int, FrameType]:
         return sys._current_frames()
 
 
+def _started() -> list[threading.Thread]:
+    """Return all threads that Python has started: with those that debugpy hides from its list, its own and a kernel's.
+
+    By the private name of what that lists, which needs no lock; a thread that the debugger has stopped may have that.
+    """
+    return list(getattr(threading, "_active", {}).values()) or threading.enumerate()
+
+
 def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
     role = _roles.get(thread)
     if role is None:
@@ -215,11 +223,6 @@ def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
         return True
     waits = _WAITS.get(role)
     return (waits is not None and not cells.run_in(thread.ident) and waits(frame)) or _is_stopped(frame)
-
-
-def _is_debuggers(frame: FrameType) -> bool:
-    """Return whether a thread is one of debugpy's own, which it hides from the list of threads."""
-    return "_pydevd_bundle.pydevd_daemon_thread" in [module for module, _ in _places(frame)]
 
 
 def _is_stopped(frame: FrameType) -> bool:
