@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from _pydevd_bundle.pydevd_extension_api import StrPresentationProvider, TypeResolveProvider
@@ -22,6 +24,7 @@ if os.environ.get("TENSORNP_DEBUGGER") == "0":
     __all__ = []
 
 _NEEDED = ("torch", "numpy", "ml_dtypes", "tensornp")
+_PATIENCE_S = 2
 _PLAIN = (
     type(None), bool, int, float, complex, str, bytes, bytearray, range, type, types.ModuleType, types.FunctionType,
     types.BuiltinFunctionType, types.MethodType, types.FrameType, types.CodeType,
@@ -41,16 +44,37 @@ def _is_tensor_class(cls: Any) -> bool:
 
 
 def _can_import() -> bool:
-    """Return whether torch is there, and nobody imports what is needed: who does so may be stopped, and for ever."""
-    if not _is_importable and _tensor_class() is not None and not any(map(_is_under_way, list(sys.modules.items()))):
-        _is_importable.append(True)
-    return bool(_is_importable)
+    """Return whether what is needed can be imported: not while another thread does so, which may be stopped for ever.
+
+    Where nothing is stopped, in the pane of a kernel at rest, it soon has.
+    """
+    end = time.monotonic() + _PATIENCE_S
+    while not _is_importable:
+        if not _is_under_way(*_NEEDED):
+            _is_importable.append(True)
+        elif _is_stopped() or time.monotonic() > end:
+            return False
+        else:
+            time.sleep(0.01)
+    return True
 
 
-def _is_under_way(item: tuple[str, Any]) -> bool:
-    name, module = item
-    spec = getattr(module, "__spec__", None) if name.partition(".")[0] in _NEEDED else None
-    return bool(getattr(spec, "_initializing", False))
+def _is_under_way(*packages: str) -> bool:
+    """Return whether a module of these is being imported."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages]
+    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in modules)
+
+
+def _is_stopped() -> bool:
+    """Return whether this is done in a thread that debugpy has stopped, and with it all others."""
+    return any(frame.f_code.co_name == "_do_wait_suspend" for frame in _callers())
+
+
+def _callers() -> Iterator[types.FrameType]:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _pane() -> Any:
@@ -61,10 +85,18 @@ def _pane() -> Any:
         return None
 
 
+def _line_of(tensor: Any) -> str:
+    pane = _pane()
+    if pane is None:
+        return ", of which nothing can be told: tensornp cannot be imported now"
+    line: str = pane.line_of(tensor)
+    return line
+
+
 def _is_a_childs_class(cls: Any) -> bool:
     """Return whether instances are what a tensor shows when it is expanded."""
     pane = sys.modules.get("tensornp.fronts.debugger.pane")
-    return pane is not None and cls in (pane.Words, pane.Figures)
+    return pane is not None and cls in (getattr(pane, "Words", None), getattr(pane, "Figures", None))
 
 
 class TensorLine(StrPresentationProvider):
@@ -88,10 +120,8 @@ class TensorLine(StrPresentationProvider):
         if not _is_tensor_class(type(val)):
             # A mock, for one, may say that it is a tensor.
             return None
-        pane = _pane()
-        if pane is None:
-            return f"{type(val).__name__}, of which nothing can be told now: tensornp cannot be imported"
-        text: str = pane.text_of(val) if is_long else pane.line_of(val)
+        pane = _pane() if is_long else None
+        text: str = _line_of(val) if pane is None else pane.text_of(val)
         return text
 
 
@@ -136,23 +166,19 @@ class TensorsInside(StrPresentationProvider):
 
     def get_str(self, val: Any, *_: Any) -> str | None:
         """Return what debugpy says; None where it is to say it itself."""
-        if not _can_import():
+        if _tensor_class() is None or _is_under_way("torch"):
             return None
+        # What debugpy would ask itself may end the process.
         try:
             inside = importlib.import_module("tensornp.fronts.debugger.inside")
-            text: str = inside.told_safely(_asked() or SafeRepr(), val)
+            text: str = inside.told_safely(_to_string(), val, _line_of)
+            return text
         except Exception as error:
-            # What debugpy would ask instead may end the process.
-            text = f"{object.__repr__(val)}, of which no more is told: {type(error).__name__}: {error}"
-        return text
+            return f"{object.__repr__(val)}, of which no more is told: {type(error).__name__}: {error}"
 
 
-def _asked() -> Any:
-    """Return what debugpy would make the text with, which it hands to nobody: it knows how the user wants it."""
-    frame: types.FrameType | None = sys._getframe(1)
-    for _ in range(8):
-        if frame is None or frame.f_code.co_name == "get_variable_details":
-            break
-        frame = frame.f_back
-    found = frame.f_locals.get("to_string") if frame is not None else None
-    return found if isinstance(found, SafeRepr) else None
+def _to_string() -> SafeRepr:
+    """Return what debugpy would make the text with, which knows how the user wants it, and is handed to nobody."""
+    caller = next((frame for frame in _callers() if frame.f_code.co_name == "get_variable_details"), None)
+    found = caller.f_locals.get("to_string") if caller is not None else None
+    return found if isinstance(found, SafeRepr) else SafeRepr()

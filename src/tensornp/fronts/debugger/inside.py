@@ -6,6 +6,7 @@ Nothing is patched: torch asks the modes that a thread has entered for the repr 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 _repr, _format = torch.Tensor.__repr__, torch.Tensor.__format__
 
 
-def told_safely(to_string: Callable[[Any], str], obj: Any) -> str:
-    """Return what `to_string` makes of `obj`, in which each tensor is told by its line.
+def told_safely(to_string: Callable[[Any], str], obj: Any, line_of: Callable[[torch.Tensor], str]) -> str:
+    """Return what `to_string` makes of `obj`, in which each tensor is told by its class and its line.
 
     `to_string` is debugpy's, which goes through lists and dicts itself, and asks all else for its repr.
     """
@@ -23,23 +24,24 @@ def told_safely(to_string: Callable[[Any], str], obj: Any) -> str:
     if others is not None:
         # It is made anew for each value.
         to_string._repr_other = (  # type: ignore[attr-defined]
-            lambda one, level: (_line_of(one),) if _is_tensor(one) else others(one, level)
+            lambda one, level: (_named(one, line_of),) if _is_tensor(one) else others(one, level)
         )
-    # One may have stopped where torch asks no mode.
-    enabled = getattr(torch._C, "_EnableTorchFunction", None)
-    if enabled is None:
-        with _Lines():
-            return to_string(obj)
-    with enabled(), _Lines():
+    # The program may have stopped where torch asks no mode.
+    enabled = getattr(torch._C, "_EnableTorchFunction", nullcontext)
+    with enabled(), _Lines(line_of):
         return to_string(obj)
 
 
 class _Lines(TorchFunctionMode):
     """Answers for a tensor that is asked for its repr, or to be formatted: with its line."""
 
+    def __init__(self, line_of: Callable[[torch.Tensor], str]) -> None:
+        super().__init__()
+        self._line_of = line_of
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (_repr, _format) and args and _is_tensor(args[0]):
-            return _line_of(args[0])
+            return _named(args[0], self._line_of)
         return func(*args, **(kwargs or {}))
 
 
@@ -47,9 +49,8 @@ def _is_tensor(obj: Any) -> bool:
     return type.__subclasscheck__(torch.Tensor, type(obj))
 
 
-def _line_of(tensor: torch.Tensor) -> str:
-    # The rest of tensornp is not needed before a tensor is there.
-    from tensornp.core.lowlevel.attributes import class_name
-    from tensornp.fronts.debugger.pane import line_of
+def _named(tensor: torch.Tensor, line_of: Callable[[torch.Tensor], str]) -> str:
+    return f"{_name_of(type(tensor))}{line_of(tensor)}"
 
-    return class_name(type(tensor)) + line_of(tensor)
+
+_name_of = type.__dict__["__name__"].__get__
