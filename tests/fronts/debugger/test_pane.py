@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
+from accelerator import needs_card, register
 from child import in_child
 from dap import stopped
 
 from tensornp.core.lowlevel import threads
+from tensornp.fronts.debugger.inside import told_safely
 from tensornp.fronts.debugger.pane import Figures, children_of, line_of, text_of
 
 PROGRAM = """
@@ -248,6 +251,13 @@ def test_nothing_waits_for_a_thread_that_was_stopped_while_it_looked():
     assert line_of(tensor) == "(2, 3) float32 cpu"
 
 
+def test_of_very_many_tensors_in_an_object_the_first_are_told():
+    pair = SimpleNamespace(many=[torch.ones(5)] * 2000)
+    said = told_safely(repr, pair, line_of)
+    assert said.count("Tensor(5,) float32 cpu") == 1000
+    assert said.endswith("Tensor(…), Tensor(…)])")
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list threads")
 @in_child
 def test_no_thread_is_started():
@@ -263,3 +273,20 @@ def test_no_thread_is_started():
             if isinstance(child, Figures):
                 assert dict((name, value) for name, value, _ in child.children())["count"] == tensor.numel()
     assert set(os.listdir("/proc/self/task")) == before
+
+
+@needs_card
+@in_child
+def test_nothing_is_asked_of_a_device():
+    """It may be waiting for what the debugger has stopped."""
+    ledger = register()
+    tensor = torch.ones(4, 3, device="card").requires_grad_()
+    small = torch.ones(1, device="card")
+    ledger.clear()
+    assert line_of(tensor) == "(4, 3) float32 card:0 · requires grad"
+    assert line_of(small) == "(1,) float32 card:0"
+    assert text_of(tensor).startswith(f"{line_of(tensor)}\nnot read: they are on card:0")
+    said = {name: str(value) for name, value, _ in children_of(tensor)}
+    assert said["first values"] == said["statistics"]
+    assert said["first values"].startswith("not read: they are on card:0")
+    assert (ledger.ops, ledger.allocated, ledger.to_host) == ([], 0, 0)
