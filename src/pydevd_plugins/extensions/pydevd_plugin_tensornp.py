@@ -1,7 +1,7 @@
 """The file by which debugpy, and with it VS Code and JupyterLab, shows a tensor as tensornp does.
 
 debugpy imports every module of `pydevd_plugins.extensions`, a package in many places, whose name begins so. It brings
-torch and tensornp only once torch is there. ``TENSORNP_DEBUGGER=0`` in the environment turns it off.
+nothing of torch, and of tensornp only what a tensor needs that is shown. ``TENSORNP_DEBUGGER=0`` in the environment turns it off.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _can_import() -> bool:
     """
     end = time.monotonic() + _PATIENCE_S
     while not _is_importable:
-        if not _is_under_way(*_NEEDED):
+        if not _is_under_way():
             _is_importable.append(True)
         elif _is_stopped() or time.monotonic() > end:
             return False
@@ -59,10 +59,14 @@ def _can_import() -> bool:
     return True
 
 
-def _is_under_way(*packages: str) -> bool:
-    """Return whether a module of these is being imported."""
-    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages]
-    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in modules)
+def _is_under_way() -> bool:
+    """Return whether a module of what is needed is being imported."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _NEEDED]
+    return any(map(_is_initializing, modules))
+
+
+def _is_initializing(module: Any) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def _is_stopped() -> bool:
@@ -166,7 +170,7 @@ class TensorsInside(StrPresentationProvider):
 
     def get_str(self, val: Any, *_: Any) -> str | None:
         """Return what debugpy says; None where it is to say it itself."""
-        if _tensor_class() is None or _is_under_way("torch"):
+        if _tensor_class() is None or _is_initializing(sys.modules["torch"]):
             return None
         # What debugpy would ask itself may end the process.
         try:

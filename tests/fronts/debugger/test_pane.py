@@ -20,6 +20,7 @@ PROGRAM = """
 import collections, dataclasses, threading
 from unittest import mock
 import numpy as np
+import pandas
 import torch
 
 @dataclasses.dataclass
@@ -60,6 +61,7 @@ pair, group, waiting = Pair(freed, 1), {freed}, collections.deque([freed])
 batch, objects = Batch(freed), np.array([freed, None], dtype=object)
 model = Model()
 model.w.untyped_storage().resize_(0)
+frame = pandas.DataFrame({"a": [1]})
 numbers, mocked = [255, 3], mock.Mock(spec=torch.Tensor)
 
 # A thread of the user's is stopped with the rest.
@@ -131,6 +133,10 @@ def test_an_object_that_formats_its_tensors_gets_their_lines(shown):
 def test_what_only_says_that_it_is_a_tensor_is_told_by_debugpy(debugger, shown):
     assert shown["mocked"]["value"].startswith("<Mock spec=")
     assert "return_value" in debugger.children(shown["mocked"])
+
+
+def test_what_another_extension_tells_is_left_to_that(shown):
+    assert shown["frame"]["value"] == "   a\n0  1"
 
 
 def test_children_tell_what_a_tensor_is_and_what_evaluates_that(debugger, shown):
@@ -290,3 +296,46 @@ def test_nothing_is_asked_of_a_device():
     assert said["first values"] == said["statistics"]
     assert said["first values"].startswith("not read: they are on card:0")
     assert (ledger.ops, ledger.allocated, ledger.to_host) == ([], 0, 0)
+
+
+def test_wherever_a_program_stops_the_pane_says_the_same(tmp_path):
+    """Inside of modes, where torch asks none, in a hook of a backward, and in a transform."""
+    code = """
+import contextlib, dataclasses
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+
+freed, weight = torch.ones(10), torch.ones(64, 512, requires_grad=True)
+freed.untyped_storage().resize_(0)
+batch = Batch(freed)
+
+def stop(*_):
+    here, parts = weight, (batch, [freed])
+    breakpoint()
+    return None
+
+for surroundings in (
+    contextlib.nullcontext(), torch.no_grad(), torch.inference_mode(), torch.device("meta"),
+    torch._C.DisableTorchFunction(), FakeTensorMode(allow_non_fake_inputs=True),
+):
+    with surroundings:
+        stop()
+hook = weight.register_hook(stop)
+(weight * 2).sum().backward()
+torch.func.vmap(lambda x: (stop(), x * 2)[1])(weight)
+assert weight.grad.sum() == 2 * weight.numel()
+"""
+    with stopped(code, tmp_path) as debugger:
+        for stop in range(8):
+            shown = debugger.scope()
+            expected = "(64, 512) float32 cpu · requires grad" + " · has .grad" * (stop == 7)
+            assert shown["here"]["value"] == expected, stop
+            assert shown["parts"]["value"].count("Tensor(10,) float32 cpu · freed") == 2, stop
+            assert "first values" in debugger.children(shown["here"]), stop
+            if stop < 7:
+                debugger.go_on()
+                debugger.wait()
