@@ -1,7 +1,8 @@
 """The file by which debugpy, and with it VS Code and JupyterLab, shows a tensor as tensornp does.
 
 debugpy imports every module of `pydevd_plugins.extensions`, a package in many places, whose name begins so. It brings
-nothing of torch, and of tensornp only what a tensor needs that is shown. ``TENSORNP_DEBUGGER=0`` in the environment turns it off.
+nothing of torch, and of tensornp only what a tensor needs that is shown. ``TENSORNP_DEBUGGER=0`` in the environment
+turns it off.
 """
 
 from __future__ import annotations

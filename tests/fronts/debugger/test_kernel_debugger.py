@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,8 +59,18 @@ def variables(body: Any) -> dict[str, Any]:
     return {one["name"]: one for one in body["variables"]}
 
 
+def settled(kernel) -> dict[str, Any]:
+    """Return the pane once the kernel is at rest after its last cell: before, no gradient is looked at."""
+    end = time.monotonic() + TIMEOUT_S
+    shown: dict[str, Any] = {}
+    while "has .grad" not in str(shown) and time.monotonic() < end:
+        shown = variables(kernel.debug("inspectVariables"))
+        assert shown["weight"]["value"].startswith("(2, 3) float32 cpu · requires grad")
+    return shown
+
+
 def test_the_pane_tells_tensors_and_survives_freed_ones(kernel):
-    shown = variables(kernel.debug("inspectVariables"))
+    shown = settled(kernel)
     assert shown["weight"]["value"] == "(2, 3) float32 cpu · requires grad · has .grad"
     assert shown["freed"]["value"] == "(10,) float32 cpu · freed"
     assert shown["held"]["value"] == "[Tensor(10,) float32 cpu · freed]"
