@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import platform
 import re
 import shutil
@@ -52,6 +53,25 @@ def test_the_wheel_holds_every_file_of_the_package(dist):
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("tensornp/")}
     assert packed == {file for file in files if "__pycache__" not in file}
     assert "tensornp/py.typed" in packed
+
+
+def test_debugpy_finds_its_extension_in_the_wheel_which_adds_no_package(dist, tmp_path):
+    """A part of a package that others have parts of too must not have an `__init__`."""
+    (wheel,) = dist.glob("*.whl")
+    files = zipfile.ZipFile(wheel)
+    plugin = "pydevd_plugins/extensions/pydevd_plugin_tensornp.py"
+    assert [name for name in files.namelist() if name.startswith("pydevd_plugins")] == [plugin]
+    files.extractall(tmp_path)
+    code = (
+        "import debugpy.server.api, sys\n"
+        "from _pydevd_bundle import pydevd_extension_api as api, pydevd_extension_utils as utils\n"
+        "utils.extensions_of_type(api.StrPresentationProvider)\n"
+        "print(sys.modules['pydevd_plugins.extensions.pydevd_plugin_tensornp'].__file__)"
+    )
+    for folder in (tmp_path, ROOT / "src"):
+        settings = {"env": os.environ | {"PYTHONPATH": str(folder)}, "capture_output": True, "text": True}
+        found = subprocess.run([sys.executable, "-c", code], check=True, **settings)
+        assert Path(found.stdout.strip()) == folder / plugin
 
 
 def test_the_metadata_and_the_wheel_pass_their_checkers(dist):

@@ -31,6 +31,7 @@ QUESTIONS = {
     "passes": "What does following a pass cost, beside the same step that nobody follows?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
+    "pane": "What does a debugger's pane of variables cost, beside the repr that debugpy would show?",
     "navigator": "How long do a move and a search take, from key to paint in JupyterLab and Chromium?",
 }
 """The questions by the name of the module that answers them."""

@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
@@ -50,6 +51,23 @@ if hasattr(os, "register_at_fork"):
     # a thread does that asks behind the gate.
     for _lock in (_LOOKING, GATE):
         os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@contextmanager
+def at_once() -> Iterator[bool]:
+    """Hold what a look takes for as long as the block lasts, where that can be had without waiting; tells whether.
+
+    A debugger may have stopped the thread that has it, and would wait for ever.
+    """
+    with ExitStack() as held:
+        is_free = True
+        for lock in (GATE, _LOOKING):
+            is_free = is_free and lock.acquire(blocking=False)
+            if is_free:
+                held.callback(lock.release)
+        yield is_free
+
+
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
 _own_calls: WeakSet[FunctionType] = WeakSet()
 
@@ -114,7 +132,7 @@ def _others_run(caller: CodeType | None) -> bool:
     if not frames:
         return False
     waiting: dict[int, FrameType] = {}
-    for thread in threading.enumerate():
+    for thread in _started():
         ident = thread.ident or 0
         frame = frames.pop(ident, None)
         if frame is None:
@@ -162,7 +180,7 @@ def _only_answers_run() -> bool:
     """Return whether each other thread is at rest, or answers pages and runs no cell; call it while `_LOOKING`."""
     frames = current_frames()
     del frames[threading.get_ident()]
-    for thread in threading.enumerate():
+    for thread in _started():
         frame = frames.pop(thread.ident or 0, None)
         is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
         is_answering = is_answering and not cells.run_in(thread.ident)
@@ -189,6 +207,14 @@ def current_frames() -> dict[int, FrameType]:
         return sys._current_frames()
 
 
+def _started() -> list[threading.Thread]:
+    """Return all threads that Python has started: with those that debugpy hides from its list, its own and a kernel's.
+
+    By the private name of what that lists, which needs no lock; a thread that the debugger has stopped may have that.
+    """
+    return list(getattr(threading, "_active", {}).values()) or threading.enumerate()
+
+
 def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
     role = _roles.get(thread)
     if role is None:
@@ -196,7 +222,22 @@ def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
     if role == "servant":
         return True
     waits = _WAITS.get(role)
-    return waits is not None and not cells.run_in(thread.ident) and waits(frame)
+    return (waits is not None and not cells.run_in(thread.ident) and waits(frame)) or _is_stopped(frame)
+
+
+def _is_stopped(frame: FrameType) -> bool:
+    """Return whether debugpy has stopped a thread, and no thread of torch's does a part of a backward for it."""
+    places = _places(frame) if "pydevd" in sys.modules else []
+    return ("pydevd", "_do_wait_suspend") in places and "_engine_run_backward" not in [name for _, name in places]
+
+
+def _places(frame: FrameType | None) -> list[tuple[str, str]]:
+    """Return the modules and the functions that a thread is in, the innermost first."""
+    places = []
+    while frame is not None:
+        places.append((str(frame.f_globals.get("__name__")), frame.f_code.co_name))
+        frame = frame.f_back
+    return places
 
 
 def _loop_waits(frame: FrameType) -> bool:

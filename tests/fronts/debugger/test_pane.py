@@ -1,0 +1,341 @@
+"""A program that has stopped in debugpy, as VS Code debugs it: what its pane and its console say."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import SimpleNamespace
+
+import pytest
+import torch
+from accelerator import needs_card, register
+from child import in_child
+from dap import stopped
+
+from tensornp.core.lowlevel import threads
+from tensornp.fronts.debugger.inside import told_safely
+from tensornp.fronts.debugger.pane import Figures, children_of, line_of, text_of
+
+PROGRAM = """
+import collections, dataclasses, threading
+from unittest import mock
+import numpy as np
+import pandas
+import torch
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    y: int = 1
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.b = torch.nn.Parameter(torch.ones(2, 3)), 1
+
+    def __repr__(self):
+        return f"Model with {self.w} and {self.w.grad}"
+
+class Odd(torch.Tensor):
+    @property
+    def shape(self):
+        raise RuntimeError("asked for its shape")
+
+    device = dtype = requires_grad = grad = shape
+
+Pair = collections.namedtuple("Pair", "a b")
+weight = torch.zeros(64, 512)
+weight[0, 0] = float("nan")
+row = weight[3]
+p = torch.nn.Parameter(torch.ones(2, 3))
+(p * 2).sum().backward()
+made = p.sum()
+odd = torch.ones(2, 3).as_subclass(Odd)
+large = torch.zeros(2**20 + 1)
+shell = torch.ones(3, device="meta")
+freed = torch.ones(10)
+freed.untyped_storage().resize_(0)
+held = [freed, 255, p]
+named = {"a": freed, "rest": [freed, "text"]}
+pair, group, waiting = Pair(freed, 1), {freed}, collections.deque([freed])
+batch, objects = Batch(freed), np.array([freed, None], dtype=object)
+model = Model()
+model.w.untyped_storage().resize_(0)
+frame = pandas.DataFrame({"a": [1]})
+numbers, mocked = [255, 3], mock.Mock(spec=torch.Tensor)
+
+# A thread of the user's is stopped with the rest.
+go_on, runs = threading.Event(), threading.Event()
+def wait():
+    runs.set()
+    while not go_on.wait(0.001):
+        pass
+other = threading.Thread(target=wait)
+other.start()
+runs.wait()
+breakpoint()
+go_on.set()
+other.join()
+assert p.grad.tolist() == [[2, 2, 2]] * 2 and p._version == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def debugger(tmp_path_factory):
+    with stopped(PROGRAM, tmp_path_factory.mktemp("pane")) as debugger:
+        yield debugger
+
+
+@pytest.fixture(scope="module")
+def shown(debugger):
+    return debugger.scope()
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("weight", "(64, 512) float32 cpu"),
+        ("row", "(512,) float32 cpu · shares memory with (64, 512)"),
+        ("p", "(2, 3) float32 cpu · requires grad · has .grad"),
+        ("made", "() float32 cpu · from SumBackward0 · 6.0"),
+        ("shell", "(3,) float32 meta"),
+        ("odd", "(2, 3) float32 cpu · shares memory with (2, 3)"),
+        ("freed", "(10,) float32 cpu · freed"),
+    ],
+)
+def test_a_tensor_is_told_in_a_line(shown, name, line):
+    assert shown[name]["value"] == line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("held", "[Tensor(10,) float32 cpu · freed, 255, Parameter(2, 3) float32 cpu · requires grad · has .grad]"),
+        ("named", "{'a': Tensor(10,) float32 cpu · freed, 'rest': [Tensor(10,) float32 cpu · freed, 'text']}"),
+        ("pair", "Pair(a=Tensor(10,) float32 cpu · freed, b=1)"),
+        ("group", "{Tensor(10,) float32 cpu · freed}"),
+        ("waiting", "deque([Tensor(10,) float32 cpu · freed])"),
+        ("batch", "Batch(x=Tensor(10,) float32 cpu · freed, y=1)"),
+        ("objects", "array([Tensor(10,) float32 cpu · freed, None], dtype=object)"),
+        ("numbers", "[255, 3]"),
+    ],
+)
+def test_in_other_objects_a_freed_tensor_is_told_in_its_line(shown, name, value):
+    """The rest of them is what debugpy itself says."""
+    assert shown[name]["value"] == value
+
+
+def test_an_object_that_formats_its_tensors_gets_their_lines(shown):
+    assert shown["model"]["value"].startswith("Model with Parameter")
+    assert "(2, 3) float32 cpu · freed · requires grad and None" in shown["model"]["value"]
+
+
+def test_what_only_says_that_it_is_a_tensor_is_told_by_debugpy(debugger, shown):
+    assert shown["mocked"]["value"].startswith("<Mock spec=")
+    assert "return_value" in debugger.children(shown["mocked"])
+
+
+def test_what_another_extension_tells_is_left_to_that(shown):
+    assert shown["frame"]["value"] == "   a\n0  1"
+
+
+def test_children_tell_what_a_tensor_is_and_what_evaluates_that(debugger, shown):
+    children = debugger.children(shown["row"])
+    said = {name: one["value"] for name, one in children.items()}
+    assert said["memory"].startswith("2 KiB in a storage of 128 KiB, from element 1,536 on · strides (1,)")
+    assert said == {
+        "shape": "(512,)",
+        "dtype": "float32",
+        "device": "cpu",
+        "grad": "none: it requires no grad",
+        "memory": said["memory"],
+        "first values": "0., 0., 0., 0., 0., 0., …",
+        "statistics": "expand to read 512 elements",
+    }
+    assert [one.get("evaluateName") for one in children.values()][:3] == ["row.shape", "row.dtype", "row.device"]
+
+
+def test_the_gradient_is_a_tensor_of_its_own(debugger, shown):
+    """Although another thread of the user's lives: it is stopped."""
+    grad = debugger.children(shown["p"])["grad"]
+    assert (grad["value"], grad["evaluateName"]) == ("(2, 3) float32 cpu", "p.grad")
+    assert debugger.children(grad)["first values"]["value"] == "2., 2., 2., …"
+
+
+def test_statistics_are_read_when_they_are_expanded(debugger, shown):
+    figures = debugger.children(debugger.children(shown["weight"])["statistics"])
+    said = {name: one["value"] for name, one in figures.items()}
+    assert (said["count"], said["nan"], said["zeros"], said["max"]) == ("32768", "1", "32767", "0.0")
+    assert said["of"] == "all elements"
+
+
+def test_statistics_of_many_bytes_are_not_offered(debugger, shown):
+    statistics = debugger.children(shown["large"])["statistics"]
+    assert "more than 4 MiB" in statistics["value"]
+    assert not statistics["variablesReference"]
+
+
+def test_memory_that_an_expression_frees_is_not_read(debugger):
+    """What was shown of a tensor before may be expanded after."""
+    debugger.evaluate("late = torch.ones(50)", "repl")
+    statistics = debugger.children(debugger.scope()["late"])["statistics"]
+    debugger.evaluate("late.untyped_storage().resize_(0)", "repl")
+    assert "was freed or shrunk" in debugger.children(statistics)["not read"]["value"]
+
+
+@pytest.mark.parametrize("context", ["watch", "hover"])
+def test_a_watched_expression_is_told_in_a_line(debugger, context):
+    assert debugger.evaluate("weight[1:]", context) == "(63, 512) float32 cpu · shares memory with (64, 512)"
+    assert debugger.evaluate("freed", context) == "(10,) float32 cpu · freed"
+
+
+@pytest.mark.parametrize("context", ["repl", "clipboard"])
+def test_a_console_and_a_copy_have_the_card(debugger, context):
+    said = debugger.evaluate("row", context)
+    assert said.startswith("(512,) | float32 | cpu")
+    assert "array([0., 0., 0.," in said
+    assert "was freed or shrunk" in debugger.evaluate("freed", context)
+    assert debugger.evaluate("[freed, 16]", context) == "[Tensor(10,) float32 cpu · freed, 16]"
+
+
+def test_numbers_are_hexadecimal_where_that_is_asked_for(debugger, shown):
+    """The user's format holds beside tensors too."""
+    scope = debugger.request("scopes", frameId=debugger.frame)["scopes"][0]["variablesReference"]
+    found = debugger.request("variables", variablesReference=scope, format={"hex": True})["variables"]
+    said = {one["name"]: one["value"] for one in found}
+    assert said["numbers"] == "[0xff, 0x3]"
+    assert said["held"].startswith("[Tensor(10,) float32 cpu · freed, 0xff, ")
+
+
+def test_before_torch_is_there_nothing_is_imported_for_the_pane(tmp_path):
+    """Nor is what cannot be a tensor yet told in another way for good: later it may hold some."""
+    code = """
+import sys
+held = [1]
+breakpoint()
+import torch
+held = [torch.ones(1)]
+held[0].untyped_storage().resize_(0)
+breakpoint()
+pass
+"""
+    with stopped(code, tmp_path) as debugger:
+        assert debugger.scope()["held"]["value"] == "[1]"
+        loaded = "[name for name in sys.modules if name.partition('.')[0] in ('tensornp', 'torch', 'numpy')]"
+        assert debugger.evaluate(loaded, "watch") == "[]"
+        debugger.go_on()
+        debugger.wait()
+        assert debugger.scope()["held"]["value"] == "[Tensor(1,) float32 cpu · freed]"
+
+
+def test_a_variable_of_the_environment_turns_it_off(tmp_path):
+    with stopped("import torch\nt = torch.ones(2)\nbreakpoint()\npass", tmp_path, TENSORNP_DEBUGGER="0") as debugger:
+        assert debugger.scope()["t"]["value"] == "tensor([1., 1.])"
+
+
+def test_nothing_waits_for_a_thread_that_was_stopped_while_it_looked():
+    """It has what a look takes, and will not give it back before the debugger has it go on."""
+    holds, end = threading.Event(), threading.Event()
+
+    def look() -> None:
+        with threads.GATE:
+            holds.set()
+            end.wait()
+
+    other = threading.Thread(target=look)
+    other.start()
+    holds.wait()
+    try:
+        tensor = torch.ones(2, 3)
+        assert line_of(tensor).startswith("(2, 3) float32 cpu · not looked at")
+        assert text_of(tensor) == line_of(tensor)
+        ((name, _, _),) = children_of(tensor)
+        assert name == "not looked at"
+    finally:
+        end.set()
+        other.join()
+    assert line_of(tensor) == "(2, 3) float32 cpu"
+
+
+def test_of_very_many_tensors_in_an_object_the_first_are_told():
+    pair = SimpleNamespace(many=[torch.ones(5)] * 2000)
+    said = told_safely(repr, pair, line_of)
+    assert said.count("Tensor(5,) float32 cpu") == 1000
+    assert said.endswith("Tensor(…), Tensor(…)])")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list threads")
+@in_child
+def test_no_thread_is_started():
+    torch.set_num_threads(4)
+    short = torch.ones(2**20, dtype=torch.float16)
+    sparse = torch.eye(300).to_sparse()
+    tensors = [torch.ones(2**20), short, short.bfloat16(), short[::2], sparse, sparse.to_sparse_csr(), short > 0]
+    # Comparing has begun torch's own.
+    before = set(os.listdir("/proc/self/task"))
+    for tensor in tensors:
+        assert line_of(tensor) and text_of(tensor)
+        for _, child, _ in children_of(tensor):
+            if isinstance(child, Figures):
+                assert dict((name, value) for name, value, _ in child.children())["count"] == tensor.numel()
+    assert set(os.listdir("/proc/self/task")) == before
+
+
+@needs_card
+@in_child
+def test_nothing_is_asked_of_a_device():
+    """It may be waiting for what the debugger has stopped."""
+    ledger = register()
+    tensor = torch.ones(4, 3, device="card").requires_grad_()
+    small = torch.ones(1, device="card")
+    ledger.clear()
+    assert line_of(tensor) == "(4, 3) float32 card:0 · requires grad"
+    assert line_of(small) == "(1,) float32 card:0"
+    assert text_of(tensor).startswith(f"{line_of(tensor)}\nnot read: they are on card:0")
+    said = {name: str(value) for name, value, _ in children_of(tensor)}
+    assert said["first values"] == said["statistics"]
+    assert said["first values"].startswith("not read: they are on card:0")
+    assert (ledger.ops, ledger.allocated, ledger.to_host) == ([], 0, 0)
+
+
+def test_wherever_a_program_stops_the_pane_says_the_same(tmp_path):
+    """Inside of modes, where torch asks none, in a hook of a backward, and in a transform."""
+    code = """
+import contextlib, dataclasses
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+
+freed, weight = torch.ones(10), torch.ones(64, 512, requires_grad=True)
+freed.untyped_storage().resize_(0)
+batch = Batch(freed)
+
+def stop(*_):
+    here, parts = weight, (batch, [freed])
+    breakpoint()
+    return None
+
+for surroundings in (
+    contextlib.nullcontext(), torch.no_grad(), torch.inference_mode(), torch.device("meta"),
+    torch._C.DisableTorchFunction(), FakeTensorMode(allow_non_fake_inputs=True),
+):
+    with surroundings:
+        stop()
+hook = weight.register_hook(stop)
+(weight * 2).sum().backward()
+torch.func.vmap(lambda x: (stop(), x * 2)[1])(weight)
+assert weight.grad.sum() == 2 * weight.numel()
+"""
+    with stopped(code, tmp_path) as debugger:
+        for stop in range(8):
+            shown = debugger.scope()
+            expected = "(64, 512) float32 cpu · requires grad" + " · has .grad" * (stop == 7)
+            assert shown["here"]["value"] == expected, stop
+            assert shown["parts"]["value"].count("Tensor(10,) float32 cpu · freed") == 2, stop
+            assert "first values" in debugger.children(shown["here"]), stop
+            if stop < 7:
+                debugger.go_on()
+                debugger.wait()
