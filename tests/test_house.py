@@ -44,6 +44,7 @@ HOMES = {
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
+    "marimo": {"fronts/marimo"},
     "torch": {"core", "models", "passes", "ranks", "widget", "session", "fronts", "testing"},
 }
 

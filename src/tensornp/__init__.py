@@ -21,6 +21,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(import_module("tensornp.core.lowlevel.unknown_names").no_such_name(name, __all__))
 
 
+def _mime_of(record: Any) -> tuple[str, str]:
+    """Return what marimo shows of a record, of which `_mime_` is a method: the renderers are above all records."""
+    mime: tuple[str, str] = import_module("tensornp.fronts.marimo.shown").mime_of(record)
+    return mime
+
+
 def load_ipython_extension(shell: Any) -> None:
     """Load into `shell`: what ``%load_ext tensornp`` calls."""
     import_module("tensornp.fronts.ipython.extension").load(shell)

@@ -34,6 +34,8 @@ from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
 from .errors import UnsupportedArrayError as UnsupportedArrayError
 from .errors import UnsupportedTensorError as UnsupportedTensorError
+from .fronts.register import register as register
+from .fronts.register import unregister as unregister
 from .models.comparing.compare import compare as compare
 from .models.comparing.comparison import WeightsComparison as WeightsComparison
 from .models.entries.entry import WeightEntry as WeightEntry
@@ -52,5 +54,6 @@ from .widget.toggle import view as view
 
 __version__: str
 
+def _mime_of(record: object) -> tuple[str, str]: ...
 def load_ipython_extension(shell: object) -> None: ...
 def unload_ipython_extension(shell: object) -> None: ...

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.shown_in_marimo import display_of, mime_of
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -48,6 +49,10 @@ class Totals(NamedTuple):
     elements_stored: int
     nbytes: int
 
+    def _display_(self) -> object:
+        """Return what marimo shows, which would list the numbers alone."""
+        return display_of(self)
+
 
 class Spread(NamedTuple):
     """What is told besides of weights that are sharded over ranks.
@@ -62,6 +67,10 @@ class Spread(NamedTuple):
 
     parameters_here: int
     nbytes_of_all: int
+
+    def _display_(self) -> object:
+        """Return what marimo shows, which would list the numbers alone."""
+        return display_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -288,6 +297,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self.source = self.source if self.source.endswith(_CLOSED) else f"{self.source}{_CLOSED}"
         self._entries = {}
         self.__dict__.pop("_of_files", None)
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights

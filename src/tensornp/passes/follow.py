@@ -18,6 +18,7 @@ from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
@@ -345,6 +346,8 @@ class FollowedPass(Comparable[PassComparison]):
         FollowedPass.__init__(self)
         self._record = record
         self._way.close()
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         if self._record is None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.passes import short
 
 CAME_WITH_THE_CALL = "came with the call"
@@ -250,6 +251,8 @@ class ModuleCall:
         """The name, or the class of a model that has none."""
         return self.name or self.class_name
 
+    _mime_ = mime_of
+
     def __repr__(self) -> str:
         phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
         facts = short.nth_told(self.nth), phase, f"{status} {short.text_told(self.error)}".strip()
@@ -415,6 +418,8 @@ class Origin:
     call: int | None = None
     is_exact: bool = True
     operator_index: int | None = None
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         return short.line_of("Origin", self.what, (self.phase,), self.sentence)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
@@ -66,6 +67,8 @@ class ConversionPlan:
         if not self.shares_memory:
             return "copy"
         return "share" if self.writeable else "view"
+
+    _mime_ = mime_of
 
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"

@@ -15,6 +15,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import display_of
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
 from tensornp.core.namespace.caller import names_of_caller
@@ -78,6 +79,8 @@ class Aliases(list[Alias]):
         self.left_out = left_out
         self.num_names = num_names
         self.is_complete = is_complete
+
+    _display_ = display_of
 
     def __str__(self) -> str:
         width = max((len(alias.name) for alias in self), default=0)

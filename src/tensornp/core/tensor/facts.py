@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
@@ -185,6 +186,8 @@ class TensorInfo:
                 return True
             reach += step * (size - 1)
         return False
+
+    _mime_ = mime_of
 
     def __str__(self) -> str:
         return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))

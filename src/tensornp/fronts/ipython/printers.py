@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
@@ -22,7 +21,7 @@ from tensornp.fronts.ipython.standing_in import (
     is_of_ipython,
     stand_in_for,
 )
-from tensornp.render.views import view_of
+from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, stands_for_tensor, unshown_text
 
 if TYPE_CHECKING:
     from tensornp.core.summary.card import TensorSummary
@@ -32,11 +31,8 @@ if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
-_DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
 _MIMES = ("text/plain", "text/html")
 """Of which we have something."""
-MAX_SEARCHED = 10_000
-"""Leaves among which a container's first tensor is looked for."""
 
 
 class TensorPrinters:
@@ -134,7 +130,7 @@ class TensorPrinters:
 
     def _make_unshown_ready(self, obj: Any, reason: str) -> bool:
         """Have a tensor shown by its class alone: its own `__repr__` could end the process."""
-        if not _is_tensor(obj):
+        if not is_met_tensor(obj):
             return False
         from tensornp.core.lowlevel.attributes import class_name
         from tensornp.core.summary.view import Unshown
@@ -151,7 +147,7 @@ class TensorPrinters:
         summary, anchor = self._summarize(obj), ""
         if summary is None:
             return False
-        if _is_tensor(obj):
+        if is_met_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
         elif _is_of(summary, "tensornp.models.module_view", "ModuleView"):
@@ -185,7 +181,7 @@ class TensorPrinters:
                 return None
             return self._text_of(obj)
 
-        made = first_that_works("the text of a display", text, lambda reason: _unshown(obj, reason))
+        made = first_that_works("the text of a display", text, lambda reason: unshown_text(obj, reason))
         return made is not None, made
 
     def _serve_html(self, obj: Any) -> Served:
@@ -196,7 +192,7 @@ class TensorPrinters:
             if not self._is_prepared("text/html", obj):
                 return None
             printer = _registered(formatter, type(obj))
-            if _is_tensor(obj) and can_be_looked_up(formatter, type(obj)):
+            if is_met_tensor(obj) and can_be_looked_up(formatter, type(obj)):
                 try:
                     printer = formatter.lookup(obj)
                 except KeyError:
@@ -229,7 +225,7 @@ class TensorPrinters:
         from tensornp.render.view import shown_of
 
         self._meet_torch()
-        expression = "" if _is_tensor(obj) else self._reaching(obj)
+        expression = "" if is_met_tensor(obj) else self._reaching(obj)
         return _as_typed(shown_of(obj, self._config.options, self._look, expression), self._formatter.parent)
 
     def _reaching(self, obj: Any) -> str:
@@ -250,50 +246,24 @@ class TensorPrinters:
         return self._is_prepared(mime, obj) or self._shows(obj)
 
     def _shows(self, obj: Any) -> bool:
-        """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors."""
-        if _is_one(obj):
-            return True
-        if view_of(obj) is not None:
-            return not (isinstance(obj, list) and self._has_other_display(type(obj)))
-        if "torch" not in sys.modules:
-            return False
-        from tensornp.core.summary.generator import leaves_of
-        from tensornp.core.summary.module import is_module
-        from tensornp.core.tensor.containers import is_container, leaves
-
-        if is_module(obj) or leaves_of(obj):
-            return not self._has_other_display(type(obj))
-        if not is_container(obj) or self._has_other_display(type(obj)):
-            return False
-        try:
-            return any(_is_one(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
-        except Exception:
-            # A container whose iteration raises is left to IPython.
-            return False
+        return is_ours(obj, self._has_other_display)
 
     def _has_other_display(self, cls: type) -> bool:
-        """Return whether someone has registered a printer for `cls`, or a class that is no plain container has its own.
+        """Return whether someone has registered a printer for `cls`, or it has a display of its own."""
+        from tensornp.core.lowlevel.attributes import class_name, module_name, mro_of
 
-        A TensorDict has one, of which its values are no part.
-        """
-        from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, module_name, mro_of
-
-        bases = mro_of(cls)[:-1]
         others = (self._formatter.formatters.get(mime) for mime in _MIMES)
         for formatter in filter(None, (self._formatter.mimebundle_formatter, *others)):
-            for base in bases:
+            for base in mro_of(cls)[:-1]:
                 name = module_name(base), class_name(base)
                 printer = _registered(formatter, base) or formatter.deferred_printers.get(name)
                 if self._is_anothers(printer):
                     return True
-        if any(is_subclass(cls, base) for base in (list, tuple, dict)):
-            return False
-        own = [base for base in bases if module_name(base).partition(".")[0] not in ("tensordict", "typing", "abc")]
-        return any(name in class_members(base) for base in own for name in _DISPLAY_METHODS)
+        return has_own_display(cls)
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         text_of = self._line_of if len(p.stack) > 1 else self._text_of
-        text = first_that_works("the text of a display", lambda: text_of(obj), lambda reason: _unshown(obj, reason))
+        text = first_that_works("the text of a display", lambda: text_of(obj), lambda reason: unshown_text(obj, reason))
         if text is None:
             self._print_as_before(obj, p, cycle)
             return
@@ -304,7 +274,7 @@ class TensorPrinters:
 
     def _line_of(self, obj: Any) -> str | None:
         """Return a tensor within something else in one line; None for what is no tensor."""
-        if not _is_one(obj):
+        if not stands_for_tensor(obj):
             return None
         from tensornp.core.summary.card import summarize_line
         from tensornp.render.tensor.card import tensor_line
@@ -400,32 +370,6 @@ def _registered(formatter: Any, cls: type) -> Any:
 
 def _print_nothing(_: Any) -> None:
     """Print an object in no way, which is not what a printer that is missing does."""
-
-
-def _is_tensor(obj: Any) -> bool:
-    if not hasattr(sys.modules.get("torch"), "Tensor"):
-        return False
-    from tensornp.core.lowlevel.attributes import is_tensor
-
-    return is_tensor(obj)
-
-
-def _unshown(obj: Any, reason: str) -> str | None:
-    """Return what is left to print of a tensor, whose own `__repr__` could end the process; None of anything else."""
-    if not _is_tensor(obj):
-        return None
-    from tensornp.core.lowlevel.attributes import class_name
-
-    return f"{class_name(type(obj))} (not shown: {reason})"
-
-
-def _is_one(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, or stands for one."""
-    if not hasattr(sys.modules.get("torch"), "Tensor"):
-        return False
-    from tensornp.core.tensor.stand_ins import is_tensor_like
-
-    return is_tensor_like(obj)
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.errors import NoSuchWeightError
@@ -293,6 +294,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
         return frame_of(self, _FIGURES, ([getattr(one, figure) for figure in _FIGURES] for one in self.values()))
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         said = [self.told()]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.frozen import frozen
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source
@@ -252,6 +253,8 @@ class WeightEntry(Weight):
             cure = f"; take {tensor}.to_local(), or {tensor}.full_tensor() on all ranks together"
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         shape = shape_text(self.shape, self.kind) or "shape not known yet"

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.stats.record import TensorStats
@@ -185,6 +186,8 @@ class ScanTable(Mapping[str, TensorStats]):
             for name, stats in self.items()
         )
         return frame_of(self, [*_COLUMNS, "findings"], rows)
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes import short
 from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
@@ -96,6 +97,8 @@ class PassComparison:
     def first(self) -> CallDifference | None:
         """The first call that came out otherwise, in the order in which they returned; None where none did."""
         return self.calls[0] if self.calls else None
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         return short.line_of("PassComparison", "", (), "; ".join((self.verdict, *self.problems[:1])))

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
 from tensornp.core.values.compare.quantized import other_scheme
@@ -115,6 +116,8 @@ class Comparison:
     def changed_fraction(self) -> float:
         """The share of elements that are not equal."""
         return self.num_changed / self.count if self.count else 0.0
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         said = [self.verdict]

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block, batches
 from tensornp.core.tensor.strides import place_of
@@ -76,6 +77,8 @@ class Location:
 
     def __bool__(self) -> bool:
         return self.count > 0
+
+    _mime_ = mime_of
 
     def __str__(self) -> str:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]

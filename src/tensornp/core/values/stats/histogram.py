@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.values.reading.scopes import SEVERAL
 from tensornp.core.values.stats.norms import scaled
 
@@ -39,6 +40,8 @@ class Histogram:
     edges: Array
     scope: str
     rank_error: float
+
+    _mime_ = mime_of
 
     def cells(self, num_cells: int) -> Array:
         """Return, as float64, how many elements each of so many equal intervals between the outer edges holds.

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
@@ -171,6 +172,8 @@ class TensorStats:
 
     def __hash__(self) -> int:
         return hash((self.scope, np.shape(self.count) or self.count))
+
+    _mime_ = mime_of
 
     def __repr__(self) -> str:
         names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]

@@ -1,0 +1,71 @@
+"""What marimo shows of whatever is ours: the static card, and with an explorer, a module or a pass its live part."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.shown import summary_in
+from tensornp.render.view import summary_html
+
+
+def mime_of(obj: Any) -> tuple[str, str]:
+    """Return what marimo's `_mime_` is to give; nothing raises."""
+    view = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
+    if view is not None and isinstance(obj, view):
+        return "text/html", _html_of_view(obj)
+    names = names_of_notebook()
+    summary = summary_in(names, obj, name_in(names, obj))
+    live = first_that_works("a live part", lambda: _live_part_of(obj, summary, names), lambda _: None)
+    anchor, part = live or ("", "")
+    return "text/html", summary_html(summary, DisplayOptions(), anchor=anchor) + part
+
+
+def _html_of_view(view: Any) -> str:
+    """Return a live card, which docks into the static one; that alone where no notebook runs."""
+    if not runs_in_notebook():
+        html: str = view._repr_html_()
+        return html
+    from tensornp.fronts.marimo.live import html_of, new_anchor
+
+    static: str = view.move_into(new_anchor())
+    return static + html_of(view)
+
+
+def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the class of the card into which the live part of `obj` docks, and its HTML; None where it has none."""
+    if not runs_in_notebook() or not _may_be_live(summary):
+        return None
+    from tensornp.fronts.marimo.live import live_part_of
+
+    return live_part_of(obj, summary, names)
+
+
+def _may_be_live(summary: Any) -> bool:
+    return type(summary).__name__ in ("ModuleView", "WeightsExplorer", "FollowedPass", "WeightsComparison")
+
+
+def runs_in_notebook() -> bool:
+    """Return whether a notebook of marimo runs, and no script that has imported it."""
+    runs = getattr(sys.modules.get("marimo"), "running_in_notebook", None)
+    return runs is not None and bool(runs())
+
+
+def names_of_notebook() -> Mapping[str, Any]:
+    """Return the variables of the notebook that runs; none where marimo, which has no public word for it, says none."""
+    context = getattr(sys.modules.get("marimo._runtime.context"), "get_context", None)
+    try:
+        names: Mapping[str, Any] = context().globals if context is not None else {}
+    except Exception:
+        # Outside of a notebook there is no context, and another version may keep them elsewhere.
+        return {}
+    return names
+
+
+def name_in(names: Mapping[str, Any], obj: Any) -> str:
+    """Return the variable that is `obj`; empty where there is none."""
+    found = (name for name, value in list(names.items()) if value is obj and not name.startswith("_"))
+    return next(found, "")

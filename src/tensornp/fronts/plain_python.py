@@ -1,0 +1,64 @@
+"""Plain Python's prompt: what stands in for `sys.displayhook` prints cards in the place of a `repr`."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.fronts.ours import has_own_display, is_ours, unshown_text
+
+_standing: list[_DisplayHook] = []
+
+
+class _DisplayHook:
+    """Prints the card of what is ours, and hands all else to the hook in whose place it stands."""
+
+    def __init__(self, before: Callable[[Any], Any]) -> None:
+        self.before = before
+        self.is_on = True
+
+    def __call__(self, value: Any) -> None:
+        """Print `value` and name it ``_``, as Python's own hook does."""
+        text = first_that_works("a display", lambda: self._text_of(value), lambda reason: unshown_text(value, reason))
+        if text is None:
+            self.before(value)
+            return
+        builtins._ = None  # type: ignore[attr-defined]
+        _write(text)
+        builtins._ = value  # type: ignore[attr-defined]
+
+    def _text_of(self, value: Any) -> str | None:
+        if not self.is_on or value is None or not is_ours(value, has_own_display):
+            return None
+        from tensornp.fronts.shown import text_in
+
+        return text_in(vars(sys.modules["__main__"]), value)
+
+
+def _write(text: str) -> None:
+    """Print a text, with escapes for what the encoding lacks, as Python's own hook does."""
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.write("\n")
+
+
+def register() -> None:
+    """Put the hook in; a second time does nothing."""
+    if not _standing:
+        _standing.append(_DisplayHook(sys.displayhook))
+        sys.displayhook = _standing[0]
+
+
+def unregister() -> None:
+    """Take the hook out; one that somebody has put in its place since stays, and ours then only hands on."""
+    while _standing:
+        hook = _standing.pop()
+        hook.is_on = False
+        if sys.displayhook is hook:
+            sys.displayhook = hook.before

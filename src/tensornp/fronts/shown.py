@@ -1,0 +1,50 @@
+"""A card of whatever is ours, in a front end that has no options and remembers nothing of what it has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.view import Unshown
+from tensornp.render.view import shown_of, summary_html, summary_text
+from tensornp.session.ledger import Ledger
+
+
+class Names(NamedTuple):
+    """The session of a front end of which the variables alone are known."""
+
+    names: Mapping[str, Any]
+    cell: str = ""
+    source: str = ""
+
+
+def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
+    """Return what is rendered of `obj`, with what is told of its memory by the variables of the program.
+
+    `expression` is what gives a module.
+    """
+    options = DisplayOptions()
+    look = Ledger(Names(names), lambda: options).surroundings_of
+    return first_that_works(
+        "a display",
+        lambda: shown_of(obj, options, look, expression),
+        lambda reason: Unshown(_class_name(obj), reason),
+    )
+
+
+def text_in(names: Mapping[str, Any], obj: Any) -> str:
+    """Return the card of `obj` as text, of which a terminal shows some lines of a long array."""
+    return summary_text(summary_in(names, obj), DisplayOptions().max_height)
+
+
+def html_in(names: Mapping[str, Any], obj: Any, anchor: str = "") -> str:
+    """Return the card of `obj` as static HTML; `anchor` is the class by which a live part finds it."""
+    return summary_html(summary_in(names, obj), DisplayOptions(), anchor=anchor)
+
+
+def _class_name(obj: Any) -> str:
+    from tensornp.core.lowlevel.attributes import class_name
+
+    return class_name(type(obj))
