@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import traitlets
@@ -23,12 +23,15 @@ from tensornp.core.values.shown.typed_index import parse_index, window_text
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
+from tensornp.models.live.find import released_from
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
-from tensornp.render.models.comparison import LiveRows
+from tensornp.render.models.comparison import LiveRows, live_rows
 from tensornp.render.models.comparison_row import cut_apart
 from tensornp.render.pictures.window import legend_of
 from tensornp.widget.answering import Answer, Request
@@ -45,6 +48,8 @@ from tensornp.widget.window_request import (
     window_turned,
 )
 
+MAX_COMPARED = 2000
+"""Weights of a comparison that a page can filter, sort and open."""
 _EARLIER = " · the figures in its row are of the comparison, made before the last change"
 _UNASKED_NBYTES = 2**26
 """Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
@@ -90,6 +95,27 @@ def pair_of(
         where = ": ".join(filter(None, (found.verdict, why)))
     called = dict.fromkeys((second.name, *others, first.code, second.code))
     return Pair(first, second, found.largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
+
+
+def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
+    """Return the live part of the table of class `anchor`; None where nothing differs.
+
+    Neither side is held: what lies in memory is found again in `namespace`.
+    """
+    if not found.changed():
+        return None
+    live = live_rows(found, MAX_COMPARED)
+    first, second = (
+        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found.first, found.second)
+    )
+    why = why_unmoved(found)
+    pairs = [
+        pair_of(first[name], second[found.pairs[name]], found[name], why.get(name, ""), found.other_names(name))
+        for name in live.names
+    ]
+    table = ComparisonTable(pairs, live, found.sources)
+    table.show(anchor, live.rows, len(found) - len(live.rows))
+    return table
 
 
 class ComparisonTable(LiveTable):

@@ -77,6 +77,10 @@ class DockingWidget(anywidget.AnyWidget):
         elif method == "custom":
             self._handle_custom_msg(content, buffers)
 
+    def companions(self) -> tuple[DockingWidget, ...]:
+        """Return what may come to dock into this part, made now: a front end may only make what a cell has shown."""
+        return ()
+
     def look_again(self) -> None:
         """Look at what a cell may have changed; most say nothing of it."""
 

@@ -8,7 +8,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import traitlets
@@ -27,11 +27,15 @@ from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.pictures.image import image
+from tensornp.render.static_card import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
 from tensornp.widget.scanning import GoOn, Scanning
 from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered
+
+if TYPE_CHECKING:
+    from tensornp.widget.navigator import NavigatorWidget
 
 _GONE = "the tensor of this card is gone; show it again"
 _MAX_REQUESTS = 100
@@ -107,6 +111,7 @@ class TensorWidget(DockingWidget):
         self._held: Held = _none
         self._has_values, self._reaches = has_values, reaches
         self._scanning: Scanning[TensorStats] | None = None
+        self._own_navigator: NavigatorWidget | None = None
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
@@ -142,6 +147,27 @@ class TensorWidget(DockingWidget):
         self._static = self._now = summary
         self._is_in_card, self._is_compact = bool(anchor), False
         self._bound = []
+
+    def move_into(self, anchor: str) -> str:
+        """Move to a static card of class `anchor`, which is to be shown, and return that as HTML."""
+        self._part_from_values()
+        with self._lock, self.hold_sync():
+            self._aim(self._held, self._now, self._look, anchor)
+            self._paint()
+            self.anchor = self.place = anchor
+            return tensor_html(self._static, self._options, anchor=anchor)
+
+    def companions(self) -> tuple[DockingWidget, ...]:
+        """Return a navigator of its own, made now."""
+        from tensornp.widget.navigator import own_navigator
+
+        self._own_navigator = own_navigator()
+        return (self._own_navigator,)
+
+    def _navigator(self) -> NavigatorWidget:
+        from tensornp.widget.navigator import the_navigator
+
+        return self._own_navigator or the_navigator()
 
     @property
     def reached(self) -> str:
@@ -288,11 +314,9 @@ class TensorWidget(DockingWidget):
 
     def _open_values(self, goal: Any = "") -> None:
         """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
-        from tensornp.widget.navigator import the_navigator
-
         goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
         if self.shows_values:
-            the_navigator().aim(goal)
+            self._navigator().aim(goal)
             return
 
         def left() -> None:
@@ -307,22 +331,18 @@ class TensorWidget(DockingWidget):
             suggestion=self.suggestion,
             options=self._options,
         )
-        the_navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
+        self._navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
         self.shows_values = True
 
     def _close_values(self) -> None:
         """Send the navigator away, if it is here."""
         if self.shows_values:
-            from tensornp.widget.navigator import the_navigator
-
-            the_navigator().rest()
+            self._navigator().rest()
 
     def _part_from_values(self) -> None:
         """Let the navigator stay with its tensor, in the card that this leaves."""
         if self.shows_values:
-            from tensornp.widget.navigator import the_navigator
-
-            the_navigator().stay()
+            self._navigator().stay()
             self.shows_values = False
 
     def _bind_once(self, request: dict[str, Any]) -> None:
@@ -426,6 +446,12 @@ class TensorWidget(DockingWidget):
         data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
         # What is read where no widget can be shown: the static card.
         return {**data, **self._static_bundle()}, metadata
+
+    def _display_(self) -> Card:
+        """Return what marimo shows: its own way with widgets has no place for the navigator."""
+        import tensornp
+
+        return Card(tensor_text(self._static), tensornp._mime_of(self)[1])
 
     def _repr_html_(self) -> str:
         return self._static_bundle()["text/html"]

@@ -23,7 +23,7 @@ from tensornp.models.module_view import ModuleView
 from tensornp.render.models.entry import array_code
 from tensornp.render.models.module import partly_read
 from tensornp.widget.answering import AnsweringWidget, Answers
-from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
@@ -135,6 +135,13 @@ class WeightsWidget(AnsweringWidget):
         if navigator is not None:
             navigator.close()
         super().close()
+
+    def companions(self) -> tuple[DockingWidget, ...]:
+        """Return the navigator, made now."""
+        from tensornp.widget.navigator import own_navigator
+
+        self._navigator = own_navigator()
+        return (self._navigator,)
 
     def tell(self, view: ModuleView) -> None:
         """Say what is known of a module without a scan."""

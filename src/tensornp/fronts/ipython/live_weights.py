@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tensornp.models.live.last_scan import LastScan
     from tensornp.models.module_view import ModuleView
 
-MAX_COMPARED = 2000
-"""Weights of a comparison that a page can filter, sort and open."""
-
 
 class LiveWeights:
     """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none.
@@ -99,26 +96,13 @@ class LiveWeights:
 
     def _show_comparison(self, found: WeightsComparison, anchor: str) -> None:
         output = IsolatedOutput(self._shell)
-        if not found.changed() or output.is_needed or not can_show_live(self._shell, self._config):
+        if output.is_needed or not can_show_live(self._shell, self._config):
             return
-        from tensornp.models.comparing.unmoved import why_unmoved
-        from tensornp.models.live.find import released_from
-        from tensornp.render.models.comparison import live_rows
-        from tensornp.widget.comparison import ComparisonTable, pair_of
+        from tensornp.widget.comparison import live_comparison
 
-        live = live_rows(found, MAX_COMPARED)
-        first, second = (
-            {row.name: row for row in released_from(side, self._shell.user_ns, "")[0]}
-            for side in (found.first, found.second)
-        )
-        why = why_unmoved(found)
-        pairs = [
-            pair_of(first[name], second[found.pairs[name]], found[name], why.get(name, ""), found.other_names(name))
-            for name in live.names
-        ]
-        widget = ComparisonTable(pairs, live, found.sources)
-        widget.show(anchor, live.rows, len(found) - len(live.rows))
-        self._residents.keep(widget, output)
+        widget = live_comparison(found, self._shell.user_ns, anchor)
+        if widget is not None:
+            self._residents.keep(widget, output)
 
     def settle(self) -> None:
         """Keep of the weights that were shown last only what nobody else has: called when the magic has let go of them.

@@ -16,7 +16,7 @@ from tensornp.passes.records import FORWARD, Origin, PassRecord
 from tensornp.passes.verdict.origin import first_origin
 from tensornp.render.passes.followed_pass import alarms_of, outer_of
 from tensornp.widget.answering import AnsweringWidget
-from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.passes.call_data import call_data, code_of, operators_data
 from tensornp.widget.passes.call_tree import CallTree
@@ -104,6 +104,15 @@ class CallsWidget(AnsweringWidget):
         if navigator is not None:
             navigator.close()
         super().close()
+
+    def companions(self) -> tuple[DockingWidget, ...]:
+        """Return the navigator, made now, where a value was kept for it."""
+        if not self._kept:
+            return ()
+        from tensornp.widget.navigator import own_navigator
+
+        self._navigator = own_navigator()
+        return (self._navigator,)
 
     def _index(self, request: Mapping[str, Any]) -> int:
         index = integer_of(request.get("row"))

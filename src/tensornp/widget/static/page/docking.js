@@ -37,6 +37,16 @@ function setParting(card, words) {
   if (words) card?.append(element("small", "parting", words));
 }
 
+// Styles the page as a front end does that makes parts in it.
+function dress(css) {
+  const isWorn = [...document.querySelectorAll("style[data-tensornp]")].some((one) => one.textContent === css);
+  if (isWorn) return;
+  const style = document.createElement("style");
+  style.dataset.tensornp = "";
+  style.textContent = css;
+  document.head.append(style);
+}
+
 // Returns what keeps keys that are pressed in `own` from the notebook, and gives them to `keys`.
 function guardOf(own, keys) {
   // Keys pressed there are no commands of the notebook, but Ctrl+S still saves, and Ctrl+Enter runs the cell. Caught at
@@ -154,6 +164,12 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
     },
     render({ model, el }) {
       el.classList.add("tensornp-widget");
+      // marimo makes a part in a box of its own, with its style there: where that is not seen, the part goes to its card.
+      const { host } = /** @type {ShadowRoot} */ (el.getRootNode());
+      if (host?.closest("[hidden]")) {
+        dress(model.get("_css"));
+        return undefined;
+      }
       return cardsOf(model).length ? undefined : rendered(model, el);
     },
   };

@@ -1,0 +1,99 @@
+"""The live parts in marimo, which dock into the static cards before them, as in Jupyter.
+
+marimo makes a widget where it is shown, and nowhere else: so each part, with the navigator that it may open, stands in
+a box that is not seen, and goes to its card from there.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import marimo
+
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.module_view import ModuleView
+from tensornp.passes.follow import FollowedPass
+
+if TYPE_CHECKING:
+    from tensornp.models.comparing.comparison import WeightsComparison
+    from tensornp.widget.comparison import ComparisonTable
+    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.passes.calls import CallsWidget
+    from tensornp.widget.weights import WeightsWidget
+
+_living: list[tuple[DockingWidget, ...]] = []
+
+
+def live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the class of the card into which the live part of `obj` docks, and its HTML; None where it has none."""
+    anchor = new_anchor()
+    part = _part_of(obj, summary, names, anchor)
+    return (anchor, html_of(part)) if part is not None else None
+
+
+def new_anchor() -> str:
+    """Return a class that no other card has."""
+    return f"tnp-{uuid.uuid4().hex[:8]}"
+
+
+def html_of(part: DockingWidget) -> str:
+    """Return the HTML that makes a part, and what may dock into it, without showing either where it stands."""
+    _close_gone()
+    parts = (part, *part.companions())
+    _living.append(parts)
+    made = "".join(marimo.ui.anywidget(one).text for one in parts)
+    return f'<div hidden style="display:none">{made}</div>'
+
+
+def _close_gone() -> None:
+    """Close the parts of cells that have run again: marimo closes their comms, and keeps the widgets."""
+    for parts in list(_living):
+        if any(getattr(one.comm, "_closed", True) for one in parts):
+            _living.remove(parts)
+            for one in parts:
+                one.close()
+
+
+def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> DockingWidget | None:
+    from tensornp.fronts.marimo.shown import name_in
+
+    name = name_in(names, obj)
+    if isinstance(summary, ModuleView):
+        part = _tree_of(summary.explorer, names, f"tnp.weights({name})" if name else "", anchor)
+        if part is not None:
+            part.tell(summary)
+        return part
+    if isinstance(obj, WeightsExplorer):
+        return _tree_of(obj, names, name, anchor)
+    if isinstance(obj, FollowedPass):
+        return _calls_of(obj, name, anchor)
+    return _rows_of(obj, names, anchor)
+
+
+def _tree_of(explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, anchor: str) -> WeightsWidget | None:
+    if not explorer:
+        return None
+    from tensornp.models.live.find import released_from
+    from tensornp.widget.weights import WeightsWidget
+
+    rows, views = released_from(explorer, names, opened)
+    for view in views:
+        # What nobody else has is kept as long as its tree.
+        view.keep()
+    return WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
+
+
+def _calls_of(run: FollowedPass, opened: str, anchor: str) -> CallsWidget | None:
+    if not run.is_over or not run.calls:
+        return None
+    from tensornp.widget.passes.calls import CallsWidget
+
+    return CallsWidget(run, opened=opened, anchor=anchor)
+
+
+def _rows_of(found: WeightsComparison, names: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
+    from tensornp.widget.comparison import live_comparison
+
+    return live_comparison(found, names, anchor)
