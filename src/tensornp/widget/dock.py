@@ -77,6 +77,11 @@ class DockingWidget(anywidget.AnyWidget):
         elif method == "custom":
             self._handle_custom_msg(content, buffers)
 
+    def view_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the view by MIME type, and the metadata by which Colab knows who makes it."""
+        shown = anywidget.AnyWidget._repr_mimebundle_(self)
+        return shown if isinstance(shown, tuple) else (shown or {}, {})
+
     def companions(self) -> tuple[DockingWidget, ...]:
         """Return what may come to dock into this part, made now: a front end may only make what a cell has shown."""
         return ()

@@ -442,8 +442,7 @@ class TensorWidget(DockingWidget):
         return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        shown = super()._repr_mimebundle_()
-        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        data, metadata = self.view_bundle()
         # What is read where no widget can be shown: the static card.
         return {**data, **self._static_bundle()}, metadata
 

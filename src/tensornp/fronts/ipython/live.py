@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
-WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
+_SAID = "the live part of the output above, which is there while its kernel runs"
+"""What is left of a live part in a file, or where no widget can be made."""
 NOTHING = {"text/html": "", "text/plain": ""}
 
 
@@ -60,8 +61,8 @@ class IsolatedOutput:
         self._display_id = f"{widget.anchor}-live"
         # Where it docks all the same, its own output is emptied.
         widget.on_docked = self.clear
-        view = {"model_id": widget.model_id, "version_major": 2, "version_minor": 0}
-        display({WIDGET_MIME: view, "text/plain": ""}, raw=True, display_id=self._display_id)
+        view, metadata = widget.view_bundle()
+        display({**view, "text/plain": _SAID}, metadata=metadata, raw=True, display_id=self._display_id)
 
     def clear(self) -> None:
         """Empty the output, if there is one."""
