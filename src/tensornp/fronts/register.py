@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tensornp.fronts.marimo.running import runs_in_notebook
+
 
 def register() -> None:
     """Show each tensor as the array it would become, in whatever runs: IPython, marimo, or plain Python's prompt.
@@ -20,7 +22,7 @@ def register() -> None:
         from tensornp.fronts.ipython import extension
 
         extension.load(shell)
-    elif _runs_in_marimo():
+    elif runs_in_notebook():
         from tensornp.fronts.marimo import formatters
 
         formatters.register()
@@ -44,9 +46,3 @@ def _shell() -> Any:
     """Return the IPython shell that runs; None where nobody has imported IPython."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return get_ipython() if get_ipython is not None else None
-
-
-def _runs_in_marimo() -> bool:
-    """Return whether this is a notebook of marimo, and no script that has imported it."""
-    runs = getattr(sys.modules.get("marimo"), "running_in_notebook", None)
-    return runs is not None and bool(runs())

@@ -57,7 +57,7 @@ def _close_gone() -> None:
 
 
 def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> DockingWidget | None:
-    from tensornp.fronts.marimo.shown import name_in
+    from tensornp.fronts.marimo.running import name_in
 
     name = name_in(names, obj)
     if isinstance(summary, ModuleView):

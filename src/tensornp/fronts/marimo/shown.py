@@ -8,6 +8,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.marimo.running import name_in, names_of_notebook, runs_in_notebook
 from tensornp.fronts.shown import summary_in
 from tensornp.render.view import summary_html
 
@@ -46,26 +47,3 @@ def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str
 
 def _may_be_live(summary: Any) -> bool:
     return type(summary).__name__ in ("ModuleView", "WeightsExplorer", "FollowedPass", "WeightsComparison")
-
-
-def runs_in_notebook() -> bool:
-    """Return whether a notebook of marimo runs, and no script that has imported it."""
-    runs = getattr(sys.modules.get("marimo"), "running_in_notebook", None)
-    return runs is not None and bool(runs())
-
-
-def names_of_notebook() -> Mapping[str, Any]:
-    """Return the variables of the notebook that runs; none where marimo, which has no public word for it, says none."""
-    context = getattr(sys.modules.get("marimo._runtime.context"), "get_context", None)
-    try:
-        names: Mapping[str, Any] = context().globals if context is not None else {}
-    except Exception:
-        # Outside of a notebook there is no context, and another version may keep them elsewhere.
-        return {}
-    return names
-
-
-def name_in(names: Mapping[str, Any], obj: Any) -> str:
-    """Return the variable that is `obj`; empty where there is none."""
-    found = (name for name, value in list(names.items()) if value is obj and not name.startswith("_"))
-    return next(found, "")

@@ -1,0 +1,124 @@
+"""The printers in marimo's registry: what they give, that they come twice and go exactly, and what stays others'."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import pytest
+import torch
+from child import in_fork
+
+import tensornp as tnp
+
+
+def states():
+    """Return what marimo's registry of formatters holds, by the registry's own attributes."""
+    from marimo._output.formatting import FORMATTERS
+
+    return {name: dict(value) if isinstance(value, dict) else value for name, value in vars(FORMATTERS).items()}
+
+
+def made(obj):
+    """Return what marimo makes of an object, which must be no traceback."""
+    from marimo._output.formatting import try_format
+
+    formatted = try_format(obj)
+    assert formatted.traceback is None, formatted.traceback
+    return formatted.mimetype, formatted.data
+
+
+@in_fork
+def test_bare_tensors_modules_and_containers_show_as_in_jupyter():
+    """The HTML of their cards, also of a subclass that marimo has met before."""
+    from tensornp.fronts.marimo import formatters
+
+    t, layer = torch.arange(6.0).reshape(2, 3), torch.nn.Linear(3, 2)
+    before = made(layer)
+    formatters.register()
+    formatters.register()
+    for obj in (t, torch.nn.Parameter(t), layer, [t, 1], {"a": {"b": t}}, layer.state_dict(), layer.parameters()):
+        assert made(obj) == ("text/html", tnp.card(obj).html)
+    freed = torch.ones(3)
+    freed.untyped_storage().resize_(0)
+    assert "the storage holds 0 bytes" in made(freed)[1]
+    formatters.unregister()
+    formatters.unregister()
+    assert made(layer) == before
+
+
+@in_fork
+def test_what_is_registered_is_taken_out_again_exactly():
+    """No entry is left, also not of the subclasses that were met meanwhile."""
+    from marimo._output.formatting import get_formatter
+
+    from tensornp.fronts.marimo import formatters
+
+    class Own(torch.Tensor):
+        """Met while the printers are there."""
+
+    get_formatter([])
+    before = states()
+    for _ in range(3):
+        formatters.register()
+        assert made(torch.ones(2).as_subclass(Own))[1].startswith('<div class="tensornp')
+        formatters.unregister()
+    assert states() == before
+
+
+@in_fork
+def test_what_another_library_formats_stays_its_own():
+    """A subclass of tensors, a list of numbers, and what it has put in the place of our look-up since."""
+    from marimo._output import formatting
+
+    from tensornp.fronts.marimo import formatters
+
+    class Theirs(torch.Tensor):
+        """Formatted by another library."""
+
+    formatting.formatter(Theirs)(lambda _: ("text/plain", "theirs"))
+    formatters.register()
+    assert made(torch.ones(2).as_subclass(Theirs)) == ("text/plain", "theirs")
+    assert "tensornp" not in str(made([1, 2]))
+    ours = formatting.FORMATTERS.get_formatter
+    formatting.FORMATTERS.get_formatter = later = functools.partial(ours)
+    formatters.unregister()
+    assert formatting.FORMATTERS.get_formatter is later
+    assert "tensornp" not in str(made([torch.ones(2)]))
+
+
+@in_fork
+def test_a_marimo_without_that_registry_is_told_of_and_goes_on():
+    """Its next version may have none: then `tnp.card` is what remains."""
+    from marimo._output import formatting
+
+    from tensornp.fronts.marimo import formatters
+
+    del formatting.FORMATTERS
+    with pytest.warns(RuntimeWarning, match=r"tnp\.card\(t\)"):
+        formatters.register()
+    formatters.unregister()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        formatters.unregister()
+
+
+@in_fork
+def test_records_show_without_registering():
+    """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live."""
+    t, model = torch.arange(6.0).reshape(2, 3), torch.nn.Sequential(torch.nn.Linear(3, 2))
+    w, other = tnp.weights(model), tnp.weights({"0.weight": torch.ones(2, 3), "0.bias": torch.ones(2)})
+    with tnp.follow(model) as run:
+        model(t)
+    with tnp.follow(model) as again:
+        model(t + 1)
+    records = [
+        tnp.plan(t), tnp.inspect(t), tnp.aliases(t, {"t": t, "u": t[0]}), tnp.stats(t), tnp.stats(t).histogram,
+        tnp.locate(t, "zero"), tnp.compare(t, t + 1), tnp.compare(w, other), tnp.compare(run, again), run, run.calls[0],
+        w, w["0.weight"], w.scan(), w.totals, w.spread,
+    ]  # fmt: skip
+    for record in filter(lambda one: one is not None, records):
+        assert made(record) == ("text/html", tnp.card(record).html), type(record)
+    assert made(tnp.view(t)) == ("text/html", tnp.view(t)._repr_html_())
+    assert made(tnp.plot(t))[1]
+    assert made(tnp.image(t)) == ("text/html", tnp.image(t)._repr_html_())
