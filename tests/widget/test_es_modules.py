@@ -69,3 +69,11 @@ def test_every_file_is_used():
     for path in STATIC.rglob("*.js"):
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert first in used, path
+
+
+def test_what_comes_from_the_theme_of_a_page_stands_in_one_list():
+    """In the style sheet that all parts have: JupyterLab's variables, VS Code's and marimo's."""
+    themed = {path.name for path in STATIC.rglob("*.css") if re.search(r"var\(--(?!tensornp-)", path.read_text())}
+    assert themed == {"controls.css"}
+    scripts = [path.name for path in STATIC.rglob("*.js") if re.search("--(jp|vscode)-", path.read_text())]
+    assert not scripts

@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 pytestmark = pytest.mark.browser
 EXAMPLE = TESTS.parent / "examples" / "9-everywhere.py"
 DARK = '[tool.marimo.display]\ntheme = "dark"\n[tool.marimo.runtime]\nauto_instantiate = true\n'
+GROUND = """() => getComputedStyle(document.querySelector(".tensornp-weights tr > :first-child")).backgroundColor"""
+"""Of the names in the tree, which stay where they are while columns are scrolled under them."""
 TIMEOUT_S = 120
 
 
@@ -68,4 +70,5 @@ def test_the_example_is_edited_in_the_dark(page: Page, tmp_path: Path) -> None:
         errors = open_example(page, address)
         expect(page.get_by_text("another thread is running")).to_have_count(0)
         try_all(page)
+        assert page.evaluate(GROUND) == "rgb(24, 28, 26)"
         assert not errors
