@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -122,3 +123,28 @@ def test_records_show_without_registering():
     assert made(tnp.view(t)) == ("text/html", tnp.view(t)._repr_html_())
     assert made(tnp.plot(t))[1]
     assert made(tnp.image(t)) == ("text/html", tnp.image(t)._repr_html_())
+
+
+@in_fork
+def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
+    """What docks into it is made anew; a tensor that a closed card held is let go."""
+    import marimo
+
+    from tensornp.fronts.marimo import live
+
+    marimo.ui.anywidget = lambda part: SimpleNamespace(text=f"<i>{type(part).__name__}</i>")
+    gone = set()
+    live._is_closed = gone.__contains__
+    view, other = tnp.view(torch.ones(3)), tnp.view(torch.ones(2))
+    shown = view.move_into(live.new_anchor()) + live.html_of(view)
+    assert view.anchor in shown
+    assert shown.endswith("<i>TensorWidget</i><i>NavigatorWidget</i></div>")
+    (_, navigator), *_ = live._living
+    live.html_of(view)
+    assert navigator.comm is None
+    assert view.array.tolist() == [1, 1, 1]
+    gone.add(view)
+    live.html_of(other)
+    with pytest.raises(tnp.NoDataError):
+        _ = view.array
+    assert [parts[0] for parts in live._living] == [other]

@@ -40,20 +40,29 @@ def new_anchor() -> str:
 
 def html_of(part: DockingWidget) -> str:
     """Return the HTML that makes a part, and what may dock into it, without showing either where it stands."""
-    _close_gone()
+    _close_gone(part)
     parts = (part, *part.companions())
     _living.append(parts)
     made = "".join(marimo.ui.anywidget(one).text for one in parts)
     return f'<div hidden style="display:none">{made}</div>'
 
 
-def _close_gone() -> None:
-    """Close the parts of cells that have run again: marimo closes their comms, and keeps the widgets."""
+def _close_gone(shown: DockingWidget) -> None:
+    """Close the parts of cells that have run again, and what has docked into the part that is shown again.
+
+    marimo closes their comms, and keeps the widgets.
+    """
     for parts in list(_living):
-        if any(getattr(one.comm, "_closed", True) for one in parts):
+        own, *others = parts
+        if _is_closed(own) or own is shown:
             _living.remove(parts)
-            for one in parts:
+            for one in others if own is shown else parts:
                 one.close()
+
+
+def _is_closed(part: DockingWidget) -> bool:
+    """Return whether nobody hears of a part any more, by a private name of marimo's, which ipykernel has as well."""
+    return bool(getattr(part.comm, "_closed", part.comm is None))
 
 
 def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> DockingWidget | None:
@@ -80,9 +89,16 @@ def _tree_of(explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, a
 
     rows, views = released_from(explorer, names, opened)
     for view in views:
-        # What nobody else has is kept as long as its tree.
         view.keep()
-    return WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
+
+    def settle() -> None:
+        # The cell has ended: what nobody else has is kept as long as its tree.
+        for view in views:
+            view.share()
+
+    tree = WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
+    tree.on_docked = settle
+    return tree
 
 
 def _calls_of(run: FollowedPass, opened: str, anchor: str) -> CallsWidget | None:

@@ -17,7 +17,7 @@ def mime_of(obj: Any) -> tuple[str, str]:
     """Return what marimo's `_mime_` is to give; nothing raises."""
     view = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
     if view is not None and isinstance(obj, view):
-        return "text/html", _html_of_view(obj)
+        return "text/html", first_that_works("a live card", lambda: _html_of_view(obj), lambda _: obj._repr_html_())
     names = names_of_notebook()
     summary = summary_in(names, obj, name_in(names, obj))
     live = first_that_works("a live part", lambda: _live_part_of(obj, summary, names), lambda _: None)
