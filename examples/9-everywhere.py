@@ -1,8 +1,4 @@
-# /// script
-# requires-python = ">=3.11"
-# dependencies = ["marimo", "tensornp"]
-# ///
-"""tensornp outside of Jupyter, as a notebook of marimo: `marimo run examples/9-everywhere.py`, or `marimo edit`."""
+"""tensornp outside of Jupyter: `pip install marimo`, then `marimo run examples/9-everywhere.py`, or `marimo edit`."""
 
 import marimo
 

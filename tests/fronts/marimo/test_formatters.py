@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from types import SimpleNamespace
 
@@ -127,7 +128,7 @@ def test_records_show_without_registering():
 
 @in_fork
 def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
-    """What docks into it is made anew; a tensor that a closed card held is let go."""
+    """What docks into it is made anew; what a closed card held is let go, and that of a visitor who has left."""
     import marimo
 
     from tensornp.fronts.marimo import live
@@ -139,7 +140,7 @@ def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
     shown = view.move_into(live.new_anchor()) + live.html_of(view)
     assert view.anchor in shown
     assert shown.endswith("<i>TensorWidget</i><i>NavigatorWidget</i></div>")
-    (_, navigator), *_ = live._living
+    (navigator,) = live._living[0].companions
     live.html_of(view)
     assert navigator.comm is None
     assert view.array.tolist() == [1, 1, 1]
@@ -147,4 +148,9 @@ def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
     live.html_of(other)
     with pytest.raises(tnp.NoDataError):
         _ = view.array
-    assert [parts[0] for parts in live._living] == [other]
+    assert [one.part for one in live._living] == [other]
+    visitor = threading.Thread(target=lambda: live.html_of(tnp.view(torch.ones(1))))
+    visitor.start()
+    visitor.join()
+    live.html_of(other)
+    assert [one.part for one in live._living] == [other]

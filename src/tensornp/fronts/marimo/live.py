@@ -6,9 +6,10 @@ a box that is not seen, and goes to its card from there.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import marimo
 
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from tensornp.widget.passes.calls import CallsWidget
     from tensornp.widget.weights import WeightsWidget
 
-_living: list[tuple[DockingWidget, ...]] = []
+
+class _Shown(NamedTuple):
+    """A part, what may dock into it, and the thread of its kernel: a server has one for each visitor."""
+
+    part: DockingWidget
+    companions: tuple[DockingWidget, ...]
+    kernel: threading.Thread
+
+
+_living: list[_Shown] = []
 
 
 def live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -41,23 +51,23 @@ def new_anchor() -> str:
 def html_of(part: DockingWidget) -> str:
     """Return the HTML that makes a part, and what may dock into it, without showing either where it stands."""
     _close_gone(part)
-    parts = (part, *part.companions())
-    _living.append(parts)
-    made = "".join(marimo.ui.anywidget(one).text for one in parts)
+    shown = _Shown(part, part.companions(), threading.current_thread())
+    _living.append(shown)
+    made = "".join(marimo.ui.anywidget(one).text for one in (part, *shown.companions))
     return f'<div hidden style="display:none">{made}</div>'
 
 
 def _close_gone(shown: DockingWidget) -> None:
-    """Close the parts of cells that have run again, and what has docked into the part that is shown again.
+    """Close the parts of cells that have run again, and of visitors who have left, which marimo keeps.
 
-    marimo closes their comms, and keeps the widgets.
+    Of a part that is shown again, only what may dock into it is made anew.
     """
-    for parts in list(_living):
-        own, *others = parts
-        if _is_closed(own) or own is shown:
-            _living.remove(parts)
-            for one in others if own is shown else parts:
-                one.close()
+    for one in list(_living):
+        is_again = one.part is shown
+        if is_again or _is_closed(one.part) or not one.kernel.is_alive():
+            _living.remove(one)
+            for widget in one.companions if is_again else (one.part, *one.companions):
+                widget.close()
 
 
 def _is_closed(part: DockingWidget) -> bool:
