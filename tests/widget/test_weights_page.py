@@ -384,7 +384,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert (alarms["3.0.bias"]["text"], alarms["1.0.weight"]["text"], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
     assert page.ask("values", weight=number, open=True, goal="nan")["open"]
     assert page.widget._navigator.goal[0] == "nan"
-    assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
+    assert page.ask("values", weight=number, open=True, goal="widest")["type"] == "error"
 
 
 def test_a_fold_names_the_one_that_stands_out_of_it(shown):
