@@ -59,14 +59,32 @@ def test_what_did_not_move_is_named_and_why():
     assert lines[0] == "OrderedDict and Sequential: 4 of 10 weights differ"
     names = "{1,3}.weight × 2, {1,3}.bias × 2, aux.weight, aux.bias"
     assert f"6 weights with the same bits: {names}" in lines
-    why = ["4 frozen (requires_grad=False)", "of the 2 that did not move, 2 have no .grad now: aux.weight, aux.bias"]
+    frozen = "4 frozen (requires_grad=False): {1,3}.weight × 2, {1,3}.bias × 2"
+    why = [frozen, "2 trainable weights did not move and have no .grad now: aux.weight, aux.bias"]
     assert lines[1:3] == why
     assert names in weights_comparison_document(compared(before, model)).html()
     assert told(model, before)[1:3] == why
     # Where no weight has a gradient, that one has none tells nothing.
     optimizer.zero_grad()
-    assert told(before, model)[1] == "4 frozen (requires_grad=False)"
+    assert told(before, model)[1] == frozen
     assert "frozen" not in "".join(told(before, model.state_dict()))
+
+
+def test_frozen_layers_are_named_as_a_whole():
+    """Where more of their weights are frozen than are named one by one; what is left out is counted in weights."""
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16)
+    model = torch.nn.ModuleDict(
+        {"layers": torch.nn.ModuleList(copy.deepcopy(layer) for _ in range(6)), "head": torch.nn.Linear(8, 2)}
+    )
+    for number in (1, 4):
+        layers[number].requires_grad_(False)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        for one in model.parameters():
+            one.add_(1.0 if one.requires_grad else 0.0)
+    lines = told(before, model)
+    assert lines[1] == "24 frozen (requires_grad=False): in layers.{1,4}"
+    assert next(line for line in lines if "same bits" in line).endswith(" and 8 more")
 
 
 def test_a_page_has_a_row_for_what_did_not_move():

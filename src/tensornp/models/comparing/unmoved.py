@@ -80,7 +80,7 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     frozen, trained = _unmoved(found)
     told: list[Unmoved] = []
     if frozen:
-        told.append(Unmoved(f"{len(frozen):,} {_FROZEN}", frozen if len(frozen) == 1 else []))
+        told.append(Unmoved(f"{len(frozen):,} {_FROZEN}", frozen))
     kinds: dict[object, list[str]] = {}
     for name, one in trained.items():
         kinds.setdefault(_kind(one), []).append(name)
@@ -89,9 +89,8 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     without = [name for name, one in trained.items() if one.norm is None]
     if without and _tells_something(found):
         have = "has" if len(without) == 1 else "have"
-        told.append(
-            Unmoved(f"of the {len(trained):,} that did not move, {len(without):,} {have} no .grad now", without)
-        )
+        said = f"{counted(len(without), 'trainable weight')} did not move and {have} no .grad now"
+        told.append(Unmoved(said, without))
     elsewhere = next(grouped_of(found.second, found.first), None)
     num = len({id(one.tensor) for one in _live(found).values() if one.kind == "parameter"})
     if trained and elsewhere is not None and elsewhere.names is None and elsewhere.num < num:

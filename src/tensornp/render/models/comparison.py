@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from statistics import median
 from typing import NamedTuple
 
@@ -23,8 +24,8 @@ MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
 MAX_UNFOLDED = 200
 """Lines of a fold that a page can open."""
-MAX_NAMED = 8
-"""Names in a line."""
+MAX_NAMED, _MAX_IN_ONE = 8, 3
+"""Names in a line, and of parts of one module, which is named in the place of more."""
 _ALWAYS = ("name",)
 _MANY = 5
 """Weights of which a median is told."""
@@ -90,7 +91,11 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
 
 def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
-    names = _patterns(found.rows_of(told.names)) if told.names else ""
+    rows = found.rows_of(told.names) if told.names else []
+    # Whole layers, as most are frozen, are said by their name.
+    steps = zip(*(row.pattern.split(".") for row in rows), strict=False)
+    module = ".".join(step for step, *_ in takewhile(lambda alike: len(set(alike)) == 1, steps))
+    names = f"in {module}" if module and len(rows) > _MAX_IN_ONE else _patterns(rows)
     return ": ".join(filter(None, (told.before, names, told.after)))
 
 
@@ -177,7 +182,7 @@ def _patterns(rows: Sequence[Row]) -> str:
         name + (f" × {len(row.entries):,}" if len(row.entries) > 1 else "")
         for name, row in zip(names, named, strict=True)
     ]
-    return listed(said + [""] * (len(rows) - len(named)), MAX_NAMED)
+    return listed(said + [""] * (_num_in(rows) - _num_in(named)), MAX_NAMED)
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
