@@ -77,7 +77,7 @@ def test_frozen_layers_are_named_as_a_whole():
         {"layers": torch.nn.ModuleList(copy.deepcopy(layer) for _ in range(6)), "head": torch.nn.Linear(8, 2)}
     )
     for number in (1, 4):
-        layers[number].requires_grad_(False)
+        model["layers"][number].requires_grad_(False)
     before = copy.deepcopy(model.state_dict())
     with torch.no_grad():
         for one in model.parameters():
