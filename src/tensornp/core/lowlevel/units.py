@@ -17,11 +17,12 @@ def format_nbytes(nbytes: int) -> str:
 
 
 def format_count(number: int) -> str:
-    """Return a number whole, or from 10,000 on in the unit that reads best: ``9,216``, ``11.7 M``."""
+    """Return a number whole, or from 10,000 on in four digits of the unit that reads best: ``9,216``, ``11.69 M``."""
     if number < _WHOLE:
         return f"{number:,}"
     power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)
-    return f"{number / 1000**power:,.1f} {_COUNTS[power]}"
+    value = number / 1000**power
+    return f"{value:,.{max(4 - len(f'{value:.0f}'), 1)}f} {_COUNTS[power]}"
 
 
 def counted(number: int, noun: str) -> str:
