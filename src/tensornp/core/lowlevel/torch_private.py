@@ -167,6 +167,18 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
         return False
 
 
+def split_factor_of(placement: Any) -> int:
+    """Return of how many pieces each rank has a part, which only a private class of placements has; else 1."""
+    factor = getattr(placement, "split_factor", 1)
+    return factor if type(factor) is int and factor > 0 else 1
+
+
+def shard_order_of(dtensor: Any) -> list[int] | None:
+    """Return in which order the dimensions of the mesh cut a DTensor; None where it is the usual one, or not told."""
+    order = getattr(getattr(dtensor, "_spec", None), "shard_order", None)
+    return [at for entry in order for at in entry.mesh_dims] if order else None
+
+
 def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
     """Return the storage of a `StorageWeakRef`; None where it is gone, or torch cannot give it."""
     make = getattr(torch.UntypedStorage, "_new_with_weak_ptr", None)

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
+from tensornp.core.tensor.shards import ShardFacts
 
 _NUM_PACKED = {
     getattr(torch, name): facts.values_per_element
@@ -68,7 +69,7 @@ class TensorInfo:
     the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
     `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
-    class whose values only its own code knows.
+    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds.
     """
 
     type_name: str
@@ -111,6 +112,7 @@ class TensorInfo:
     inner: TensorInfo | None = None
     access: str = "t"
     part_nbytes: int | None = None
+    shard: ShardFacts | None = None
 
     @property
     def form(self) -> str:
@@ -137,6 +139,11 @@ class TensorInfo:
     def numel_elsewhere(self) -> int:
         """Elements that this rank does not hold, where the tensor is spread over several."""
         return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
+
+    @property
+    def nbytes_elsewhere(self) -> int:
+        """The bytes of these."""
+        return self.numel_elsewhere * self.itemsize
 
     @property
     def array_shape(self) -> tuple[int, ...]:

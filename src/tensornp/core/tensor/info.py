@@ -23,8 +23,9 @@ from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import SPARSE, STRIDED, Kind
+from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
+from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
@@ -199,6 +200,7 @@ def _with_shape(
         is_parameter=is_parameter,
         is_buffer=is_buffer,
         part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
+        shard=_shard_of(tensor, shape, inner) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
     )
 
@@ -242,6 +244,38 @@ def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
         return None
     tracked = Bare(tensor).requires_grad
     return dataclasses.replace(_read(held), requires_grad=tracked, access=kind.access)
+
+
+def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardFacts | None:
+    """Return which part of a DTensor this rank holds, of which it asks no other; None where a size is symbolic."""
+    mesh = dtensor.device_mesh
+    mesh_shape, coordinate, placements = tuple(mesh.shape), mesh.get_coordinate(), dtensor.placements
+    if any(type(n) is not int for n in mesh_shape) or -1 in (*shape, *local.shape):
+        return None
+    placed = tuple([_placement(one) for one in placements])
+    held = None
+    if coordinate is not None and not any(one.dim is not None and one.dim >= len(shape) for one in placed):
+        held = indices_held(shape, mesh_shape, coordinate, placed, torch_private.shard_order_of(dtensor))
+        # Whoever makes one of its local part may give it other sizes.
+        held = held if held is not None and tuple(map(num_of, held)) == local.shape else None
+    return ShardFacts(
+        tuple(mesh.mesh_dim_names or ()), mesh_shape, None if coordinate is None else tuple(coordinate), placed, shape,
+        local.shape, local.nbytes, _rank_in(mesh), held,
+    )  # fmt: skip
+
+
+def _placement(placement: Any) -> Placement:
+    dim = getattr(placement, "dim", None)
+    dim = dim if type(dim) is int else None
+    return Placement(str(placement), dim, torch_private.split_factor_of(placement), placement.is_partial())
+
+
+def _rank_in(mesh: Any) -> int | None:
+    """Return the number of this process; a mesh knows none without its group, once that is destroyed."""
+    try:
+        return int(mesh.get_rank())
+    except (RuntimeError, ValueError):
+        return None
 
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:

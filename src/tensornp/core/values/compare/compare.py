@@ -172,6 +172,9 @@ def _opened(one: Any) -> AbstractContextManager[Any]:
 @apart
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
+        cure = "compare t.full_tensor(), which all ranks must ask for"
+        raise NoDataError(f"of the first, {first.shard}; of the second, {second.shard}; {cure}")
     if first.scope != second.scope:
         raise NoDataError(
             f"of the first, what is read is: {first.scope}; of the second: {second.scope}; "
@@ -231,7 +234,7 @@ def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply, other: Supply) -> Comparison:
     shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
-    index, values = _index_of(tally.first, shape), tally.first_values
+    index, values = _index_of(tally.first, shape, supply), tally.first_values
     is_one_dtype = dtypes[0] == dtypes[1]
     with np.errstate(all="ignore"):
         max_abs, relative, cosine = tally.distances()
@@ -241,12 +244,14 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
         retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
-        norm=norm, norm_of_difference=norm_of_difference, largest_difference=_index_of(tally.largest_at, shape),
+        norm=norm, norm_of_difference=norm_of_difference, largest_difference=_index_of(tally.largest_at, shape, supply),
     )  # fmt: skip
 
 
-def _index_of(at: int | None, shape: Index) -> Index | None:
-    return None if at is None else tuple(int(i) for i in np.unravel_index(at, shape)) if shape else ()
+def _index_of(at: int | None, shape: Index, supply: Supply) -> Index | None:
+    if at is None or shape != supply.shape:
+        return None if at is None else (at,)
+    return supply.index(at)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

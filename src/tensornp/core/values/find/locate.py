@@ -16,6 +16,7 @@ from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block, batches
+from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.differing import ranges_text
@@ -59,7 +60,7 @@ class Location:
     count : int
         How many there are.
     indices : tuple of tuple of int
-        The first ten of them, in the order of their indices.
+        The first ten of them, in the order of their indices; of what is sharded, those in the whole tensor.
     axes : tuple of str
         For each axis, which of its indices hold any, in words: "rows 3–5 and 12 more of 100", "channel 0 only".
     value : float, int or None
@@ -240,14 +241,32 @@ class Search:
 
     def index(self, flat: int) -> Index:
         """Return the coordinates of an element."""
-        return tuple(int(i) for i in np.unravel_index(flat, self.supply.shape)) if self.supply.shape else ()
+        return self.supply.index(flat)
+
+    def _in_whole(self) -> list[Array | None]:
+        """Return for each axis which of its indices hold any; of a part of a tensor, among those of all of it."""
+        shard = self.supply.shard
+        if shard is None or shard.held is None or len(shard.held) != len(self._seen):
+            return self._seen
+        return [
+            None if seen is None or size > MAX_SIZE else _in_axis(seen, runs, size)
+            for seen, runs, size in zip(self._seen, shard.held, shard.whole, strict=True)
+        ]
 
     def location(self) -> Location:
         """Return what was found."""
         value = None if self.value is None else self.value.item()
-        axes = tuple(_axis_text(axis, seen) for axis, seen in enumerate(self._seen)) if self.count else ()
+        axes = tuple(_axis_text(axis, seen) for axis, seen in enumerate(self._in_whole())) if self.count else ()
         first = tuple(self.index(flat) for flat in self.found[:MAX_INDICES])
         return Location(self.what, self.count, first, axes, value, self.supply.scope)
+
+
+def _in_axis(seen: Array, runs: Runs, size: int) -> Array:
+    whole, done = np.zeros(size, bool), 0
+    for low, end in runs:
+        whole[low:end] = seen[done : done + end - low]
+        done += end - low
+    return whole
 
 
 def _axis_text(axis: int, seen: Array | None) -> str:

@@ -26,6 +26,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
@@ -71,6 +72,8 @@ class Supply:
     order : tuple of int or None
         The dimensions of `shape` from the widest stride to the narrowest, where there is one part, flat, which brings
         all elements so.
+    shard : ShardFacts or None
+        Where the parts lie in a tensor that is spread over ranks, of which they are what this one holds.
     """
 
     parts: tuple[Part, ...]
@@ -82,11 +85,17 @@ class Supply:
     axis: int | None = None
     nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
+    shard: ShardFacts | None = None
 
     @functools.cached_property
     def numel(self) -> int:
         """How many elements are meant, hidden ones too."""
         return self.zeros + sum([part.times * part.numel for part in self.parts])
+
+    def index(self, flat: int) -> tuple[int, ...]:
+        """Return the index of an element by its number in the order of indices; of a part, that in the whole."""
+        index = tuple(int(i) for i in np.unravel_index(flat, self.shape)) if self.shape else ()
+        return self.shard.index_in_whole(index) if self.shard is not None else index
 
     @property
     def part_shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -220,18 +229,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
         raise NoDataError("the values are spread over ranks as parts of a sum; take t.full_tensor() on all of them")
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
-    if is_whole:
-        return supply
-    return replace(supply, scope=f"local shard {_place_in(tensor.device_mesh)}")
-
-
-def _place_in(mesh: Any) -> str:
-    """Return whose shard this process holds; what a mesh knows without its group once that is destroyed."""
-    try:
-        return f"of rank {mesh.get_rank()}"
-    except (RuntimeError, ValueError):
-        at = mesh.get_coordinate()
-        return f"at {tuple(at)} of the mesh" if at is not None else "outside of the mesh"
+    return supply if is_whole or info.shard is None else replace(supply, scope=info.shard.scope, shard=info.shard)
 
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:

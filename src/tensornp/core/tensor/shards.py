@@ -1,0 +1,218 @@
+"""Which elements of a sharded tensor a rank holds: a function of the mesh, the rank's place in it, and the placements.
+
+No other rank is asked, and no torch is needed: any rank's part is told on any rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tensornp.core.lowlevel.units import counted
+
+Runs = tuple[tuple[int, int], ...]
+"""Indices of one dimension, in their order: from each first one up to each end, which is none of them."""
+_MAX_RUNS = 1000
+_NAMES = {1: ("element",), 2: ("row", "column")}
+_MAX_SAID = 4
+
+
+class Placement(NamedTuple):
+    """How a tensor lies along one dimension of a mesh.
+
+    `dim` is the dimension of the tensor that is cut, None where each rank has all of it. Of as many pieces as
+    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up.
+    """
+
+    text: str
+    dim: int | None = None
+    split_factor: int = 1
+    is_pending: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """Where the part of one rank lies in a tensor that is spread over a mesh of ranks; nobody was asked for it.
+
+    Attributes
+    ----------
+    mesh_dim_names, mesh_shape : tuple
+        Of the mesh; without names, the first is empty.
+    coordinate : tuple of int or None
+        The place of this rank in the mesh; None outside of it.
+    placements : tuple of Placement
+        One for each dimension of the mesh.
+    whole : tuple of int
+        The shape of the tensor.
+    shape : tuple of int
+        That of the part that this rank holds.
+    nbytes : int
+        The bytes of its elements.
+    rank : int or None
+        The number of this rank in the group of all; None where that is not known, or no longer.
+    held : tuple of Runs or None
+        Of each dimension, which indices of the tensor they are; None where the placements do not tell.
+    """
+
+    mesh_dim_names: tuple[str, ...]
+    mesh_shape: tuple[int, ...]
+    coordinate: tuple[int, ...] | None
+    placements: tuple[Placement, ...]
+    whole: tuple[int, ...]
+    shape: tuple[int, ...]
+    nbytes: int
+    rank: int | None = None
+    held: tuple[Runs, ...] | None = None
+
+    @property
+    def offsets(self) -> tuple[int, ...] | None:
+        """Where the part begins in the tensor; None where it is no box, or its place is not known."""
+        if self.held is None or any(len(runs) > 1 for runs in self.held):
+            return None
+        return tuple(runs[0][0] if runs else size for runs, size in zip(self.held, self.whole, strict=True))
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this rank counts for the ranks that hold the same: the first of each dimension that replicates."""
+        at = self.coordinate
+        if at is None:
+            return False
+        return not any(i for i, one in zip(at, self.placements, strict=True) if one.dim is None and not one.is_pending)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the parts are still to be added up, or reduced otherwise: none of them is a value."""
+        return any(one.is_pending and n > 1 for one, n in zip(self.placements, self.mesh_shape, strict=True))
+
+    @property
+    def who(self) -> str:
+        """Whose part it is: "rank 3", and without a group of processes "(1,) of the mesh"."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
+
+    def __str__(self) -> str:
+        return "; ".join(self._said())
+
+    def _said(self) -> Iterator[str]:
+        num, numel, here = math.prod(self.mesh_shape), math.prod(self.whole), math.prod(self.shape)
+        if self.coordinate is None:
+            yield f"{self.who} is none of the {num:,} that hold it"
+            return
+        if self.pending:
+            sums = all("sum" in one.text for one in self.placements if one.is_pending)
+            yield f"{'a sum that is' if sums else 'parts that are'} not reduced yet"
+        who = f"{self.who} of {num:,}" if self.rank is not None and self.rank < num else f"{self.who}, one of {num:,},"
+        if not here and numel:
+            yield f"{who} holds none: empty on this rank"
+        elif self.held is not None and here < numel:
+            share = f"1/{numel // here:,}" if numel % here == 0 else f"{here:,} of {counted(numel, 'element')}"
+            yield f"{who} holds {', '.join(self._ranges())} ({share})"
+        elif here < numel:
+            yield f"{who} holds {here:,} of {counted(numel, 'element')}"
+        if (same := self.num_alike) > 1:
+            yield f"the same on {same:,} ranks"
+        yield from self._uneven()
+
+    @property
+    def scope(self) -> str:
+        """What is read where only this rank's part is: "local shard of rank 3"."""
+        if self.rank is not None:
+            return f"local shard of rank {self.rank}"
+        return f"local shard at {self.coordinate} of the mesh" if self.coordinate else "local shard outside of the mesh"
+
+    def index_in_whole(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index in the tensor of an element of the part; its own where that is not known."""
+        if self.held is None or len(self.held) != len(index):
+            return index
+        return tuple(_nth(runs, i) for runs, i in zip(self.held, index, strict=True))
+
+    @property
+    def num_alike(self) -> int:
+        """How many ranks hold the same elements."""
+        whole = (one.dim is None and not one.is_pending for one in self.placements)
+        return math.prod(n for n, is_whole in zip(self.mesh_shape, whole, strict=True) if is_whole)
+
+    def _ranges(self) -> Iterator[str]:
+        for dim, (runs, size) in enumerate(zip(self.held or (), self.whole, strict=True)):
+            if runs == ((0, size),) or not runs:
+                continue
+            told = [f"{low}–{end - 1}" if end - low > 1 else str(low) for low, end in runs[:_MAX_SAID]]
+            more = f" and {len(runs) - _MAX_SAID:,} more" if len(runs) > _MAX_SAID else ""
+            yield f"{self._name(dim, 2)} {', '.join(told)}{more} of {size:,}"
+
+    def _name(self, dim: int, num: int) -> str:
+        names = _NAMES.get(len(self.whole))
+        return f"axis {dim}:" if names is None else names[dim] + "s" * (num != 1)
+
+    def _uneven(self) -> Iterator[str]:
+        last = indices_held(self.whole, self.mesh_shape, [n - 1 for n in self.mesh_shape], self.placements)
+        for dim, (here, there) in enumerate(zip(self.held or (), last or (), strict=False)):
+            num, num_last = num_of(here), num_of(there)
+            if num > num_last:
+                of = f"{num:,} {self._name(dim, num)}" if len(self.whole) in _NAMES else f"{num:,} of axis {dim}"
+                yield f"uneven: {of} here, {num_last:,} on the last"
+
+
+def indices_held(
+    shape: Sequence[int],
+    mesh_shape: Sequence[int],
+    coordinate: Sequence[int],
+    placements: Sequence[Placement],
+    order: Sequence[int] | None = None,
+) -> tuple[Runs, ...] | None:
+    """Return which indices of each dimension the rank at `coordinate` holds; None where they are too scattered.
+
+    The placements are applied in the `order` of the dimensions of the mesh, by default from the first to the last, each
+    to what the one before has left, as `torch.chunk` cuts: the last parts may be smaller, or empty.
+    """
+    held: list[Runs] = [((0, size),) if size else () for size in shape]
+    for at in range(len(mesh_shape)) if order is None else order:
+        dim, split_factor = placements[at].dim, placements[at].split_factor
+        if dim is None:
+            continue
+        num_pieces = min(split_factor, num_of(held[dim]))
+        if num_pieces * len(held[dim]) > _MAX_RUNS:
+            return None
+        pieces = (_chunk(held[dim], split_factor, i) for i in range(num_pieces))
+        held[dim] = _joined([run for piece in pieces for run in _chunk(piece, mesh_shape[at], coordinate[at])])
+    return tuple(held)
+
+
+def num_of(runs: Runs) -> int:
+    """Return how many indices there are."""
+    return sum([end - low for low, end in runs])
+
+
+def _nth(runs: Runs, number: int) -> int:
+    for low, end in runs:
+        if number < end - low:
+            return low + number
+        number -= end - low
+    raise IndexError(number)
+
+
+def _chunk(runs: Runs, num: int, number: int) -> Runs:
+    """Return the chunk of that number of so many, as `torch.chunk` makes them."""
+    size = -(-num_of(runs) // num)
+    first, last, found = size * number, size * (number + 1), []
+    for low, end in runs:
+        if first < end - low and last > 0:
+            found.append((low + max(first, 0), min(end, low + last)))
+        first, last = first - (end - low), last - (end - low)
+    return tuple(found)
+
+
+def _joined(runs: Sequence[tuple[int, int]]) -> Runs:
+    found: list[tuple[int, int]] = []
+    for low, end in runs:
+        if found and found[-1][1] == low:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((low, end))
+    return tuple(found)
