@@ -91,7 +91,8 @@ def test_statistics_of_a_weight_are_those_of_its_tensor_and_say_of_which_part(nu
             assert (found.scope, found.count, found.channels) == (scope, local.numel(), ())
         ones = table.findings("2.weight")
         if number == 1:
-            assert [one.text for one in ones] == [f"all 2 are 1 ({scope})"]
+            assert [one.text for one in ones] == ["all 2 are 1"]
+            assert tnp.card(table).text.count(f"local shards of rank {number}") == 1
             assert "throughout" not in tnp.card(table).text
         whole, part = (tnp.weights({"w": tensors[name]})["w"] for name in ("replicated", "partial"))
         assert whole.stats().scope == "all elements"
@@ -144,3 +145,23 @@ def test_a_parameter_of_a_class_of_its_own_is_counted_once():
     model = torch.nn.Sequential(layer, layer)
     assert not issubclass(type(layer.weight), torch.nn.Parameter)
     assert " 6 parameters " in heading(model)
+
+
+@needs_fsdp
+@in_fork
+def test_two_sharded_models_are_compared_by_what_this_rank_holds():
+    """The heading says so once; indices are those of the whole, and what a sum is still to be made of is left out."""
+    rank = LoneRank(1)
+    model, other, partial = rank.model(), rank.model(), {"w": rank.tensors()["partial"]}
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        b.to_local().detach().copy_(a.to_local().detach())
+    with rank.alone():
+        assert tnp.compare(model, other).same_bits
+        other[0].weight.to_local().detach()[1, 2] += 1
+        found = tnp.compare(model, other)
+        assert (len(found), found.failed, found.equal) == (6, {}, False)
+        assert found.first_difference["0.weight"] == (3, 2)
+        assert str(tnp.card(found)).count("local shards of rank 1") == 1
+        assert not tnp.compare(model.state_dict(), other.state_dict())["0.weight"].equal
+        assert tnp.compare(tnp.weights(model)["0.bias"], tnp.weights(other)["0.bias"]).equal
+        assert "w" in tnp.compare(partial, partial).failed

@@ -71,7 +71,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     for one, other in ((a, b), (b, a)):
         if is_comparable(one):
             return one.compared_with(other)
-    a, b = (one.values() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
+    a, b = (one.values_here() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
@@ -130,7 +130,7 @@ def compare_weights(
     total, done = sum(own[a].nbytes for a in table.pairs), 0
     for a, b in table.pairs.items():
         try:
-            table.note(a, compare_tensors(own[a].values(), others[b].values()))
+            table.note(a, compare_tensors(own[a].values_here(), others[b].values_here()))
         except TensornpError as error:
             table.note(a, str(error))
         except MemoryError:

@@ -10,6 +10,7 @@ from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.reading.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.directions import directions_of, low_rank_of
 from tensornp.models.comparing.how_far import HowFar
@@ -234,7 +235,11 @@ class WeightsComparison(Mapping[str, Comparison]):
         return all_rows(one for one in own if not quantity_of(one))
 
     def told(self) -> str:
-        """Return the verdict on all weights in a few words: as its line and its table begin."""
+        """Return the verdict on all weights in a few words, and of which part: as its line and its table begin."""
+        part = shards_told(one.scope for one in self._found.values())
+        return self._verdict() + (f" ({part})" if part else "")
+
+    def _verdict(self) -> str:
         if not self._found:
             if self.failed:
                 return "none could be compared"

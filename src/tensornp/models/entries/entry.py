@@ -228,6 +228,12 @@ class WeightEntry(Weight):
         self.check_readable()
         return self.source.values(self.called)
 
+    def values_here(self) -> Any:
+        """Return as `values`; of what is spread over ranks, of which these read this one's part."""
+        if self.elsewhere is None:
+            self.check_readable()
+        return self.source.values(self.called)
+
     def stats(self) -> TensorStats:
         """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
 

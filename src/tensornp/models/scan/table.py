@@ -10,7 +10,7 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
@@ -138,6 +138,8 @@ class ScanTable(Mapping[str, TensorStats]):
             counted(len(self), "weight"),
             f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
         ]
+        if part := shards_told(one.scope for one in self._stats.values()):
+            said.append(part)
         num_empty = sum(bool(self._entries[name].problem) for name in self.failed if name in self._entries)
         if num_empty:
             said.append(f"{num_empty:,} without values to read")
@@ -150,7 +152,8 @@ class ScanTable(Mapping[str, TensorStats]):
     def findings(self, name: str) -> list[Finding]:
         """Return what stands out of a weight, the worst first, and of which part of it where that is not all."""
         found, entry = self[name], self._entries[name]
-        of = "" if found.scope == ALL else f" ({found.scope})"
+        # Of shards, the table says so once.
+        of = "" if found.scope == ALL or found.scope.startswith(SHARD) else f" ({found.scope})"
         every = (*findings_of(entry, found), *self._among_siblings(name), *self._equal(entry, found))
         return sorted(one._replace(text=one.text + of) for one in every)
 
