@@ -25,7 +25,7 @@ from tensornp.models.pickles.tensors import PickledTensor
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
 
 
-ON_THIS_RANK = r", [\d,]+ of [\d,]+ elements on this rank"
+ON_THIS_RANK = r", [\d,]+ of [\d,]+ elements, [\d,]+ of [\d,]+ bytes on this rank"
 
 
 def begin_group(world_size: int) -> Any:

@@ -96,7 +96,7 @@ def test_statistics_of_a_weight_are_those_of_its_tensor_and_say_of_which_part(nu
             assert "throughout" not in tnp.card(table).text
         whole, part = (tnp.weights({"w": tensors[name]})["w"] for name in ("replicated", "partial"))
         assert whole.stats().scope == "all elements"
-        with pytest.raises(tnp.NoDataError, match="only a part"):
+        with pytest.raises(tnp.NoDataError, match="not reduced yet, and no value; take"):
             part.stats()
 
 
@@ -132,8 +132,55 @@ def test_the_table_of_memory_has_the_bytes_that_this_process_holds():
         line for line in output.data["text/plain"].splitlines() if line.lstrip("└ ").startswith(("s ", "s."))
     )
     assert "(24, 4)" in whole
-    assert "96 bytes" in whole
+    assert "384 bytes, 96 bytes on this rank" in whole
     assert "96 bytes" in local
+    assert "on this rank" not in local
+
+
+@needs_fsdp
+@in_fork
+def test_bytes_of_the_whole_and_of_this_rank_are_said_apart():
+    """In a card, in that of a list, and in the notes of an explorer."""
+    rank = LoneRank(3)
+    tensors = rank.tensors()
+    uneven = tensors["uneven"]
+    with rank.alone():
+        assert "rank 3 of 4 holds row 6 of 7 (1/7), 12 bytes of 84;" in str(tnp.card(uneven))
+        assert "Shape: 21 elements in 84 bytes, 12 bytes on this rank." in tnp.card(uneven)._repr_html_()
+        assert "84 bytes, 12 bytes on this rank" in str(tnp.card([uneven, torch.ones(2)]))
+        assert "3 of 21 elements, 12 of 84 bytes on this rank" in str(tnp.card(tnp.weights({"w": uneven})))
+
+
+@needs_fsdp
+@in_fork
+def test_a_part_of_a_sum_is_no_value_and_no_advice_converts_it():
+    """Nor is one listed as if there were values of it on this rank."""
+    rank = LoneRank()
+    partial = rank.tensors()["partial"]
+    with rank.alone():
+        for said in (str(tnp.card(partial)), str(tnp.card(tnp.weights({"w": partial})))):
+            assert "a part of a sum that is not reduced yet, and no value" in said
+            assert "to_local" not in said
+        for refused in (tnp.to_numpy, tnp.stats, tnp.locate, tnp.plan, lambda t: tnp.compare(t, t)):
+            with pytest.raises(tnp.NoDataError, match="no value; take"):
+                refused(partial)
+        with pytest.raises(tnp.NoDataError) as told:
+            tnp.weights({"w": partial})["w"].to_numpy()
+        assert "to_local" not in str(told.value)
+        assert tnp.inspect(partial).shard.pending
+
+
+def test_what_simulates_ranks_says_how_many_and_which_tensor_to_convert():
+    """`LocalTensor` holds the tensor of each rank in one process; sizes that differ are no number."""
+    local_tensor = pytest.importorskip("torch.distributed._local_tensor")
+    parts = {0: torch.ones(2, 3), 1: torch.zeros(2, 3), 2: torch.ones(1, 3)}
+    simulated = local_tensor.LocalTensor(parts)
+    said = "LocalTensor, simulated on 3 ranks ((2, 3) on 0..1; (1, 3) on 2)"
+    assert said in str(tnp.card(simulated))
+    with pytest.raises(tnp.NoDataError, match=r"convert one of the tensors inside it: t\._local_tensors\[0\], t"):
+        tnp.to_numpy(simulated)
+    assert tnp.weights({"w": simulated}).totals.parameters == 0
+    assert tnp.to_numpy(simulated._local_tensors[2]).shape == (1, 3)
 
 
 def test_a_parameter_of_a_class_of_its_own_is_counted_once():

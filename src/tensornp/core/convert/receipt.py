@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
 from tensornp.core.tensor.kinds import Obstacle
@@ -22,21 +23,31 @@ _NO_DATA = {
     "freed": "the storage holds {held:,} bytes but the shape needs {reach:,}: it was freed or shrunk; "
     "gather it first, with FSDP by module.unshard()",
     "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert {instead}",
-    "remote": "this rank may hold only a part of a DTensor, placed {wrapper}; convert t.to_local(), "
+    "remote": "this rank holds only a part of a DTensor, placed {wrapper}: {shard}; convert t.to_local(), "
     "or t.full_tensor() on all ranks together",
 }
+_PENDING = "this rank's part of a DTensor, placed {}, is {}, and no value; take t.full_tensor() on all ranks together"
 
 
 def no_data_text(info: TensorInfo) -> str:
     """Return why a tensor has no values to give, and the cure."""
     while info.inner is not None and info.inner.data_state == info.data_state:
         info = info.inner
+    if info.data_state == "remote" and info.shard is not None and info.shard.pending:
+        return _PENDING.format(info.wrapper, info.shard.pending_text)
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info.inner_names)
     instead = "what it returns"
     if inner:
         instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
-    return _NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper, instead=instead)
+    told = {"wrapper": info.wrapper, "instead": instead, "shard": _shard_text(info)}
+    return _NO_DATA[info.data_state].format(held=held, reach=reach, **told)
+
+
+def _shard_text(info: TensorInfo) -> str:
+    """Return which part this rank holds, and in how many bytes of how many."""
+    said = f"{counted(info.nbytes - info.nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
+    return f"{info.shard}, {said}" if info.shard is not None else said
 
 
 def kind_obstacle(info: TensorInfo) -> Obstacle | None:

@@ -179,6 +179,12 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     return [at for entry in order for at in entry.mesh_dims] if order else None
 
 
+def simulated_tensors(local_tensor: Any) -> dict[int, torch.Tensor]:
+    """Return what a `LocalTensor` holds for each rank that it simulates; nothing where that is kept elsewhere."""
+    found = getattr(local_tensor, "_local_tensors", None)
+    return found if type(found) is dict else {}
+
+
 def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
     """Return the storage of a `StorageWeakRef`; None where it is gone, or torch cannot give it."""
     make = getattr(torch.UntypedStorage, "_new_with_weak_ptr", None)

@@ -59,6 +59,8 @@ class CensusRow:
         "3 NaN", where so much was read; else empty.
     type_name : str
         The class of an array, or of another buffer.
+    nbytes_elsewhere : int
+        The bytes that other ranks hold of it, besides `nbytes`.
     """
 
     name: str
@@ -72,6 +74,7 @@ class CensusRow:
     change: Change | None = None
     alarm: str = ""
     type_name: str = ""
+    nbytes_elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,15 +340,19 @@ def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusR
             change = look.change_of(obj, info) if look.change_of is not None else None
             alarm = alarm_text(look.stats_of(obj, info)) if look.stats_of is not None else ""
             # One that was freed, or is on the meta device, takes no byte.
-            nbytes = info.held_nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
+            nbytes = info.held_nbytes - info.nbytes_elsewhere if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
-            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change, alarm)
+            facts = shape, dtype, device, nbytes
+            elsewhere = info.nbytes_elsewhere
+            return CensusRow(name, found.kind, *facts, shared, found.holding, change, alarm, nbytes_elsewhere=elsewhere)
         array = _bare_array(array_over(obj), np.ndarray)
         nbytes = array.size * array.dtype.itemsize
         if look.stats_of is not None and type(obj) is np.ndarray:
             alarm = alarm_text(look.stats_of(obj, None))
         dtype = str(array.dtype)
-        facts = array.shape, dtype, "cpu", nbytes
-        return CensusRow(name, found.kind, *facts, shared, found.holding, alarm=alarm, type_name=class_name(type(obj)))
+        of_array = array.shape, dtype, "cpu", nbytes
+        return CensusRow(
+            name, found.kind, *of_array, shared, found.holding, alarm=alarm, type_name=class_name(type(obj))
+        )
     except Exception:
         return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)

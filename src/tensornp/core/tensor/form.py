@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -10,10 +11,15 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.units import counted, number_ranges
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
+
+
+_MAX_RANKS = 4
+"""Simulated ranks that are told."""
 
 
 class Form(NamedTuple):
@@ -82,6 +88,8 @@ def _held_by_subclass(t: Any) -> Form:
         return Form("available" if _is_whole(t) else "remote", kinds.LOCAL, str(tuple(t.placements)))
     if is_of_collective(t):
         return Form("available", kinds.PENDING)
+    if _is_local_tensor(cls):
+        return Form("wrapped", wrapper=_simulated(t))
     if _is_from_torch(cls, "MaskedTensor", "torch.masked"):
         return Form("available", kinds.MASKED)
     if _is_from_torch(cls, "NestedTensor", "torch.nested"):
@@ -99,6 +107,22 @@ def is_of_collective(t: Any) -> bool:
 def _is_from_torch(cls: type, name: str, module: str) -> bool:
     """Return whether `cls` is one of torch's own classes, which need not be imported to be recognized."""
     return any(class_name(base) == name and module_name(base).startswith(module) for base in mro_of(cls))
+
+
+def _is_local_tensor(cls: type) -> bool:
+    return _is_from_torch(cls, "LocalTensor", "torch.distributed")
+
+
+def _simulated(local_tensor: Any) -> str:
+    """Return on how many ranks one tensor is simulated, and with which shape on which."""
+    ranks: dict[tuple[int, ...], list[int]] = {}
+    tensors = torch_private.simulated_tensors(local_tensor)
+    for rank, one in tensors.items():
+        ranks.setdefault(tuple(one.shape), []).append(rank)
+    shapes = [
+        f"{shape} on {', '.join(number_ranges(sorted(some)))}" for shape, some in islice(ranks.items(), _MAX_RANKS)
+    ]
+    return f"LocalTensor, simulated on {counted(len(tensors), 'rank')} ({'; '.join(shapes)}),"
 
 
 def _is_whole(dtensor: Any) -> bool:
@@ -147,4 +171,6 @@ def code_of_tensor(storage: Any, expression: str) -> str:
 
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
+    if _is_local_tensor(type(t)):
+        return tuple(f"_local_tensors[{rank}]" for rank in islice(torch_private.simulated_tensors(t), _MAX_RANKS))
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))

@@ -105,8 +105,7 @@ class ShardFacts:
             yield f"{self.who} is none of the {num:,} that hold it"
             return
         if self.pending:
-            sums = all("sum" in one.text for one in self.placements if one.is_pending)
-            yield f"{'a sum that is' if sums else 'parts that are'} not reduced yet"
+            yield self.pending_text
         who = f"{self.who} of {num:,}" if self.rank is not None and self.rank < num else f"{self.who}, one of {num:,},"
         if not here and numel:
             yield f"{who} holds none: empty on this rank"
@@ -133,6 +132,12 @@ class ShardFacts:
         return tuple(_nth(runs, i) for runs, i in zip(self.held, index, strict=True))
 
     @property
+    def pending_text(self) -> str:
+        """What is still to be reduced."""
+        sums = all("sum" in one.text for one in self.placements if one.is_pending)
+        return "a part of a sum that is not reduced yet" if sums else "a part of what is not reduced yet"
+
+    @property
     def num_alike(self) -> int:
         """How many ranks hold the same elements."""
         whole = (one.dim is None and not one.is_pending for one in self.placements)
@@ -144,7 +149,7 @@ class ShardFacts:
                 continue
             told = [f"{low}–{end - 1}" if end - low > 1 else str(low) for low, end in runs[:_MAX_SAID]]
             more = f" and {len(runs) - _MAX_SAID:,} more" if len(runs) > _MAX_SAID else ""
-            yield f"{self._name(dim, 2)} {', '.join(told)}{more} of {size:,}"
+            yield f"{self._name(dim, num_of(runs))} {', '.join(told)}{more} of {size:,}"
 
     def _name(self, dim: int, num: int) -> str:
         names = _NAMES.get(len(self.whole))

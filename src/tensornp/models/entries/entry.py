@@ -148,7 +148,8 @@ class WeightEntry(Weight):
         """How many elements it has; 0 where its shape is not known."""
         if self.several_numel is not None:
             return self.several_numel
-        return math.prod(self.shape) if self.shape is not None else 0
+        # A size of -1 is one that is not told.
+        return math.prod(self.shape) if self.shape is not None and -1 not in self.shape else 0
 
     @property
     def numel_elsewhere(self) -> int:
@@ -256,7 +257,9 @@ class WeightEntry(Weight):
         """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
         if self.problem:
             tensor = self.code or "tensor"
-            cure = f"; take {tensor}.to_local(), or {tensor}.full_tensor() on all ranks together"
+            # A part of a sum is no value.
+            local = f"{tensor}.to_local(), or " if self.numel_elsewhere else ""
+            cure = f"; take {local}{tensor}.full_tensor() on all ranks together"
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 
@@ -291,5 +294,5 @@ def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] 
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     """Return what is said of a shape; nothing of one that is not known, unless it will be."""
     if shape is not None:
-        return cut(str(shape), MAX_TOLD)
+        return cut(str(shape).replace("-1", "?"), MAX_TOLD)
     return "computed when asked" if kind == COMPUTED else ""

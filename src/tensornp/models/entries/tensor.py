@@ -32,8 +32,9 @@ _MAX_SAID = 120
 META = "meta"
 """The device of tensors that have no values."""
 _ON_META = "it is on the meta device"
-IN_PARTS = "this rank may hold only a part of it"
+IN_PARTS = "this rank holds only a part of it"
 """The problem of what is spread over ranks."""
+_PENDING = "this rank's part is {}, and no value"
 
 
 def kind_of(tensor: Any) -> str:
@@ -103,12 +104,17 @@ class _Facts:
         self.shape = info.shape
         self.several_numel = info.numel if info.kind.gives_several else None
         if info.data_state != "available":
-            self.problem = _ON_META if info.data_state == META else f"its data are {info.data_state}"
+            wrapped = f"its data are {info.data_state}" + (f" by {info.wrapper.rstrip(',')}" if info.wrapper else "")
+            self.problem = _ON_META if info.data_state == META else wrapped
         if info.data_state == "remote":
             here = info.numel - info.numel_elsewhere
             self.elsewhere = Elsewhere(info.numel_elsewhere, info.numel_elsewhere * info.itemsize)
             self.nbytes, self.problem = here * info.itemsize, IN_PARTS
-            self.note = f"{info.type_name}, {here:,} of {info.numel:,} elements on this rank"
+            nbytes = f"{self.nbytes:,} of {info.nbytes:,} bytes"
+            self.note = f"{info.type_name}, {here:,} of {info.numel:,} elements, {nbytes} on this rank"
+            if info.shard is not None and info.shard.pending:
+                self.problem = _PENDING.format(info.shard.pending_text)
+                self.note = info.type_name
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))
         else:

@@ -8,7 +8,7 @@ from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, only, said_once, without_common, without_empty
-from tensornp.render.layout.words import listed
+from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
 from tensornp.render.tensor.changes import change_sentence, change_text
 
@@ -114,11 +114,16 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        format_nbytes(row.nbytes) + whole,
+        _nbytes_text(row) + whole,
         row.shared_with,
         listed(group.pinned_by, MAX_PINS) if is_first else "",
         change_text(row.change) if row.change is not None else "",
     )
+
+
+def _nbytes_text(row: CensusRow) -> str:
+    here = format_nbytes(row.nbytes)
+    return format_nbytes(row.nbytes + row.nbytes_elsewhere) + on_this_rank(here) if row.nbytes_elsewhere else here
 
 
 def _titles(row: CensusRow) -> tuple[str, ...]:

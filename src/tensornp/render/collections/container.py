@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.summary.generator import GeneratorSummary
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.render.layout.document import Document, Heading
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
@@ -81,6 +82,12 @@ def _alarm(row: Row) -> str:
     return alarm_text(held.stats) if held is not None else ""
 
 
+def _nbytes_text(info: TensorInfo) -> str:
+    """Return the bytes of a tensor, and of one that is spread over ranks those of this one."""
+    here = on_this_rank(format_nbytes(info.held_nbytes - info.nbytes_elsewhere)) if info.numel_elsewhere else ""
+    return format_nbytes(info.held_nbytes) + here
+
+
 def _cells(row: Row) -> tuple[str, ...]:
     summary = row.tensor
     if row.array is not None:
@@ -89,7 +96,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if summary is None:
         return (row.name, "", "", "", "", "", "", row.text)
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
-    nbytes = format_nbytes(summary.info.held_nbytes) if summary.info is not None else ""
+    nbytes = _nbytes_text(summary.info) if summary.info is not None else ""
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
     # What is no leaf says what it is from.
     grad = by_kind.get("grad", "")

@@ -16,6 +16,7 @@ from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.render.layout.document import Both
 from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.style import Tone, badge_style
+from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.changes import change_sentence, change_text
 
 
@@ -80,6 +81,9 @@ def _shape(info: TensorInfo) -> Badge:
     held = f"in {counted(info.held_nbytes, 'byte')}"
     if info.part_nbytes is not None and info.detail:
         held = f"of which {info.detail}, {held}"
+    if info.numel_elsewhere:
+        # What is here would else be read as all of it.
+        held += on_this_rank(counted(info.nbytes - info.nbytes_elsewhere, "byte"))
     return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
@@ -178,7 +182,8 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     """Yield what is said only where it applies."""
     if info.kind.sentence:
         text = info.kind.label or name_of(info.layout)
-        yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, info.kind.sentence)
+        sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence
+        yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, sentence)
     if info.array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info.array_shape}."
         yield Badge("packed", f"packed · {info.array_shape}", title)

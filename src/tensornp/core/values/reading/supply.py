@@ -42,7 +42,7 @@ from tensornp.core.values.reading.blocks import (
 )
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.reading.stored import StoredValues
-from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
 MAX_REPEATED = 2**32
 """Elements of an expanded tensor that are read one by one at most."""
@@ -226,7 +226,6 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     if not is_whole and any(place.is_partial() for place in tensor.placements):
         # What this rank holds is to be added to what the others hold, and is none of the values.
         check_readable(info)
-        raise NoDataError("the values are spread over ranks as parts of a sum; take t.full_tensor() on all of them")
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
     return supply if is_whole or info.shard is None else replace(supply, scope=info.shard.scope, shard=info.shard)
