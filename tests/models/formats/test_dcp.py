@@ -677,3 +677,30 @@ def test_whatever_is_in_the_files_ends_in_a_sentence(tmp_path, name):
             assert str(error)
             seen["refused"] += 1
     assert min(seen["read"], seen["refused"]) > 10
+
+
+def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
+    """The rows that other ranks have written are there, and each chunk tells which rank has."""
+    made = {"w": torch.arange(12.0).view(6, 2), "v": torch.ones(6, 2), "whole": torch.ones(3)}
+
+    def change(metadata):
+        for index, one in metadata.storage_data.items():
+            at = index.offset[0] if index.offset is not None else 0
+            one.relative_path = f"__{at // 2}_0.distcp"
+
+    tree = {name: in_rows(one, 2, 2, 2) if one.dim() == 2 else whole(one) for name, one in made.items()}
+    written(tmp_path, tree, change=change)
+    (tmp_path / "__1_0.distcp").write_bytes((tmp_path / ITEMS).read_bytes())
+    explorer = tnp.weights(tmp_path)
+    assert [chunk.rank for chunk in explorer["w"].chunks] == [0, 1, 2]
+    (problem,) = explorer.problems
+    assert "__2_0.distcp' cannot be opened" in problem
+    assert "1 more weight" in problem
+    entry = explorer["w"]
+    assert (entry.problem, entry.note) == ("", "1 of its 3 chunks lies in files that are not there")
+    assert entry.to_numpy(slice(0, 4)).tolist() == made["w"][:4].tolist()
+    for refused in (lambda: entry.to_numpy(5), entry.to_numpy, entry.stats, entry.plan):
+        with pytest.raises(tnp.CheckpointError, match="__2_0"):
+            refused()
+    table = explorer.scan()
+    assert (set(table), set(table.failed)) == ({"whole"}, {"w", "v"})

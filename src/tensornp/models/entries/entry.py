@@ -144,6 +144,12 @@ class WeightEntry(Weight):
         return () if self.problem and self.source.fills_extents else self.source.extents
 
     @property
+    def chunks(self) -> tuple[Any, ...]:
+        """The boxes in which a folder has it, each with `offsets`, `sizes` and the `rank` that wrote it; else none."""
+        found: tuple[Any, ...] = getattr(self.source, "chunks", ())
+        return found
+
+    @property
     def numel(self) -> int:
         """How many elements it has; 0 where its shape is not known."""
         if self.several_numel is not None:

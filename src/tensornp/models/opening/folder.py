@@ -92,7 +92,7 @@ def open_dcp(folder: Path, names: list[str]) -> Contents:
     from tensornp.models.formats.dcp.checkpoint import Checkpoint
 
     found = Checkpoint(folder, names)
-    problems = [*found.problems, *problems_of(found.entries)]
+    problems = [*found.problems, *problems_of(found.unread())]
     return Contents(found.entries, found.values, problems, found.optimizers)
 
 

@@ -7,14 +7,16 @@ looked into before its values are asked for.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.source_file import SourceFile
-from tensornp.models.formats.dcp.chunk import StoredChunk
+from tensornp.models.formats.dcp.chunk import LostFile, StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
@@ -34,13 +36,19 @@ class Checkpoint:
     def __init__(self, folder: Path, names: list[str]) -> None:
         told, self.problems = _told(folder, names)
         files = ItemFiles(folder)
+        self._of_lost = files.lost.values()
         # The word of one rank is not what the folder says.
         source = str(folder / names[0] if is_of_rank(names[0]) and len(names) == 1 else folder)
         entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
         self.values = ByteValues(told.said, values)
         self.optimizers, self.entries = optimizers_of(told, _without_overlaps(entries, values), self.values)
-        self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO)]
+        self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO, files.lost)]
+        self.problems += _lost(self.entries, files)
+
+    def unread(self) -> list[WeightEntry]:
+        """Return the weights that are not read, but for lost files, each of which is one problem."""
+        return [one for one in self.entries if not (one.problem and one.problem in self._of_lost)]
 
 
 def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
@@ -69,8 +77,27 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
             problem = problem or made
         else:
             chunks.append(made)
+    lost = [one.file for one in chunks if isinstance(one.file, LostFile)]
+    if lost and len(lost) == len(chunks):
+        problem = problem or lost[0].why
     entry = chunked(name, tensor.shape, tensor.dtype, source, tuple(chunks), problem)
-    return entry.with_(note=tensor.note, wanted_imports=told.wanted) if tensor.note or told.wanted else entry
+    are = f"chunks {'lies' if len(lost) == 1 else 'lie'} in files that are not there"
+    said = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
+    note = ", ".join(filter(None, (tensor.note, said)))
+    return entry.with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
+
+
+def _lost(entries: list[WeightEntry], files: ItemFiles) -> Iterator[str]:
+    """Yield for each file that is lost whose chunks lie in it."""
+    of_file: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        for chunk in entry.source.chunks if files.lost and isinstance(entry.source, ChunkSource) else ():
+            if isinstance(chunk.file, LostFile):
+                of_file.setdefault(chunk.file.why, {})[entry.name] = None
+    for why in files.lost.values():
+        names = [*of_file.get(why, ())]
+        more = f" and {counted(len(names) - 1, 'more weight')}" if len(names) > 1 else ""
+        yield f"{shown_name(names[0])}{more}: {why}" if names else why
 
 
 def _why_unread(tensor: ToldTensor) -> str:
@@ -87,7 +114,7 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
         (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
         for chunk in (entry.source.chunks if isinstance(entry.source, ChunkSource) else ())
-        if chunk.form != "plain"
+        if chunk.form not in ("plain", "lost")
     ]
     items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
     problems: dict[str, str] = {}

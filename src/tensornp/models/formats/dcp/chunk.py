@@ -6,7 +6,10 @@ Where in an item the elements lie is known only when it is looked into, which is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,8 +18,9 @@ from tensornp.core.tensor.strides import contiguous, is_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.byte_range import ByteRange, ByteSource
-from tensornp.models.files.source_file import OpenFile, SourceFile
+from tensornp.models.files.source_file import Extent, OpenFile, SourceFile
 from tensornp.models.files.zstd import Unpacked
+from tensornp.models.formats.dcp.names import writer_of
 from tensornp.models.formats.torch.archive import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import values_of
@@ -26,9 +30,30 @@ from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
 from tensornp.models.reading.reads import Reads
 from tensornp.models.reading.selection import Array, Shape, taken_by
 
-Form = Literal["plain", "torch.save", "zstd"]
+Form = Literal["plain", "torch.save", "zstd", "lost"]
 MAX_BESIDES_NBYTES = 2**20
 """What the directory and the pickle of an item may have each: there is one tensor in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostFile:
+    """A file that was not there when it was looked for: only what needs its bytes is refused."""
+
+    path: str
+    why: str
+
+    def opened(self) -> AbstractContextManager[OpenFile]:
+        """Raise CheckpointError, which names it."""
+        raise CheckpointError(self.why)
+
+    @property
+    def is_stream(self) -> bool:
+        """Return False: no byte of it is read."""
+        return False
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        """Return where so many bytes would lie."""
+        return Extent(self.path, offset, nbytes)
 
 
 class Place(NamedTuple):
@@ -56,10 +81,15 @@ class StoredChunk(NamedTuple):
 
     offsets: Shape
     sizes: Shape
-    file: SourceFile
+    file: SourceFile | LostFile
     offset: int
     nbytes: int
     form: Form
+
+    @property
+    def rank(self) -> int | None:
+        """Which rank has written it; None where the name of its file does not tell."""
+        return writer_of(PurePath(self.file.path).name)
 
     @property
     def box(self) -> Box:

@@ -12,7 +12,7 @@ from tensornp.errors import CheckpointError
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.files.zstd import zstd_library
-from tensornp.models.formats.dcp.chunk import Form, StoredChunk
+from tensornp.models.formats.dcp.chunk import Form, LostFile, StoredChunk
 from tensornp.models.formats.dcp.metadata import Item, ToldChunk
 from tensornp.models.formats.safetensors.header import StoredTensor, read_header
 from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
@@ -33,11 +33,15 @@ class _Header(NamedTuple):
 
 
 class ItemFiles:
-    """The files of a folder; each item is checked before it is believed."""
+    """The files of a folder; each item is checked before it is believed.
+
+    Of those that are `lost`, it is told why, by the name.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._found: dict[str, SourceFile | str] = {}
+        self.lost: dict[str, str] = {}
         self._headers: dict[str, _Header] = {}
 
     def of_item(self, item: Item) -> tuple[SourceFile, Form] | str:
@@ -48,7 +52,7 @@ class ItemFiles:
             try:
                 self._found[item.place] = SourceFile.at(self.folder / item.place)
             except CheckpointError as error:
-                self._found[item.place] = f"its file is not read: {error}"
+                self._found[item.place] = self.lost[item.place] = f"its file is not read: {error}"
         file = self._found[item.place]
         if isinstance(file, str):
             return file
@@ -67,7 +71,9 @@ class ItemFiles:
             return f"where its chunk at {offsets} lies is not told"
         found = self.of_item(item)
         if isinstance(found, str):
-            return found
+            if item.place not in self.lost:
+                return found
+            return StoredChunk(offsets, sizes, LostFile(str(self.folder / item.place), found), 0, item.nbytes, "lost")
         file, form = found
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
         if form == "torch.save" and item.nbytes == nbytes:

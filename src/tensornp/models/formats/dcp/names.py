@@ -7,6 +7,7 @@ import re
 METADATA = ".metadata"
 ITEMS_SUFFIX = ".distcp"
 _METADATA_OF_RANK = re.compile(r"__(?P<rank>\d{1,9})\.metadata")
+_ITEMS_OF_RANK = re.compile(r"__(?P<rank>\d{1,9})_\d{1,9}(\.distcp)?")
 _FILE_OF_RANK = re.compile(r"shard-(?P<rank>\d{1,9})-model-\d+-of-\d+\.safetensors")
 
 
@@ -26,6 +27,12 @@ def metadata_among(names: list[str]) -> list[str]:
 def is_of_rank(name: str) -> bool:
     """Return whether a file of this name tells what one rank has written."""
     return _METADATA_OF_RANK.fullmatch(name) is not None
+
+
+def writer_of(name: str) -> int | None:
+    """Return which rank has written a file of items, by its name; None where that does not tell."""
+    found = _ITEMS_OF_RANK.fullmatch(name) or _FILE_OF_RANK.fullmatch(name)
+    return int(found["rank"]) if found is not None else None
 
 
 def are_of_ranks(names: list[str]) -> bool:

@@ -137,13 +137,13 @@ class ByteValues(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def problems(self, count: int) -> Iterator[str]:
-        """Yield what is wrong with the first so many, for which they are looked into."""
+    def problems(self, count: int, lost: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is wrong with the first so many, for which they are looked into, but for files that are lost."""
         for name in islice(self._stored, count):
             self[name]
             for one in self._stored[name].wanted:
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
             if num := self._stored[name].num_arrays:
                 yield NotListed(arrays_left_out(num, shown_name(name)))
-            if self._stored[name].problem:
+            if self._stored[name].problem and self._stored[name].problem not in lost.values():
                 yield f"{shown_name(name)} is not read: {self._stored[name].problem}"
