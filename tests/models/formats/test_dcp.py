@@ -23,8 +23,14 @@ import written_dcp
 from child import in_child
 from forked import Forked
 from older import CAN_SAVE_UINT16
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
-from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex
+from torch.distributed.checkpoint.filesystem import FileSystemWriter, _StorageInfo
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
 from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
 
 import tensornp as tnp
@@ -483,7 +489,7 @@ def test_what_is_no_whole_checkpoint_is_told(tmp_path):
 
 def test_what_is_shared_endlessly_ends(tmp_path, monkeypatch):
     """A list of chunks that many tensors have, and a shape of many dimensions."""
-    monkeypatch.setattr(dcp_metadata, "MAX_ENTRIES", 1000)
+    monkeypatch.setattr(dcp_metadata, "MAX_CHUNKS", 1000)
 
     def share(metadata: Metadata) -> None:
         told = metadata.state_dict_metadata
@@ -704,3 +710,26 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
             refused()
     table = explorer.scan()
     assert (set(table), set(table.failed)) == ({"whole"}, {"w", "v"})
+
+
+@pytest.mark.slow
+def test_a_folder_of_400_000_chunks_is_listed(tmp_path):
+    """As 1,000 ranks write it of 400 tensors: its metadata has more opcodes and records than other pickles may have."""
+    ranks = 1000
+    tensors = {}
+    storage = {}
+    for k in range(400):
+        name, chunks = f"layers.{k}.weight", []
+        for rank in range(ranks):
+            at = torch.Size([rank, 0])
+            chunks.append(ChunkStorageMetadata(at, torch.Size([1, 8])))
+            storage[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
+        properties = TensorProperties(dtype=torch.float32)
+        tensors[name] = TensorStorageMetadata(properties, torch.Size([ranks, 8]), chunks)
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=storage)))
+    for rank in range(ranks):
+        (tmp_path / f"__{rank}_0.distcp").write_bytes(b"")
+        os.truncate(tmp_path / f"__{rank}_0.distcp", 1600 * 400)
+    explorer = tnp.weights(tmp_path)
+    assert (len(explorer), explorer.problems) == (400, [])
+    assert explorer["layers.7.weight"].chunks[999].rank == 999

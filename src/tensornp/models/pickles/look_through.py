@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import CheckpointError
 from tensornp.models.pickles.machine import Machine, UnsoundError
 from tensornp.models.pickles.opcodes import BY_CODE, STOP, why_not
@@ -15,7 +16,6 @@ from tensornp.models.pickles.records import XRay
 
 MAX_NBYTES = 2**28
 """Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
-MAX_OPCODES = 20_000_000
 FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
 """Containers and calls that any pickle may make, and in how many bytes one more; memos, as many again.
 
@@ -23,8 +23,8 @@ Those that torch and others write take five bytes each, and more.
 """
 
 
-def xray(data: bytes | memoryview) -> XRay:
-    """Return what the pickle at the beginning of `data` would build.
+def xray(data: bytes | memoryview, max_made: int | None = None) -> XRay:
+    """Return what the pickle at the beginning of `data` would build, as far as that is `max_made` records at most.
 
     Raises
     ------
@@ -35,7 +35,9 @@ def xray(data: bytes | memoryview) -> XRay:
         raise CheckpointError(f"a pickle of {len(data):,} bytes is not read; {MAX_NBYTES:,} are allowed")
     stream = io.BytesIO(data)
     try:
-        return _carried_out(stream, len(data))
+        # Of millions of records that all stay, the collector would go through all over and over.
+        with uncollected():
+            return _carried_out(stream, Machine(FREE_RECORDS + len(data) // NBYTES_PER_RECORD, max_made))
     except CheckpointError:
         raise
     except RecursionError:
@@ -53,10 +55,10 @@ def _why(error: Exception) -> str:
     return "it takes what is not there" if isinstance(error, IndexError) else "an argument is malformed, or cut off"
 
 
-def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
-    machine = Machine(FREE_RECORDS + nbytes // NBYTES_PER_RECORD)
+def _carried_out(stream: io.BytesIO, machine: Machine) -> XRay:
     read_some, known = stream.read, BY_CODE.get
-    for _ in range(MAX_OPCODES):
+    # Each opcode takes a byte, of which there are no more than `MAX_NBYTES`.
+    while True:
         code = read_some(1)
         found = known(code)
         if found is None:
@@ -68,4 +70,3 @@ def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
                 raise UnsoundError(f"it makes {len(machine.stack):,} values, and not one")
             imports, persistent = tuple(machine.imports), tuple(machine.persistent)
             return XRay(machine.stack[0], imports, stream.tell(), persistent, frozenset(machine.called))
-    raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")

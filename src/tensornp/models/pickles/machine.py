@@ -19,7 +19,9 @@ from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persis
 
 _MAX_MEMO = 2**32
 MAX_MADE = 6_000_000
-"""Containers, calls, texts and memos of any pickle, some 100 bytes each; of 300,000 tensors there are five million."""
+"""Containers, calls and texts of any pickle, some 100 bytes each; of 300,000 tensors there are three million."""
+MEMOS_PER_MADE = 10
+"""How many memos that come one after another take as much as one of these."""
 _OF_FIRST_ITEM = 2
 _NBYTES_PER_RECORD = 4
 
@@ -31,12 +33,15 @@ class UnsoundError(Exception):
 class Machine:
     """A stack, a memo, what would be imported and lies outside, and how much more may be made.
 
-    `num_records` is how many containers and calls there may be, and how many memos.
+    `num_records` is how many containers and calls there may be for the size of the pickle, and how many memos;
+    `max_made` how many of all that takes memory, `MAX_MADE` if it is not told.
     """
 
-    def __init__(self, num_records: int) -> None:
+    def __init__(self, num_records: int, max_made: int | None = None) -> None:
         self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        # Those that come one after another, as most do, in a list: a dictionary takes ten times as much of each.
+        self._memo: list[Any] = []
+        self._memo_beyond: dict[int, Any] = {}
         self.imports: dict[Global, None] = {}
         # With what tells what each has read of its arguments.
         self.called: dict[Global, ReadBy | None] = {}
@@ -44,13 +49,13 @@ class Machine:
         # By identity: what would be changed after a call has read it.
         self.read: dict[int, Any] = {}
         self.left = self.memos_left = num_records
-        self._num_made = 0
+        self._num_made, self._max_made = 0, max_made or MAX_MADE
 
     def count(self, num: int = 1) -> None:
         """Count what takes memory; CheckpointError where it is more than any checkpoint needs."""
         self._num_made += num
-        if self._num_made > MAX_MADE:
-            raise CheckpointError(f"the pickle has more than {MAX_MADE:,} containers, texts and memos")
+        if self._num_made > self._max_made:
+            raise CheckpointError(f"the pickle has more than {self._max_made:,} containers and texts")
 
     def push_record(self, value: Any) -> None:
         """Put on the stack what takes more memory than the byte that asks for it."""
@@ -61,7 +66,7 @@ class Machine:
         """Count what takes such memory; CheckpointError where a small file would fill a large one."""
         self._num_made += 1
         self.left -= 1
-        if self.left < 0 or self._num_made > MAX_MADE:
+        if self.left < 0 or self._num_made > self._max_made:
             self.count(0)
             raise CheckpointError("the pickle has more containers than a checkpoint of its size")
 
@@ -70,12 +75,28 @@ class Machine:
         if not 0 <= at < _MAX_MEMO:
             raise UnsoundError("a memo has no such number")
         # Every third opcode comes here: a call more is felt.
-        self._num_made += 1
         self.memos_left -= 1
-        if self.memos_left < 0 or self._num_made > MAX_MADE:
-            self.count(0)
+        memo = self._memo
+        if self.memos_left < 0 or len(memo) > MEMOS_PER_MADE * self._max_made:
             raise CheckpointError("the pickle has more memos than a checkpoint of its size")
-        self.memo[at] = self.stack[-1]
+        if at == len(memo):
+            memo.append(self.stack[-1])
+            if self._memo_beyond:
+                self._memo_beyond.pop(at, None)
+        elif at < len(memo):
+            memo[at] = self.stack[-1]
+        else:
+            self.count()
+            self._memo_beyond[at] = self.stack[-1]
+
+    @property
+    def num_memos(self) -> int:
+        """How many are remembered."""
+        return len(self._memo) + len(self._memo_beyond)
+
+    def remembered(self, at: int) -> Any:
+        """Return what was remembered by a number; KeyError where nothing was."""
+        return self._memo[at] if 0 <= at < len(self._memo) else self._memo_beyond[at]
 
     def to_mark(self) -> list[Any]:
         """Take what lies above the last mark."""

@@ -43,7 +43,7 @@ def _tuple(count: int) -> Act:
 
 
 def _get(machine: Machine, arg: Any) -> None:
-    machine.stack.append(machine.memo[int(arg)])
+    machine.stack.append(machine.remembered(int(arg)))
 
 
 def _put(machine: Machine, arg: Any) -> None:
@@ -51,7 +51,7 @@ def _put(machine: Machine, arg: Any) -> None:
 
 
 def _memoize(machine: Machine, _: Any) -> None:
-    machine.memoize(len(machine.memo))
+    machine.memoize(machine.num_memos)
 
 
 def _dict_of_mark(machine: Machine, _: Any) -> None:

@@ -42,6 +42,7 @@ class ItemFiles:
         self.folder = folder
         self._found: dict[str, SourceFile | str] = {}
         self.lost: dict[str, str] = {}
+        self._lost_files: dict[str, LostFile] = {}
         self._headers: dict[str, _Header] = {}
 
     def of_item(self, item: Item) -> tuple[SourceFile, Form] | str:
@@ -73,7 +74,10 @@ class ItemFiles:
         if isinstance(found, str):
             if item.place not in self.lost:
                 return found
-            return StoredChunk(offsets, sizes, LostFile(str(self.folder / item.place), found), 0, item.nbytes, "lost")
+            lost = self._lost_files.get(item.place)
+            if lost is None:
+                lost = self._lost_files[item.place] = LostFile(str(self.folder / item.place), found)
+            return StoredChunk(offsets, sizes, lost, 0, item.nbytes, "lost")
         file, form = found
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
         if form == "torch.save" and item.nbytes == nbytes:

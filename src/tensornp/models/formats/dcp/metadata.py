@@ -28,6 +28,10 @@ _RECORDS = (
     "Metadata TensorStorageMetadata BytesStorageMetadata ChunkStorageMetadata TensorProperties MetadataIndex "
     "StorageMeta _MEM_FORMAT_ENCODING"
 ).split()
+MAX_CHUNKS = 2_000_000
+"""Chunks of all tensors that are listed: of a model of 1,000 ranks and its optimizer there are 1.2 million."""
+_MAX_MADE = 30_000_000
+"""Records of some 100 bytes that a file may make: 20 for each chunk."""
 _MAX_KEYS = 100
 """Keys that lead to a value."""
 _OTHER_DTYPES = (
@@ -90,7 +94,7 @@ def read_dcp_metadata(file: SourceFile) -> Told:
     """Return what the file says; CheckpointError if it is no pickle of a `Metadata`."""
     if file.nbytes > MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {MAX_NBYTES:,} are read")
-    found = looked_through(repr(file.path), file.read(0, file.nbytes))
+    found = looked_through(repr(file.path), file.read(0, file.nbytes), _MAX_MADE)
     fields = _fields(found.root, "Metadata")
     listed = fields.get("state_dict_metadata") if fields is not None else None
     if fields is None or type(listed) is not dict:
@@ -107,7 +111,7 @@ def read_dcp_metadata(file: SourceFile) -> Told:
             problems.append(NotListed(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"))
             break
         if (of_tensor := _fields(one, "TensorStorageMetadata")) is not None:
-            tensors[name] = _tensor(key, of_tensor, items, MAX_ENTRIES - num_chunks)
+            tensors[name] = _tensor(key, of_tensor, items, MAX_CHUNKS - num_chunks)
             num_chunks += len(tensors[name].chunks)
         elif _fields(one, "BytesStorageMetadata") is not None:
             values[name] = items.get((key, None))
@@ -160,7 +164,7 @@ def _tensor(name: Any, fields: dict[Any, Any], items: dict[Any, Item], max_chunk
     told = fields.get("chunks")
     if type(told) is list and len(told) > max_chunks:
         # A pickle can have one list stand in many places.
-        return ToldTensor(dtype, shape, [], f"with its chunks there are more than {MAX_ENTRIES:,}")
+        return ToldTensor(dtype, shape, [], f"with its chunks there are more than {MAX_CHUNKS:,}")
     for one in told if type(told) is list else ():
         chunk = _fields(one, "ChunkStorageMetadata") or {}
         offsets, sizes = sizes_of(chunk.get("offsets")), sizes_of(chunk.get("sizes"))

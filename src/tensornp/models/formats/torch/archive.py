@@ -61,10 +61,10 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
-def looked_through(said: str, data: bytes) -> XRay:
+def looked_through(said: str, data: bytes, max_made: int | None = None) -> XRay:
     """Return what a pickle would build; an error names the file."""
     try:
-        return xray(data)
+        return xray(data, max_made)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
 
