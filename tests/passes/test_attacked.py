@@ -21,6 +21,7 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_map_only
+from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
 from tensornp.passes.recording.module_hooks import _FOLLOWING
@@ -688,3 +689,69 @@ def test_a_class_that_overrides_operators_sees_none_of_ours(level: str):
             step(model, torch.ones(4, 3))
         seen.append(list(Wrapper.seen))
     assert seen[0] == seen[1] != []
+
+
+def test_modules_that_were_called_but_not_followed_are_told():
+    """Another model, one that was compiled, and one that another thread has called; not that nothing was called."""
+    model, other = nn.Sequential(nn.Linear(4, 3), nn.ReLU()), nn.Linear(4, 3)
+    with tnp.follow(model) as run:
+        other(torch.ones(2, 4))
+    assert tnp.card(run).text == "model was not called here; other modules were"
+    compiled = torch.compile(model, backend="eager")
+    with tnp.follow(model, level="operators") as run:
+        compiled(torch.ones(2, 4)).sum().backward()
+    assert tnp.card(run).text.startswith("model was called as compiled code alone: follow what torch.compile has")
+    with tnp.follow() as run, ThreadPoolExecutor(1) as pool:
+        pool.submit(model, torch.ones(2, 4)).result()
+    assert tnp.card(run).text.startswith("no module was called in this thread; what another calls is followed by name")
+    with tnp.follow() as run:
+        pass
+    assert tnp.card(run).text == "no module was called here; %%follow --operators follows functions"
+
+
+def test_operators_of_other_threads_are_said_to_be_missing():
+    """And what was used already is not advised."""
+    model = nn.Linear(4, 3)
+    with tnp.follow(model, level="operators") as run, ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: (model(torch.ones(2, 4)) * torch.nan).sum().backward()).result()
+    text = tnp.card(run).text
+    assert "operators of other threads were not followed" in text and "--operators" not in text
+    assert not run.operators and not run.complete
+
+
+def test_gradients_inside_reentrant_checkpoints_come_back():
+    """At the calls that were recomputed, of which a NaN is told where it was made."""
+
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * torch.nan
+
+    class Layer(nn.Module):
+        def forward(self, x):
+            return Bad.apply(x)
+
+    blocks = nn.ModuleList([nn.Linear(4, 4), Layer(), nn.Linear(4, 4)])
+    x = torch.ones(2, 4, requires_grad=True)
+    with tnp.follow(*blocks) as run:
+        y = x
+        for block in blocks:
+            y = checkpoint(block, y, use_reentrant=True)
+        y.sum().backward()
+    assert "3 gradients back" in tnp.card(run).text
+    assert [call.outputs[0].grad is not None for call in run.calls if call.phase == "recomputed"] == [True] * 3
+    origin = run.first("nan")
+    assert origin is not None
+    assert origin.sentence.endswith("NaN entered the gradients between Layer (fine) and Linear")
+
+
+def test_a_batch_without_rows_has_no_wrong_count_of_gradients():
+    """There is nothing to read of them."""
+    model = nn.Linear(4, 3)
+    with tnp.follow(model) as run:
+        model(torch.ones(0, 4)).sum().backward()
+    assert "gradients back" not in tnp.card(run).text and model.weight.grad is not None

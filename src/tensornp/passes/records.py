@@ -465,6 +465,8 @@ class PassRecord:
         In the order in which they began.
     scaling : LossScaling or None
         Of a gradient scaler, where one was found.
+    passed_by : str
+        Why no call was followed, where modules were called.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -481,6 +483,7 @@ class PassRecord:
     has_operators: bool = False
     steps: tuple[OptimizerStep, ...] = ()
     scaling: LossScaling | None = None
+    passed_by: str = ""
 
     def __repr__(self) -> str:
         return short.line_of("PassRecord", f"of {len(self.calls):,} calls", ())

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
@@ -45,6 +46,7 @@ from tensornp.passes.records import (
     ZeroUnits,
 )
 from tensornp.passes.verdict.bounded import bounded
+from tensornp.passes.verdict.wording import listed
 
 
 @unnoticed
@@ -70,7 +72,9 @@ def recorded(
         grads,
         "" if error is None else error_text(error),
         recorder.num_gradients > 0,
-        tuple(dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder)))),
+        tuple(
+            dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder), *_elsewhere(recorder)))
+        ),
         versions={"torch": torch.__version__},
         operators=operators,
         # Of modules that were given, what they call alone is followed.
@@ -78,6 +82,7 @@ def recorded(
         causes=tuple(_causes(error)),
         has_operators=recorder.has_operators,
         results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
+        passed_by=making.passed_by(recorder),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),
     )
@@ -95,6 +100,12 @@ def _unmatched(recorder: Recorder) -> Iterator[str]:
             closest = difflib.get_close_matches(pattern, names, 1, 0)
             hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
             yield f"{option}={quoted(pattern)} matches no module that was called{hint}"
+
+
+def _elsewhere(recorder: Recorder) -> Iterator[str]:
+    """Yield that a mode of torch belongs to one thread, where calls came from others."""
+    if recorder.has_operators and any(call.thread != recorder.thread for call in recorder.calls):
+        yield "operators of other threads were not followed"
 
 
 def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
@@ -177,6 +188,20 @@ class _Recording:
 
     def _title(self, module: Module) -> str:
         return self.name(module) or module.class_name
+
+    def passed_by(self, recorder: Recorder) -> str:
+        """Return why no call was followed, where modules were called."""
+        if recorder.calls or not recorder.has_others:
+            return ""
+        if not recorder.is_bound:
+            return "no module was called in this thread; what another calls is followed by name: tnp.follow(model)"
+        names = zip(self._codes, recorder.roots, strict=True)
+        told = listed([legible(code or name) for code, (_, name) in names])
+        if recorder.has_compiled:
+            return (
+                f"{told} was called as compiled code alone: follow what torch.compile has returned, or name no module"
+            )
+        return f"{told} was not called here; other modules were"
 
     def code(self, module: Module) -> str:
         """Return the expression that reaches a module; empty where none is known."""

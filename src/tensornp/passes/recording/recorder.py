@@ -33,7 +33,7 @@ from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_ke
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.zero_units import zero_units
-from tensornp.passes.records import FORWARD, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
@@ -74,6 +74,8 @@ class Recorder:
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = self.has_operators = False
+        self.thread = threading.get_ident()
+        self.has_others = self.has_compiled = False
         self.lock = threading.RLock()
         self._process = os.getpid()
         self._has_grads, self._max_samples = has_grads, max_samples
@@ -94,9 +96,15 @@ class Recorder:
         """Return whether a call of `module` in this thread is one of the pass; none of a forked process is."""
         if not self.is_at_work or _is_made_by_compiler(module):
             return False
-        if not self.is_bound:
-            return is_in_context
-        return bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
+        if self.is_bound:
+            is_followed = bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
+        else:
+            is_followed = is_in_context
+        if not is_followed and not self.calls:
+            self.has_others = True
+            inner = module.__dict__.get("_modules", {}).get("_orig_mod")
+            self.has_compiled = self.has_compiled or (inner is not None and self._known(inner) is not None)
+        return is_followed
 
     def innermost(self) -> Call | None:
         """Return the call that this thread is in."""
@@ -261,7 +269,7 @@ class Recorder:
                 maker = call.inputs[0].seen.maker if call.inputs else None
                 made_by = self.calls[maker].module.class_name if maker is not None else ""
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
-            if self._has_grads and call.phase == FORWARD:
+            if self._has_grads:
                 self.gradients.of_value(tensor, seen)
 
     @modes.never_compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensornp.passes.records import BACKWARD, Gradient, ModuleCall, Origin
+from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import are_finite, holds, listed, named, within, word_of
 
@@ -85,6 +85,9 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
         told = (
             f"the first {word} was born in the loss or its backward, after {call.title}, the last call with a gradient"
         )
+    elif call.phase == RECOMPUTED:
+        # What one block of a checkpoint gives, the next one gets as another tensor.
+        told = f"{word} entered the gradients between {calls[first - 1].title} ({others}) and {call.title}"
     else:
         place = f"{above.title}, after {within(call, above)}" if above else f"the cell, after {call.title}"
         told = f"{word} entered the gradients in {place}: those of the calls that followed were {others}"

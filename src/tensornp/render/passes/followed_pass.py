@@ -51,7 +51,7 @@ def pass_document(run: FollowedPass) -> Document:
     if not run.calls and not run.operators and not run.record.error:
         told = "no module was called here"
         told += ", and no operator" if run.record.has_operators else "; %%follow --operators follows functions"
-        return Document((Lines((told, *run.record.notes)),))
+        return Document((Lines((run.record.passed_by or told, *run.record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
     return followed_pass_document(run.record, run.problems, title, first_origin(run.record), run.failed)
 
@@ -88,7 +88,9 @@ def followed_pass_document(
     )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    further = (_further(origin, has_steps=bool(record.steps)),) if origin is not None and not record.operators else ()
+    further = (
+        (_further(origin, has_steps=bool(record.steps)),) if origin is not None and not record.has_operators else ()
+    )
     operators = _tree(operator_table(record, origin))
     # The live tree takes the place of the static one, and the panel of a call has its operators.
     has_panel = origin is not None and origin.call is not None
@@ -129,7 +131,7 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield f"{counted(len(record.calls) - again, 'call')} forward" if record.calls else ""
     yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
-    yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
+    yield f"{counted(back, 'gradient')} back" if back else ""
     classes = dict.fromkeys(one.class_name for one in record.steps)
     yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
     dropped = f"{record.num_dropped:,} calls and operators" if record.operators else counted(record.num_dropped, "call")
