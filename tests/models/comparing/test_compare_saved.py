@@ -404,3 +404,14 @@ def test_a_packed_module_equals_what_it_saves():
         model[1].weight.mul_(-2)
     other = torch.ao.quantization.quantize_dynamic(model, dtype=torch.qint8)
     assert [name for name, one in tnp.compare(packed, other.state_dict()).items() if not one.equal] == ["1.weight"]
+
+
+def test_of_two_optimizers_the_states_are_equal_and_not_what_they_step():
+    """The parameters are the model's: that these have moved is not denied."""
+    model, optimizer, _ = trained("AdamW")
+    step(model, optimizer)
+    before = copy.deepcopy(optimizer)
+    with torch.no_grad():
+        for one in model.parameters():
+            one.add_(1)
+    assert tnp.compare(before, optimizer).told() == "same bits in its states"

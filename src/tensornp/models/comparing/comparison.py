@@ -246,7 +246,9 @@ class WeightsComparison(Mapping[str, Comparison]):
             is_less = self.missing or self.unexpected or self.not_listed
             return "no name is in both" if is_less else "equal, without values in either"
         if self.equal:
-            return "same bits" if self.same_bits else "equal"
+            # The parameters that an optimizer steps are the model's.
+            of_what = " in its states" if all(quantity_of(self.first[name]) for name in self) else ""
+            return ("same bits" if self.same_bits else "equal") + of_what
         if self.changed():
             states = {name for name in self if quantity_of(self.first[name])}
             every = [name for name in self if name not in self.tied]
