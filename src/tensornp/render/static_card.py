@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
@@ -10,8 +12,23 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused
-from tensornp.errors import NotATensorError
+from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.render.view import shown_of, summary_html, summary_text
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>tensornp</title>
+</head>
+<body>
+{}
+</body>
+</html>
+"""
+"""A page around a card, in the colours that the reader's system has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +59,28 @@ class Card:
                 printer.break_()
             printer.text(line)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return self._static_bundle()
+
     def _mime_(self) -> tuple[str, str]:
         """Return what marimo shows."""
         return "text/html", self.html
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the card to a file in UTF-8: a page that stands alone, or by the ending ``.txt`` its text.
+
+        Raises
+        ------
+        BadRequestError
+            If the name ends in anything but ``.html``, ``.htm`` or ``.txt``.
+        OSError
+            If the file cannot be written.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in {".html", ".htm", ".txt"}:
+            raise BadRequestError(f"a card is saved as .html, .htm or .txt, not {Path(path).name!r}")
+        said = f"{self.text}\n" if ending == ".txt" else _PAGE.format(self.html)
+        Path(path).write_text(said, encoding="utf-8", errors="backslashreplace")
 
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": self.text, "text/html": self.html}
