@@ -49,7 +49,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
         ``assert tnp.compare(a, b).equal`` tells why it fails.
     a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors or of these, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
-        optimizer, its states are compared, and the tensors of its groups, but not the numbers that these have.
+        optimizer, its states are compared, and the tensors of its groups, but not the numbers that these have. Of
+        dictionaries and what torch.save wrote of them, numbers, texts and None of one name are compared as well, but
+        no other objects.
     a, b : FollowedPass
         Two of these give a `PassComparison`: the first call that differs, and whether the difference was born in it.
     progress : callable or False, optional
