@@ -10,6 +10,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.tensor import info
+from tensornp.errors import UnsupportedTensorError
 
 
 def test_an_ordinary_tensor_tells_all():
@@ -178,3 +179,22 @@ def test_sizes_and_strides_belong_together(monkeypatch):
     monkeypatch.setattr(info, "_sizes", sizes)
     found = tnp.inspect(t)
     assert (found.shape, found.stride) == ((2, 3, 4), (12, 4, 1))
+
+
+class _Sizes(torch.Tensor):
+    """A class that computes its own sizes, and fails."""
+
+    @staticmethod
+    def __new__(cls) -> _Sizes:
+        return torch.Tensor._make_wrapper_subclass(cls, (3,), dispatch_sizes_strides_policy="sizes")
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError("no sizes")
+
+
+@pytest.mark.parametrize("ask", [tnp.inspect, tnp.plan, tnp.to_numpy, tnp.stats, lambda t: tnp.aliases(t, {"t": t})])
+def test_a_class_that_fails_to_tell_its_sizes_is_refused_in_one_sentence(ask):
+    """With what it has raised."""
+    with pytest.raises(UnsupportedTensorError, match="_Sizes does not tell its own shape: RuntimeError: no sizes"):
+        ask(_Sizes())

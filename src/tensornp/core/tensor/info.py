@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import (
     an_instance,
     class_name,
+    error_text,
     is_array,
     is_subclass,
     is_tensor,
@@ -28,7 +29,7 @@ from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NotATensorError
+from tensornp.errors import NotATensorError, UnsupportedTensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of each code, where one byte holds several."""
@@ -126,7 +127,13 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             is_parameter=is_parameter, data_state="freed", storage=missing, kind=form.kind,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
-    return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+    try:
+        return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+    except Exception as error:
+        # A class may compute even its own sizes.
+        if form.state != "wrapped":
+            raise
+        raise UnsupportedTensorError(f"{class_name(cls)} does not tell its own shape: {error_text(error)}") from error
 
 
 @modes.unnoticed
