@@ -31,6 +31,8 @@ def no_data_text(info: TensorInfo) -> str:
     """Return why a tensor has no values to give, and the cure."""
     while info.inner is not None and info.inner.data_state == info.data_state:
         info = info.inner
+    if info.data_state == "freed" and info.wrapper:
+        return f"the parts cannot be told apart: {info.wrapper}; make the tensor anew"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info.inner_names)
     instead = "what it returns"
