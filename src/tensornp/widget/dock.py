@@ -45,6 +45,11 @@ class DockingWidget(anywidget.AnyWidget):
         self.on_msg(self._receive)
         _living.add(self)
 
+    def __del__(self) -> None:
+        # One that was interrupted while it was made has nothing to close, and not all that closing asks for.
+        if self.comm is not None:
+            super().__del__()
+
     def open(self) -> None:
         """Open the comm, of which the page may ask while a cell runs."""
         super().open()

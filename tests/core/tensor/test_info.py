@@ -10,6 +10,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.tensor import info
+from tensornp.errors import NoDataError, UnsupportedTensorError
 
 
 def test_an_ordinary_tensor_tells_all():
@@ -178,3 +179,43 @@ def test_sizes_and_strides_belong_together(monkeypatch):
     monkeypatch.setattr(info, "_sizes", sizes)
     found = tnp.inspect(t)
     assert (found.shape, found.stride) == ((2, 3, 4), (12, 4, 1))
+
+
+class _Sizes(torch.Tensor):
+    """A class that computes its own sizes, and fails."""
+
+    @staticmethod
+    def __new__(cls) -> _Sizes:
+        return torch.Tensor._make_wrapper_subclass(cls, (3,), dispatch_sizes_strides_policy="sizes")
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError("no sizes")
+
+
+@pytest.mark.parametrize("ask", [tnp.inspect, tnp.plan, tnp.to_numpy, tnp.stats, lambda t: tnp.aliases(t, {"t": t})])
+def test_a_class_that_fails_to_tell_its_sizes_is_refused_in_one_sentence(ask):
+    """With what it has raised."""
+    with pytest.raises(UnsupportedTensorError, match="_Sizes does not tell its own shape: RuntimeError: no sizes"):
+        ask(_Sizes())
+
+
+@pytest.mark.parametrize("offsets", [[0, 9, 5], [0, 3, 6], [-1, 2, 5], [0, 4, 3]])
+@pytest.mark.parametrize("ask", [tnp.plan, tnp.to_numpy, tnp.stats])
+def test_a_jagged_tensor_whose_offsets_lie_outside_of_its_values_is_refused(ask, offsets):
+    """By all that would read it, in the words of its card; nothing is promised of it."""
+    t = torch.nested.nested_tensor_from_jagged(torch.arange(5.0), torch.tensor(offsets))
+    with pytest.raises(NoDataError, match="its offsets lie outside of its 5 values"):
+        ask(t)
+    assert "its offsets lie outside of its 5 values" in str(tnp.card(t))
+    assert tnp.inspect(t).data_state == "freed"
+
+
+@since("2.6", "lengths are an argument")
+def test_a_jagged_tensor_with_holes_or_another_ragged_dimension_is_read():
+    """Its offsets fit, of whichever dimension."""
+    offsets = torch.tensor([0, 2, 5])
+    holes = torch.nested.nested_tensor_from_jagged(torch.arange(5.0), offsets, torch.tensor([1, 3]))
+    assert [part.tolist() for part in tnp.to_numpy(holes)] == [[0], [2, 3, 4]]
+    later = torch.nested.nested_tensor_from_jagged(torch.ones(3, 5), offsets, jagged_dim=2)
+    assert [part.shape for part in tnp.to_numpy(later)] == [(3, 2), (3, 3)]

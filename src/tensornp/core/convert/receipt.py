@@ -35,6 +35,8 @@ def no_data_text(info: TensorInfo) -> str:
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info.wrapper, info.shard.pending_text)
+    if info.data_state == "freed" and info.wrapper:
+        return f"the parts cannot be told apart: {info.wrapper}; make the tensor anew"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info.inner_names)
     instead = "what it returns"

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import (
     an_instance,
     class_name,
+    error_text,
     is_array,
     is_subclass,
     is_tensor,
@@ -23,13 +24,13 @@ from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, Kind
-from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
+from tensornp.core.tensor.kinds import LOCAL, NESTED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NotATensorError
+from tensornp.errors import NotATensorError, UnsupportedTensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of each code, where one byte holds several."""
@@ -120,14 +121,22 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         if inner is not None and form.state == "available":
             form = form._replace(state=inner.data_state)
         missing = _missing_part(tensor, form.kind) if form.state == "available" else None
-    if missing is not None:
+    damage = misfit(tensor) if form.kind is NESTED and form.state == "available" and missing is None else ""
+    if missing is not None or damage:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
             class_name(cls), shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
-            is_parameter=is_parameter, data_state="freed", storage=missing, kind=form.kind,
+            is_parameter=is_parameter, data_state="freed", wrapper=damage, storage=missing,
+            kind=form.kind,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
-    return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+    try:
+        return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+    except Exception as error:
+        # A class may compute even its own sizes.
+        if form.state != "wrapped":
+            raise
+        raise UnsupportedTensorError(f"{class_name(cls)} does not tell its own shape: {error_text(error)}") from error
 
 
 @modes.unnoticed

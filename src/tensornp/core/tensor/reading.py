@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for
@@ -66,6 +68,30 @@ def _nested_parts(nested: Any) -> list[torch.Tensor]:
     if nested.layout == torch.jagged:
         return [part for part in (nested.offsets(), nested.lengths()) if part is not None]
     return torch_private.nested_sizes(nested)
+
+
+_MAX_OFFSETS = 2**14
+"""Parts of a jagged tensor whose places are looked at: they are read for each card."""
+
+
+def misfit(nested: Any) -> str:
+    """Return how the offsets of a jagged tensor contradict its values; empty where they fit, or are not looked at.
+
+    They say how the values are divided, as a shape does, and are read on the CPU alone, while no other thread runs that
+    might take their memory away.
+    """
+    if nested.layout != torch.jagged or threads.others_run():
+        return ""
+    own = _nested_parts(nested)
+    if any(type(one) is not torch.Tensor or one.device.type != "cpu" or one.numel() > _MAX_OFFSETS for one in own):
+        return ""
+    numbers: list[list[int]] = [one.tolist() for one in own]
+    begins = numbers[0]
+    sizes = numbers[1] if len(own) > 1 else [b - a for a, b in pairwise(begins)]
+    ragged = next(dim for dim, size in enumerate(nested.shape) if type(size) is not int)
+    count = nested.values().shape[ragged - 1]
+    is_fit = all(begin >= 0 and size >= 0 and begin + size <= count for begin, size in zip(begins, sizes, strict=False))
+    return "" if is_fit else f"its offsets lie outside of its {counted(count, 'value')}"
 
 
 def _scales(quantized: Any) -> list[torch.Tensor]:

@@ -16,6 +16,13 @@ def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
     return 1 + sum([(size - 1) * step for size, step in zip(shape, strides, strict=True)])
 
 
+def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
+    """Return how many elements are stored, at most, where several indices may show one; strides as `is_in_order`."""
+    steps = [abs(step) // itemsize for step in strides]
+    repeats = math.prod([size for size, step in zip(shape, strides, strict=True) if not step])
+    return min(math.prod(shape) // max(repeats, 1), max(num_reached(shape, steps), 0))
+
+
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
     """Return whether elements lie in the order of their indices, without gaps; strides count as `itemsize` does."""
     expected = itemsize

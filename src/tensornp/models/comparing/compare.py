@@ -50,7 +50,8 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors or of these, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
         optimizer, its states are compared, and tensors that are options of its groups; not the parameters that it
-        steps, which are the model's, nor numbers.
+        steps, which are the model's, nor numbers. Of dictionaries and what torch.save wrote of them, numbers, texts and
+        None of one name are compared as well, but no other objects.
     a, b : FollowedPass
         Two of these give a `PassComparison`: the first call that differs, and whether the difference was born in it.
     progress : callable or False, optional

@@ -12,6 +12,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.reading.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
+from tensornp.models.comparing.beside import beside
 from tensornp.models.comparing.directions import directions_of, low_rank_of
 from tensornp.models.comparing.how_far import HowFar
 from tensornp.models.comparing.one_sided import sides_of
@@ -53,6 +54,9 @@ class WeightsComparison(Mapping[str, Comparison]):
     requantized : dict of str to str
         By the weight of a module that quantizes what it gives, the scales and zero points by which it does so, where
         these are others in the second.
+    beside : dict of str to str
+        By its name, a number, a text or None that both containers hold beside their weights, where it is another in
+        the second: "2 → 1". What groups of optimizers say is not compared, nor are other objects.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
     not_listed : tuple of str
@@ -75,6 +79,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.retied = retied(first, second, names.pairs)
         self.requantized = requantized(first, second, names.pairs)
         self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
+        self.beside = beside(first, second)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
@@ -121,8 +126,10 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def equal(self) -> bool:
-        """Whether all weights of both are there, and equal."""
-        is_whole = not (self.missing or self.unexpected or self.failed or self.not_listed or self.requantized)
+        """Whether all weights of both are there, and equal, as is what both hold `beside` them."""
+        is_whole = not (
+            self.missing or self.unexpected or self.failed or self.not_listed or self.requantized or self.beside
+        )
         return is_whole and all(one.equal for one in self._found.values())
 
     @property
@@ -261,6 +268,8 @@ class WeightsComparison(Mapping[str, Comparison]):
             num_tied = sum(name in self.tied for name in self)
             besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
             return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
+        if self.beside and not (self.missing or self.unexpected or self.failed or self.not_listed or self.requantized):
+            return f"weights: {'same bits' if all(one.same_bits for one in self._found.values()) else 'equal'}"
         if self._is_all_that_is_listed:
             return "equal in what was listed"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
@@ -268,7 +277,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def _is_all_that_is_listed(self) -> bool:
         """Whether nothing but what is not listed keeps the two from being equal."""
-        is_less = self.missing or self.unexpected or self.failed or self.requantized
+        is_less = self.missing or self.unexpected or self.failed or self.requantized or self.beside
         return bool(self._found and self.not_listed) and not (is_less or self.changed())
 
     @cached_property
@@ -323,6 +332,11 @@ class WeightsComparison(Mapping[str, Comparison]):
                 said.append(
                     f"{len(names):,} {word.replace('_', ' ')} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})"
                 )
+        if self.beside:
+            name, told = next(iter(self.beside.items()))
+            more = ", …" if len(self.beside) > 1 else ""
+            differ = "value differs" if len(self.beside) == 1 else "values differ"
+            said.append(f"{len(self.beside):,} {differ} beside the weights ({shown_name(name)}: {told}{more})")
         worst = next(iter(self.changed()), None)
         if worst is not None:
             said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")

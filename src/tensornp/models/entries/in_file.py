@@ -14,7 +14,7 @@ import torch
 from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.tensor.strides import contiguous, merged, num_reached, order_of
+from tensornp.core.tensor.strides import contiguous, merged, num_reached, num_stored, order_of
 from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.reading.stored import flat_from_boxes
@@ -211,7 +211,8 @@ class FileSource(StoredSource):
             source = replace(self, file=Marked(self.file))
         found = StoredSource.values(source, called)
         quantized = self.codecs[-1].quantized if self.codecs else ""
-        return replace(found, quantized=quantized, is_sequential=self.file.is_stream)
+        stored = num_stored(self.shape, self.strides) if self.strides is not None else None
+        return replace(found, quantized=quantized, is_sequential=self.file.is_stream, max_stored=stored)
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block; what several indices show is read once.

@@ -11,6 +11,10 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers.saved import SavedOptimizer
 
 
+class Beside(dict[str, Any]):
+    """What a container of weights holds beside them, by name: what a file says of itself is another mapping."""
+
+
 class Contents(NamedTuple):
     """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there.
 

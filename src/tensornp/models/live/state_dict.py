@@ -21,7 +21,7 @@ from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
 from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
 from tensornp.models.live.module import MAX_REPEATED
@@ -82,7 +82,7 @@ def contents_of_tree(
             besides[name] = one
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, besides | holders.said, problems, saved, holders.has_module, holders.classes)
+    return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:

@@ -253,6 +253,10 @@ def _said(found: WeightsComparison) -> list[str]:
         f"what {legible(name)} gives is quantized otherwise: {said}"
         for name, said in list(found.requantized.items())[:MAX_NAMED]
     ]
+    lines += [
+        f"{legible(name)}, beside the weights, is another value: {legible(told)}"
+        for name, told in list(found.beside.items())[:MAX_NAMED]
+    ]
     alike: dict[str, list[str]] = {}
     for name, why in found.exempt.items():
         alike.setdefault(why, []).append(legible(name))

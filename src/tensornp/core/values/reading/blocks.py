@@ -34,6 +34,7 @@ from tensornp.core.memory.strided import (
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
+from tensornp.core.tensor.strides import num_stored
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.errors import NoDataError
 
@@ -71,6 +72,11 @@ class StridedPart:
     def numel(self) -> int:
         """How many numbers are read."""
         return self.strided.numel * self.per_element
+
+    @property
+    def num_stored(self) -> int:
+        """How many of them are stored, at most."""
+        return num_stored(self.strided.shape, self.strided.strides, self.strided.dtype.itemsize) * self.per_element
 
     def blocks(self) -> Iterator[Block]:
         """Yield what covers all elements."""
@@ -244,6 +250,7 @@ class ReadPart:
     dtype: str
     axis: int | None = None
     times: int = 1
+    max_stored: int | None = None
 
     def as_codes(self) -> ReadPart:
         """Return the same elements as integers of their bits."""
@@ -259,6 +266,11 @@ class ReadPart:
     def numel(self) -> int:
         """How many numbers are read."""
         return math.prod(self.shape) * self.per_element
+
+    @property
+    def num_stored(self) -> int:
+        """How many of them are stored, at most."""
+        return self.numel if self.max_stored is None else self.max_stored * self.per_element
 
     def blocks(self) -> Iterator[Block]:
         """Yield what covers all elements, in the order of their indices."""

@@ -20,6 +20,7 @@ from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.strides import num_stored
 
 Array = np.ndarray[Any, Any]
 Box = tuple[slice, ...]
@@ -46,6 +47,8 @@ class StoredValues:
         The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
     is_sequential : bool
         Whether they are best read by one thread, upwards.
+    max_stored : int or None
+        How many elements are stored at most, where several indices may show the same.
     reading : callable or None
         Opens the file for many reads, and brings what `read_flat` is for as long.
     """
@@ -57,6 +60,7 @@ class StoredValues:
     where: str = "tensor of a file"
     quantized: str = ""
     is_sequential: bool = False
+    max_stored: int | None = None
     reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
 
     @contextmanager
@@ -113,7 +117,10 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         part = array_copied(array[at])
         return np.asarray(part, part.dtype.newbyteorder("=")).view(facts.bits or facts.numpy)
 
-    return StoredValues(array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array")
+    return StoredValues(
+        array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array",
+        max_stored=num_stored(array.shape, array.strides, max(array.itemsize, 1)),
+    )  # fmt: skip
 
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}

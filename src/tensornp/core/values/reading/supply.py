@@ -187,7 +187,8 @@ def _of_stored(values: StoredValues, axis: int | None) -> Supply:
     at = checked_axis(axis, values.shape)
     # Flat, as a tensor without gaps is read: the same blocks give the same bits.
     shape = values.shape if at is not None else (math.prod(values.shape),)
-    return Supply((ReadPart(values.read_flat, shape, values.dtype, at),), values.dtype, values.array_shape, axis=at)
+    part = ReadPart(values.read_flat, shape, values.dtype, at, max_stored=values.max_stored)
+    return Supply((part,), values.dtype, values.array_shape, axis=at)
 
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
@@ -312,12 +313,10 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
 
 def refuse_endless(supply: Supply, caller: str) -> None:
     """Raise BadRequestError where the same elements would be read over and over, for hours."""
-    stored = [part.strided for part in supply.parts if isinstance(part, StridedPart)]
-    for strided in stored:
-        repeats = math.prod(n for n, step in zip(strided.shape, strided.strides, strict=True) if not step)
-        if repeats > 1 and strided.numel > MAX_REPEATED:
+    for part in supply.parts:
+        if isinstance(part, StridedPart | ReadPart) and part.numel > max(part.num_stored, MAX_REPEATED):
             raise BadRequestError(
-                f"{caller} would read {strided.numel:,} elements of which {strided.numel // repeats:,} are stored; "
+                f"{caller} would read {part.numel:,} elements of which {part.num_stored:,} are stored; "
                 "take an index of each expanded dimension"
             )
 

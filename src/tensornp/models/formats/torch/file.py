@@ -20,7 +20,7 @@ from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.source_file import Reader, SourceFile
 from tensornp.models.files.zip_directory import ZIP_MAGIC, Record
-from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.optimizers.saved import optimizers_in
@@ -151,7 +151,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
             besides[name] = one.value
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
     optimizers, entries = optimizers_in(found.root, as_container, lambda: paths, entries)
-    return Contents(entries, besides, problems, optimizers)
+    return Contents(entries, Beside(besides), problems, optimizers)
 
 
 def _names(paths: list[tuple[Any, ...]]) -> list[str]:
