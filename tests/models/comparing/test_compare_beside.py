@@ -38,3 +38,9 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     assert tnp.compare({"a": t, "b": 2, "c": float("nan")}, {"a": t, "b": 2.0, "c": float("nan")}).same_bits
     saved = [{"model": {"a": t}, "optimizer": torch.optim.SGD([t], lr=lr).state_dict()} for lr in (0.1, 0.2)]
     assert tnp.compare(*saved).same_bits
+
+
+def test_the_order_of_a_set_is_no_difference():
+    """It is another where the same elements came in another order."""
+    t = torch.ones(2)
+    assert tnp.compare({"a": t, "b": {0, 8}}, {"a": t, "b": {8, 0}}).same_bits

@@ -10,13 +10,15 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.optimizers.param_groups import GROUPS
 
+_OF_SET = "{…}"
 _NUMBERS = (bool, int, float, complex)
 
 
 def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     """Return by name what is another in the second; nothing of the user's runs.
 
-    What groups of optimizers say changes from step to step, and what a file says of itself is none of its container.
+    What groups of optimizers say changes from step to step, what a file says of itself is none of its container, and
+    sets have no order by which to compare them.
     """
     own, others = first.metadata, second.metadata
     if type(own) is not Beside or type(others) is not Beside:
@@ -24,7 +26,7 @@ def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     return {
         name: f"{quoted(value)} → {quoted(others[name])}"
         for name, value in own.items()
-        if name in others and GROUPS not in name and not _is_same(value, others[name])
+        if name in others and GROUPS not in name and _OF_SET not in name and not _is_same(value, others[name])
     }
 
 
