@@ -26,7 +26,9 @@ def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     return {
         name: f"{quoted(value)} → {quoted(others[name])}"
         for name, value in own.items()
-        if name in others and GROUPS not in name and _OF_SET not in name and not _is_same(value, others[name])
+        if name in others
+        and not (GROUPS in name or _OF_SET in name or name in own.of_sets or name in others.of_sets)
+        and not _is_same(value, others[name])
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,7 +12,12 @@ from tensornp.models.optimizers.saved import SavedOptimizer
 
 
 class Beside(dict[str, Any]):
-    """What a container of weights holds beside them, by name: what a file says of itself is another mapping."""
+    """What a container of weights holds beside them, by name: what a file says of itself is another mapping.
+
+    `of_sets` are names of elements of sets, which have no order.
+    """
+
+    of_sets: Collection[str] = ()
 
 
 class Contents(NamedTuple):

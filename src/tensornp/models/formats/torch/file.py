@@ -143,15 +143,18 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
         problems.append("some values are reached in endlessly many ways, and not listed by each")
     entries: list[WeightEntry] = []
     laying = _Laying(file, storages, tuple(wanted), first_told(found.persistent), is_swapped)
-    besides: dict[str, Any] = {}
+    besides, of_sets = Beside(), set()
     for one, name in zip(values, _names([one.path for one in values]), strict=True):
         if isinstance(one, PickledTensor):
             entries.append(laying.entry(one, name))
         else:
             besides[name] = one.value
+            if any(type(key) is OfSet for key in one.path):
+                of_sets.add(name)
+    besides.of_sets = of_sets
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
     optimizers, entries = optimizers_in(found.root, as_container, lambda: paths, entries)
-    return Contents(entries, Beside(besides), problems, optimizers)
+    return Contents(entries, besides, problems, optimizers)
 
 
 def _names(paths: list[tuple[Any, ...]]) -> list[str]:
