@@ -103,6 +103,9 @@ def _extent_of_plain(tensor: torch.Tensor) -> Extent | None:
         if not address or 0 in shape or tensor.is_quantized or tensor.dtype in _PACKED:
             return None
         strides = tuple(step * itemsize for step in tensor.stride())
+        if len(shape) != len(strides):
+            # Another thread has given it another shape in between.
+            return None
         reach = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + itemsize
         if tensor.storage_offset() * itemsize + reach > tensor.untyped_storage().nbytes():
             return None
