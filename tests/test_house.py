@@ -149,6 +149,15 @@ def test_gradients_are_read_in_one_place():
         assert not reads or path == SRC / "core" / "lowlevel" / "gradients.py", path
 
 
+def test_modes_are_left_in_one_way():
+    """What torch has for that is written in Python, so that Ctrl-C may come before it has set back what it has set."""
+    for path in MODULES:
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        used = names & {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode"}
+        assert not used or path == SRC / "core" / "lowlevel" / "modes.py", path
+
+
 def test_one_module_has_no_name():
     """The innermost that calls torch, in whose frames Python drops warnings; all others are known by theirs."""
     nameless = [path.name for path in MODULES if re.search(r'__name__"?\]? = ', path.read_text(encoding="utf-8"))]

@@ -164,22 +164,21 @@ _MODES = " modes.py contextlib.py"
 _SHELL = "printers.py standing_in.py formatters.py"
 ROWS: dict[str, _Row] = {
     "frames of all threads": _Row(lambda a: threads.current_frames(), "threads.py" + _COLLECTOR),
-    "a file": _Row(lambda a: tnp.weights(a.path), "checkpoint.py" + _COLLECTOR),
+    "a file": _Row(lambda a: tnp.weights(a.path), "opening/path.py" + _COLLECTOR),
     "totals": _Row(lambda a: tnp.weights(a.model).totals, "explorer.py" + _COLLECTOR),
     "an image": _Row(lambda a: tnp.image(a.pictures), "image.py" + _ERRORS),
-    "a norm": _Row(lambda a: a.stats.norm, "stats.py" + _ERRORS),
-    "a histogram": _Row(lambda a: a.stats.histogram, "stats.py" + _ERRORS),
-    "a quantile": _Row(lambda a: a.stats.quantile(0.1), "stats.py" + _ERRORS),
-    "a cast": _Row(lambda a: a.array.to_numpy(dtype="float32"), "array_entry.py" + _ERRORS),
-    "a conversion": _Row(lambda a: tnp.to_numpy(a.w), "to_numpy.py" + _MODES),
-    "a conversion without grad": _Row(lambda a: tnp.to_numpy(a.w), _MODES, torch.no_grad),
+    "an image in a range": _Row(lambda a: tnp.image(a.pictures, value_range=(0, 1)), "brightness.py" + _MODES),
+    "a norm": _Row(lambda a: a.stats.norm, "stats/record.py" + _ERRORS),
+    "a histogram": _Row(lambda a: a.stats.histogram, "stats/distribution.py" + _ERRORS),
+    "a quantile": _Row(lambda a: a.stats.quantile(0.1), "stats/distribution.py" + _ERRORS),
+    "a cast": _Row(lambda a: a.array.to_numpy(dtype="float32"), "entries/array.py" + _ERRORS),
+    "a conversion": _Row(lambda a: tnp.to_numpy(a.w), "to_numpy.py modes.py"),
+    "a conversion without grad": _Row(lambda a: tnp.to_numpy(a.w), "modes.py", torch.no_grad),
     "a conversion in inference mode": _Row(lambda a: tnp.to_numpy(a.sparse), _MODES, torch.inference_mode),
     "a conversion under modes": _Row(lambda a: tnp.to_numpy(a.sparse), _MODES, _modes),
     "a conversion that keeps denormals": _Row(lambda a: tnp.to_numpy(a.sparse), _MODES, _flushed),
     "a stand-in": _Row(lambda a: tnp.to_numpy(a.own), "stand_ins.py" + _MODES, _modes),
-    "a computed weight": _Row(
-        lambda a: a.explorer["weight"].to_numpy(), "computed_entry.py random.py" + _MODES, _modes
-    ),
+    "a computed weight": _Row(lambda a: a.explorer["weight"].to_numpy(), "parametrized.py" + _MODES, _modes),
     "a preview": _Row(_preview, "preview.py" + _MODES),
     "a weight of a file": _Row(lambda a: a.stored["w"].to_numpy(), "source_file.py"),
     "weights of a file": _Row(lambda a: tnp.weights(a.path), "source_file.py"),
@@ -203,7 +202,7 @@ def test_what_is_set_is_set_back(name: str) -> None:
         row.action(around)
         row.action(around)
         _state(), _num_open()
-        before, num_open, num_places = _state(), _num_open(), 0
+        before, num_open, num_places, reached = _state(), _num_open(), 0, set[str]()
         files = tuple(row.files.split())
         for where, error in interrupted_everywhere(lambda: row.action(around), lambda file: file.endswith(files)):
             after = _state()
@@ -211,7 +210,10 @@ def test_what_is_set_is_set_back(name: str) -> None:
                                              if after[what] != before[what]])  # fmt: skip
             assert error is None or isinstance(error, KeyboardInterrupt), where
             num_places += 1
+            reached |= {file for file in files if where.partition(":")[0].endswith(file)}
         assert num_places > 10
+        # A file that has moved would be interrupted nowhere.
+        assert not (never := set(files) - reached), never
         del error
         gc.collect()
         assert _num_open() == num_open

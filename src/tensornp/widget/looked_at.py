@@ -10,6 +10,7 @@ import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import mode_arguments
+from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.reading.stored import StoredValues
@@ -102,7 +103,7 @@ class LookedAt:
         if self.take is not None:
             array = self.take(window.index)
         elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
-            with torch.no_grad():
+            with modes.undisturbed():
                 part = subject.tensor[window.index]
             limit = self.options.max_nbytes or None
             array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))

@@ -71,7 +71,6 @@ def changes_nothing(entry: WeightEntry, unguarded: Unguarded) -> bool:
     both = (weight, gradient)
     if not all(one.device.type == "cpu" and one.layout == torch.strided and one.is_contiguous() for one in both):
         return False
-    with torch.no_grad():
-        weights, gradients = (one.detach().view(-1) for one in both)
-        blocks = zip(weights.split(_BLOCK_NUMEL), gradients.split(_BLOCK_NUMEL), strict=True)
-        return all(torch.equal(a - b, a) for a, b in blocks)
+    weights, gradients = (one.detach().view(-1) for one in both)
+    blocks = zip(weights.split(_BLOCK_NUMEL), gradients.split(_BLOCK_NUMEL), strict=True)
+    return all(torch.equal(a - b, a) for a, b in blocks)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.core.values.pictures.limits import Limits
@@ -128,7 +128,7 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 def _floats(given: Iterable[Any]) -> list[float]:
     """Return numbers, such as a tensor's, one by one, since NumPy would lock its memory."""
     # Of one that has a gradient torch would warn otherwise.
-    with torch.no_grad():
+    with modes.undisturbed():
         return [float(number) for number in given]
 
 
