@@ -703,7 +703,9 @@ def test_modules_that_were_called_but_not_followed_are_told():
     assert tnp.card(run).text.startswith("model was called as compiled code alone: follow what torch.compile has")
     with tnp.follow() as run, ThreadPoolExecutor(1) as pool:
         pool.submit(model, torch.ones(2, 4)).result()
-    assert tnp.card(run).text.startswith("no module was called in this thread; what another calls is followed by name")
+    assert tnp.card(run).text.startswith(
+        "no module was called here; what another thread or task calls is followed by name"
+    )
     with tnp.follow() as run:
         pass
     assert tnp.card(run).text == "no module was called here; %%follow --operators follows functions"

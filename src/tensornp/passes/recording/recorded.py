@@ -194,7 +194,7 @@ class _Recording:
         if recorder.calls or not recorder.has_others:
             return ""
         if not recorder.is_bound:
-            return "no module was called in this thread; what another calls is followed by name: tnp.follow(model)"
+            return "no module was called here; what another thread or task calls is followed by name: tnp.follow(model)"
         names = zip(self._codes, recorder.roots, strict=True)
         told = listed([legible(code or name) for code, (_, name) in names])
         if recorder.has_compiled:
