@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import NamedTuple
@@ -257,14 +257,21 @@ def _said(found: WeightsComparison) -> list[str]:
         f"{legible(name)}, beside the weights, is another value: {legible(told)}"
         for name, told in list(found.beside.items())[:MAX_NAMED]
     ]
-    alike: dict[str, list[str]] = {}
-    for name, why in found.exempt.items():
-        alike.setdefault(why, []).append(legible(name))
-    lines += [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
+    if found.not_compared:
+        lines.append(f"beside the weights, not compared: {'; '.join(_by_reason(found.not_compared)[:MAX_NAMED])}")
+    lines += _by_reason(found.exempt)
     lines += _prefixes_told(found)
     lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
     lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
     return [line for line in lines if line]
+
+
+def _by_reason(whys: Mapping[str, str]) -> list[str]:
+    """Return for each reason how many names have it, and the first of them."""
+    alike: dict[str, list[str]] = {}
+    for name, why in whys.items():
+        alike.setdefault(why, []).append(legible(name))
+    return [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
 
 
 def _prefixes_told(found: WeightsComparison) -> list[str]:
