@@ -347,6 +347,8 @@ class OptimizerStep:
         Whether it came to its end.
     spoilt : tuple of (str, Figures)
         Parameters that were finite before it, and not after it: their names, and figures of what they held then.
+    frozen : tuple of str
+        Parameters that required no gradient, and that it has changed all the same.
     """
 
     class_name: str
@@ -355,6 +357,7 @@ class OptimizerStep:
     source: SourceLine | None = None
     is_done: bool = True
     spoilt: tuple[tuple[str, Figures], ...] = ()
+    frozen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
