@@ -240,7 +240,7 @@ class _Recording:
             (".".join(filter(None, (self.name(module), name))), parameter.count, is_frozen, before, after)
             for parameter, is_frozen, *rows in step.rows()
             for before, after in [[self.rows[row] for row in rows]]
-            if (is_frozen and before != after) or (_is_finite(before) and not _is_finite(after))
+            if _is_finite(before) and ((is_frozen and before[:2] != after[:2]) or not _is_finite(after))
             for module, name in parameter.names
         ]
         spoilt = tuple((name, Figures(*after, count)) for name, count, _, _, after in read if not _is_finite(after))
