@@ -39,13 +39,20 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     t = torch.ones(2)
     assert tnp.compare({"a": t, "b": 2, "c": float("nan")}, {"a": t, "b": 2.0, "c": float("nan")}).same_bits
     saved = [{"model": {"a": t}, "optimizer": torch.optim.SGD([t], lr=lr).state_dict()} for lr in (0.1, 0.2)]
-    assert tnp.compare(*saved).same_bits
+    found = tnp.compare(*saved)
+    assert found.same_bits
+    assert found.not_compared == {"optimizer.param_groups.0.lr": "another value in the groups of an optimizer"}
+    assert tnp.compare(saved[0], saved[0]).not_compared == {}
 
 
 def test_the_order_of_a_set_is_no_difference(tmp_path: Path):
     """It is another where the same elements came in another order, and in another process."""
     first, second = {"a": torch.ones(2), "b": {0, 8}}, {"a": torch.ones(2), "b": {8, 0}}
     assert tnp.compare(first, second).same_bits
+    assert not tnp.compare(first, second).not_compared
+    found = tnp.compare(first, {"a": torch.ones(2), "b": {0, 9}})
+    assert found.same_bits
+    assert set(found.not_compared.values()) == {"in sets that are not alike"}
     for name, one in (("first.pt", first), ("second.pt", second)):
         torch.save(one, tmp_path / name)
     assert tnp.compare(tmp_path / "first.pt", tmp_path / "second.pt").same_bits

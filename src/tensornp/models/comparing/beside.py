@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from tensornp.core.lowlevel.quoted import quoted
@@ -25,24 +26,27 @@ def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     return {
         name: f"{quoted(value)} → {quoted(others[name])}"
         for name, value in own.items()
-        if name in others and _is_comparable(name, own, others) and not _is_same(value, others[name])
+        if name in others and not (GROUPS in name or _is_of_set(name, own, others) or _is_same(value, others[name]))
     }
 
 
 def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     """Return by name why what is beside the weights was not compared: its class, or the one side that has it."""
-    own, others = _both(first, second)
+    own, others = both = _both(first, second)
+    has_same_sets = _in_sets(own) == _in_sets(others)
     told: dict[str, str] = {}
-    for name in [*own, *own.others, *others, *others.others]:
-        if name in told or not _is_comparable(name, own, others):
-            continue
-        has = [name in one or name in one.others for one in (own, others)]
-        if not all(has):
+    for name in dict.fromkeys([*own, *own.others, *others, *others.others]):
+        has = [name in one or name in one.others for one in both]
+        if _is_of_set(name, *both):
+            told |= {} if has_same_sets else {name: "in sets that are not alike"}
+        elif not all(has):
             told[name] = f"only in {sides_of(first, second)[has[1]]}"
         elif cls := own.others.get(name) or others.others.get(name):
             told[name] = f"of the class {cls}"
         elif not (is_plain_value(own[name]) and is_plain_value(others[name])):
             told[name] = "no plain value"
+        elif GROUPS in name and not _is_same(own[name], others[name]):
+            told[name] = "another value in the groups of an optimizer"
     return told
 
 
@@ -51,8 +55,12 @@ def _both(first: WeightsExplorer, second: WeightsExplorer) -> tuple[Beside, Besi
     return (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
 
 
-def _is_comparable(name: str, own: Beside, others: Beside) -> bool:
-    return not (GROUPS in name or _OF_SET in name or name in own.of_sets or name in others.of_sets)
+def _is_of_set(name: str, *both: Beside) -> bool:
+    return _OF_SET in name or any(name in one.of_sets for one in both)
+
+
+def _in_sets(held: Beside) -> Counter[str]:
+    return Counter(repr(value) for name, value in held.items() if _is_of_set(name, held) and is_plain_value(value))
 
 
 def _is_same(a: Any, b: Any) -> bool:
