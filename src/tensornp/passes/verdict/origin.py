@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -194,6 +195,8 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     sentence = f"the first {_word(gave)} was born in {where}{_given(tree, call, what)}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
+    elif what == "inf" and name_of(gave.dtype) == "float16":
+        sentence += f"; float16 ends at {number(largest('float16'))}"
     finite = are_finite(call.inputs)
     return Origin(what, FORWARD, call.title, "", finite, source, sentence, gave.path, call.index, is_exact=not below)
 
