@@ -29,6 +29,8 @@ from tensornp.models.outline.fold import Row
 from tensornp.models.scan.frame import frame_of
 
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+_MOST_TOLD = 3
+"""Weights that a failed assert tells of."""
 
 
 class WeightsComparison(Mapping[str, Comparison]):
@@ -317,7 +319,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     _mime_ = mime_of
 
     def __repr__(self) -> str:
-        said = [self.told()]
+        # First: what shows a failed assert cuts the rest.
+        said = [self.told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]
         for word in (
             "same_memory",
             "missing",
@@ -344,8 +347,12 @@ class WeightsComparison(Mapping[str, Comparison]):
             name, why = next(iter(self.not_compared.items()))
             more = ", …" if len(self.not_compared) > 1 else ""
             said.append(f"{len(self.not_compared):,} not compared beside the weights ({shown_name(name)}: {why}{more})")
-        worst = next(iter(self.changed()), None)
-        if worst is not None:
-            said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
         verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
         return f"WeightsComparison({verdict}{', '.join(said)})"
+
+    def _figures_told(self, name: str) -> str:
+        """Return what differs in a weight, in the words of its attributes."""
+        found = self._found[name]
+        figures = [f"max_abs {found.max_abs:.3g}"] if found.max_abs is not None else []
+        figures += [f"moved {100 * self.moved[name]:.3g}%"] if name in self.moved else []
+        return f"{shown_name(name)} ({', '.join([found.verdict, *figures])})"
