@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from statistics import median
 from typing import NamedTuple
 
@@ -12,8 +11,9 @@ from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.unmoved import Unmoved, memory_told, unmoved_told
+from tensornp.models.comparing.unmoved import Unmoved, memory_told, parameter_names, unmoved_told
 from tensornp.models.names.quoted import MAX_INSIDE
+from tensornp.models.names.whole import by_whole_modules
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
@@ -25,7 +25,7 @@ MAX_ROWS, MAX_STATES = 25, 8
 MAX_UNFOLDED = 200
 """Lines of a fold that a page can open."""
 MAX_NAMED, _MAX_IN_ONE = 8, 3
-"""Names in a line, and of parts of one module, which is named in the place of more."""
+"""Names in a line, and rows of weights that are named; of more, the modules that are whole."""
 _ALWAYS = ("name",)
 _MANY = 5
 """Weights of which a median is told."""
@@ -92,10 +92,12 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
 def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
     rows = found.rows_of(told.names) if told.names else []
-    # Whole layers, as most are frozen, are said by their name.
-    steps = zip(*(row.pattern.split(".") for row in rows), strict=False)
-    module = ".".join(step for step, *_ in takewhile(lambda alike: len(set(alike)) == 1, steps))
-    names = f"in {module}" if module and len(rows) > _MAX_IN_ONE else _patterns(rows)
+    if len(rows) > _MAX_IN_ONE:
+        # Whole layers, as most are frozen, are said by their name.
+        modules = by_whole_modules(told.names, parameter_names(found))
+        names = f"in {listed(list(map(legible, modules)), MAX_NAMED)}"
+    else:
+        names = _patterns(rows)
     return ": ".join(filter(None, (told.before, names, told.after)))
 
 
