@@ -408,6 +408,8 @@ class Origin:
         That of the operator, in `FollowedPass.operators`.
     is_exact : bool
         Whether `source` is the very line, or where it was seen; else it only stands in the same function.
+    before : Origin or None
+        Of a NaN that a module made of an infinity, where that came from.
     """
 
     what: str
@@ -421,6 +423,7 @@ class Origin:
     call: int | None = None
     is_exact: bool = True
     operator_index: int | None = None
+    before: Origin | None = None
 
     _mime_ = mime_of
 

@@ -68,8 +68,9 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
         for pairs in ([one.shapes for one in every], [one.dtypes for one in every])
         for pair in pairs[:1]
     )
-    texts = {heading: at_most * (value != 0) + _FIGURES[heading](value) for heading, value in figures.items()}
-    if not any(one.norm for one in every) and "‖before‖" in texts:
+    bounded = {heading for heading, value in figures.items() if 0 != value != _FROM_ZERO}
+    texts = {heading: at_most * (heading in bounded) + _FIGURES[heading](value) for heading, value in figures.items()}
+    if "‖before‖" in texts and not any(one.norm for one in every) and any(one.norm_of_difference for one in every):
         texts["‖before‖"] = "from 0"
     if figures.get("not equal", 1) >= _ALL:
         texts.pop("not equal", None)
