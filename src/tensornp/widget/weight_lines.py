@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from tensornp.models.outline.columns import (
     shares_of,
 )
 from tensornp.models.outline.fold import Row
-from tensornp.models.outline.outline import Line
+from tensornp.models.outline.outline import Line, Sums
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding
 from tensornp.models.scan.kinds import Kind, by_kind, kind_of
@@ -122,14 +122,14 @@ class OrderOf(NamedTuple):
 class Told(NamedTuple):
     """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
 
-    `marked` is the column that has a mark, and `numel` the elements of all weights.
+    `marked` is the column that has a mark, and `share_of` returns which part of all weights some are.
     """
 
     numbers: Mapping[str, int]
     found: Mapping[str, Found]
     spreads: Spreads | None
     marked: str
-    numel: int
+    share_of: Callable[[Sums], float]
 
 
 def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
@@ -246,7 +246,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
     """Return what is known of a line without a scan, by the column."""
-    shares = shares_of(line.sums.numel, told.numel, line.num_alike)
+    shares = shares_of(line.sums.numel, told.share_of(line.sums), line.num_alike)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
         shares["elements"] = format_count(line.weights[0].numel)

@@ -96,7 +96,7 @@ class WeightTree:
     def lines(self, asked: Asked, first: int, count: int) -> list[dict[str, Any]]:
         """Return some of them."""
         outline = self.outline
-        told = Told(outline.number_of, self.found, self._spreads, marked_column(asked.sort), outline.sums.numel)
+        told = Told(outline.number_of, self.found, self._spreads, marked_column(asked.sort), outline.share_of)
         return [line_data(line, told) for line in outline.lines(asked, first, count, self.order)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
