@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from pathlib import Path
 
@@ -115,3 +116,37 @@ def test_objects_of_files_are_named_too(tmp_path: Path):
     found = tnp.compare(tmp_path / "first.pt", tmp_path / "second.pt")
     assert found.not_compared == {"b": "of the class datetime.date"}
     assert found.beside == {"s.0": "1 → 2"}
+
+
+class Counts(torch.optim.Optimizer):
+    """An optimizer that keeps its step as an integer, as many do."""
+
+    def __init__(self, params: list[torch.Tensor]) -> None:
+        super().__init__(params, {"lr": 0.1})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Count."""
+        for one in self.param_groups[0]["params"]:
+            state = self.state[one]
+            state["step"] = state.get("step", 0) + 1
+            state["average"] = torch.zeros_like(one)
+
+
+def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
+    """Live, saved, and in a container; they have the names that they have when saved."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = Counts([*model.parameters()])
+    optimizer.step()
+    before, saved = copy.deepcopy(optimizer), copy.deepcopy(optimizer.state_dict())
+    torch.save({"model": model.state_dict(), "optimizer": saved}, tmp_path / "both.pt")
+    assert tnp.weights(optimizer).metadata["state.0.step"] == 1
+    assert tnp.compare(before, optimizer).same_bits
+    for state in optimizer.state.values():
+        state["step"] = 9
+    for one in (before, saved):
+        found = tnp.compare(one, optimizer)
+        assert (found.equal, found.beside) == (False, {"state.0.step": "1 → 9", "state.1.step": "1 → 9"})
+    found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
+    assert list(found.beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
+    assert not found.not_compared

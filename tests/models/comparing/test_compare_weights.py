@@ -402,3 +402,21 @@ def test_a_quantized_lstm_is_compared_and_its_state_dict_says_why_not():
     for pair in ((first.state_dict(), other.state_dict()), (first, other.state_dict())):
         with pytest.raises(tnp.BadRequestError, match=r"packed in objects of torch .* compare the modules themselves"):
             tnp.compare(*pair)
+
+
+def test_a_row_says_of_all_what_is_true_of_all():
+    """What has happened to one of several is told with its name."""
+    torch.manual_seed(0)
+    first = {f"layers.{i}.weight": torch.randn(20, 20) for i in range(6)}
+    second = {name: one + 0.01 * torch.randn(20, 20) for name, one in first.items()}
+    second["layers.2.weight"] = first["layers.2.weight"] * 1.01
+    text = weights_comparison_document(compared(first, second)).text()
+    assert "scaled by 1.01 in layers.2.weight" in text
+    second = {
+        name: one * 1.5 if i else one + torch.outer(one[0], one[1]) for i, (name, one) in enumerate(first.items())
+    }
+    second["layers.1.weight"] = first["layers.1.weight"].clone()
+    second["layers.1.weight"][3, 4] += 1
+    text = weights_comparison_document(compared(first, second)).text()
+    assert "3 kinds of change" in text
+    assert "100% of the change lies in 8 directions in layers.0.weight" in text
