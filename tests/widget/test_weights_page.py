@@ -858,3 +858,24 @@ def test_what_was_found_of_the_weight_that_is_shown_is_asked_for_again(shown):
     told = page.ask("found", weight=0)
     assert (told["found"], told["earlier"]) == ("", "")
     assert [one["text"] for one in page.widget.findings] == ["no NaN and no infinity in 2 weights"]
+
+
+@pytest.mark.parametrize("num", [1, 2, 12])
+def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_one(shown, monkeypatch, num):
+    """Where the weights themselves are finite: it leads to the weight, and to no place among its values."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
+    for i, one in enumerate(model.parameters()):
+        one.grad = torch.full_like(one, torch.nan if i < num else 1.0)
+    page = shown(model)
+    page.scan()
+    assert f"{num:,} with NaN or infinities in the gradient" in page.widget.scanned
+    own = page.lines(sort="name")[1]
+    assert own["alarm"] == {"text": "all NaN in its gradient", "number": own["number"], "goal": ""}
+    closed = [line["alarm"]["text"] for line in page.lines() if line["branch"] >= 0 and line["alarm"]]
+    told = {
+        1: ["0: all NaN in its gradient"],
+        2: ["0: all NaN in its gradient", "0: all NaN in its gradient"],
+        12: ["NaN or infinities in the gradient of 6 of 6 weights"] * 2,
+    }
+    assert closed == told[num]

@@ -274,7 +274,8 @@ export class Lines {
     box.append(nameInParts(text, beside));
     if (line.className) box.append(nameOf("class-name", line.className));
     const said = (place) => (isNarrow ? (place.text.match(STAYS)?.[0] ?? place.text) : place.text);
-    if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: show the values there (n)`, "alarm"));
+    const way = line.alarm?.goal ? "show the values there" : "show it";
+    if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: ${way} (n)`, "alarm"));
     else if (line.odd) box.append(this.link(line.odd, said(line.odd), `${line.odd.title}; show it`, "odd"));
     return box;
   }
