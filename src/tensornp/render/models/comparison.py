@@ -244,13 +244,15 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 
 def _said(found: WeightsComparison) -> list[str]:
     lines = []
-    for names, words in (
-        (found.missing, f"only in {found.sides[0]}"),
-        (found.unexpected, f"only in {found.sides[1]}"),
-        (found.retied, "tied to others than before"),
+    for names, every, words in (
+        (found.missing, found.first, f"only in {found.sides[0]}"),
+        (found.unexpected, found.second, f"only in {found.sides[1]}"),
+        (found.retied, found.first, "tied to others than before"),
     ):
         if names:
-            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
+            # Of a whole part, such as an optimizer, its name says as much.
+            told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
+            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
     lines += [
         f"what {legible(name)} gives is quantized otherwise: {said}"
         for name, said in list(found.requantized.items())[:MAX_NAMED]
