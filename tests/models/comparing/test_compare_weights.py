@@ -420,3 +420,14 @@ def test_a_row_says_of_all_what_is_true_of_all():
     text = weights_comparison_document(compared(first, second)).text()
     assert "3 kinds of change" in text
     assert "100% of the change lies in 8 directions in layers.0.weight" in text
+
+
+def test_a_model_is_found_in_a_container_under_whatever_key():
+    """If one name alone ends so; which of several layers is meant nobody knows."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    optimizer = torch.optim.SGD(model.parameters())
+    before = copy.deepcopy(model.state_dict())
+    for key in ("net", "a.b"):
+        assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
+        assert compared({key: before}, model).prefixes == (f"{key}.", "")
+    assert compared(model[0].state_dict(), model).told() == "no name is in both"
