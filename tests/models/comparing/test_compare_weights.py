@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
     second = {name: one + 0.01 for name, one in first.items()}
     second[layer.format(4)][3, 7] += 5
     document = weights_comparison_document(compared(first, second))
-    _, rule, _, headings, row, _ = document.text().splitlines()
+    _, apart, rule, _, headings, row, _ = document.text().splitlines()
+    assert re.fullmatch(re.escape(layer.format(4)) + r" moved \d+ times as far as the others beside it", apart)
     assert rule.startswith("nearly all elements differ in 7 weights; moved ")
     assert headings.split() == ["name", "moved", "of", "own", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
     assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
@@ -431,3 +433,21 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
         assert compared({key: before}, model).prefixes == (f"{key}.", "")
     assert compared(model[0].state_dict(), model).told() == "no name is in both"
+
+
+def test_a_layer_that_moved_far_more_than_the_others_is_named_first():
+    """As one with another learning rate does: a row tells it of each kind of weight by itself."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32)
+    model = torch.nn.ModuleDict({"layers": torch.nn.ModuleList(copy.deepcopy(layer) for _ in range(6))})
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        for name, one in model.named_parameters():
+            one.add_(torch.randn_like(one), alpha=0.05 if "layers.1" in name else 0.001)
+    told = weights_comparison_document(compared(before, model)).text().splitlines()[1]
+    assert re.fullmatch(r"layers\.1 moved (4\d|5\d) times as far as the others beside it", told)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        for one in model.parameters():
+            one.add_(torch.randn_like(one), alpha=0.001)
+    assert "times as far" not in weights_comparison_document(compared(before, model)).text()

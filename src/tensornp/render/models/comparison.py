@@ -24,6 +24,8 @@ MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
 MAX_UNFOLDED = 200
 """Lines of a fold that a page can open."""
+_APART, _MIN_LAYERS = 5, 3
+"""How many times as far as the median of so many layers one has moved that is named."""
 MAX_NAMED, _MAX_IN_ONE = 8, 3
 """Names in a line, and rows of weights that are named; of more, the modules that are whole."""
 _ALWAYS = ("name",)
@@ -202,6 +204,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if not changed:
         return
+    yield _moved_apart(found, names)
     said = _how_dense(found, names, "state" if noun == "state" else "weight")
     if len(changed) >= _MANY:
         said.append(f"moved {percent(median(changed))} in the median")
@@ -211,6 +214,20 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
     own = "of own: over the own norm. " if found.has_floored else ""
     yield f"{rule} {own}≤: the largest of a line"
+
+
+def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
+    """Return which layers have moved far more than those that they are folded with; empty where none has."""
+    times: dict[str, float] = {}
+    for row in found.rows_of([name for name in names if not found[name].equal]):
+        moved = {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
+        usual = median(moved.values()) if len(moved) >= _MIN_LAYERS else 0.0
+        times |= {name: size / usual for name, size in moved.items() if usual and size > _APART * usual}
+    modules = by_whole_modules(list(times), names)
+    if not 0 < len(modules) <= _MAX_IN_ONE:
+        return ""
+    verb = "others beside it" if len(modules) == 1 else "others beside them"
+    return f"{', '.join(map(legible, modules))} moved {median(times.values()):,.0f} times as far as the {verb}"
 
 
 def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
