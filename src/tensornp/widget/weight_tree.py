@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -159,7 +158,9 @@ class WeightTree:
     def _cost(self, asked: Asked) -> str:
         """Return what a scan of what is listed costs."""
         listed = self.outline.chosen(asked, self.order) if asked.is_list else self._weights
-        compiles = is_to_compile(sys.maxsize) and any(is_to_compile(one.nbytes) for one in listed)
+        # Of thousands of small weights, none is asked.
+        may_compile = is_to_compile(self.outline.largest_nbytes)
+        compiles = may_compile and any(is_to_compile(one.nbytes) for one in listed)
         return cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes, compiles=compiles)
 
     def _code(self, search: str) -> str:

@@ -262,7 +262,8 @@ class Outline:
             states = found.states if found is not None else lambda _: ()
             chosen = [one for one in chosen if passes(one, asked.filters, worst, states)]
         if asked.search:
-            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
+            names, small = ([one.name for one in chosen], None) if asked.filters else self._names
+            chosen = [chosen[i] for i in searched(asked.search, names, small)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
@@ -340,6 +341,17 @@ class Outline:
         if self.sums.own_numel:
             return sums.own_numel / self.sums.own_numel
         return sums.numel / self.sums.numel if self.sums.numel else 0.0
+
+    @cached_property
+    def _names(self) -> tuple[list[str], list[str]]:
+        """The names of all, and these in small letters: each letter that is typed looks through them."""
+        names = [one.name for one in self.weights]
+        return names, [name.lower() for name in names]
+
+    @cached_property
+    def largest_nbytes(self) -> int:
+        """The bytes of the largest weight."""
+        return max((one.nbytes for one in self.weights), default=0)
 
     @cached_property
     def told(self) -> frozenset[str]:
