@@ -102,11 +102,11 @@ def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
 def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
     """Yield the weights of what lies in a container, or the plain value that it is."""
     what, name, code = leaf.what, leaf.name, expression + leaf.bracket
-    plain = _plain_of(what)
+    is_usual = _is_usual(what)
+    plain = what if is_usual else _plain_of(what)
     if is_plain_value(plain):
         yield plain
         return
-    is_usual = _is_usual(what)
     if not is_usual and is_holder(what):
         found = holders.entries(name, code, what)
     else:
