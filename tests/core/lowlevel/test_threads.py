@@ -40,6 +40,21 @@ def test_a_process_that_asyncio_waits_for_hides_no_gradient():
 
 
 @pytest.mark.slow
+@in_child
+def test_workers_that_compile_for_torch_hide_no_gradient():
+    """A thread reads what they send, once something was compiled with them; it runs nothing of the user's."""
+    from torch._inductor.compile_worker.subproc_pool import SubprocPool
+
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    pool = SubprocPool(1)
+    assert threading.active_count() > 1
+    assert tnp.inspect(p).has_grad is True
+    pool.shutdown()
+
+
+
+@pytest.mark.slow
 @in_fork
 def test_a_thread_whose_module_has_no_name_runs():
     """Code that `exec` runs has none, nor have those modules of ours that are silent: that is no word for rest."""
