@@ -559,6 +559,17 @@ def test_a_name_that_is_made_of_gradients_is_no_origin():
     assert "`norm`" not in run.problems[0]
 
 
+def test_a_nan_of_the_code_around_the_modules_is_told_as_often_as_it_is_made():
+    """Although what had the name before is freed in the block, and the new one may have its address."""
+    model, x, labels = nn.Linear(3, 2), torch.ones(4, 3), torch.full((4,), -100)
+    for _ in range(6):
+        with tnp.follow() as run:
+            out = model(x)
+            loss = nn.functional.cross_entropy(out, labels)
+            loss.backward()
+        assert run.problems[0].startswith("`loss` holds NaN"), run.problems
+
+
 def test_parameters_of_parts_that_are_never_called_are_those_of_who_uses_them():
     """The projection of attention, lists of parameters."""
     model = nn.MultiheadAttention(4, 2)
