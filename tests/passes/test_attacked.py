@@ -15,6 +15,7 @@ import torch
 from interrupts import interrupted_everywhere
 from torch import nn
 from torch._subclasses import FakeTensorMode
+from torch.ao.quantization import FakeQuantize, MinMaxObserver
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
@@ -568,6 +569,19 @@ def test_a_nan_of_the_code_around_the_modules_is_told_as_often_as_it_is_made():
             loss = nn.functional.cross_entropy(out, labels)
             loss.backward()
         assert run.problems[0].startswith("`loss` holds NaN"), run.problems
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_an_observer_that_has_observed_nothing_is_no_trouble(level: str):
+    """Torch makes them with infinities."""
+    model = nn.Sequential(nn.Linear(3, 2), FakeQuantize(), MinMaxObserver())
+    for _ in range(2):
+        model.zero_grad()
+        with tnp.follow(model, level=level) as run:
+            model(torch.ones(4, 3)).sum().backward()
+        assert not run.problems, run.problems
+    assert run["2"].params[0].figures is not None
 
 
 def test_parameters_of_parts_that_are_never_called_are_those_of_who_uses_them():

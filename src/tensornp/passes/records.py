@@ -17,6 +17,9 @@ UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
 WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
 """The note of a compiled module, at whose calls torch looks for such hooks."""
+UNSET = "nothing was observed yet"
+"""The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
+BUFFER = "buffer"
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
@@ -95,7 +98,8 @@ class Value:
         Where it stands in the arguments or the result: ``[0]``, ``.logits``, ``['mask']``; empty for the result itself,
         the name for a parameter.
     relation : str
-        Of a result to the arguments: "new", "same object", "view" or "in place"; of anything else, empty.
+        Of a result to the arguments: "new", "same object", "view" or "in place"; of a module's own, "buffer" if it is
+        one; of anything else, empty.
     made_by : str
         The call that gave it, by name, or "came with the call"; `maker` is its index in `FollowedPass.calls`.
     figures : Figures or None

@@ -7,7 +7,7 @@ import functools
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -35,6 +35,7 @@ from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     UNCOUNTED,
+    UNSET,
     WARNED,
     Figures,
     Gradient,
@@ -61,6 +62,7 @@ def recorded(
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     rows, samples = recorder.tensors.table.read()
     if not all(math.isfinite(row.min + row.max) for row in rows):
+        _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
     making = _Recording(recorder, namespace, rows, samples)
     calls = tuple(map(making.call, recorder.calls))
@@ -106,6 +108,13 @@ def _elsewhere(recorder: Recorder) -> Iterator[str]:
     """Yield that a mode of torch belongs to one thread, where calls came from others."""
     if recorder.has_operators and any(call.thread != recorder.thread for call in recorder.calls):
         yield "operators of other threads were not followed"
+
+
+def _leave_out_unset(calls: Iterable[Call], rows: Sequence[Row]) -> None:
+    """Take the infinities of observers that have observed nothing yet for what they are: no figures."""
+    for seen in (got.seen for call in calls if call.module.is_observer for got in call.params):
+        if seen.row is not None and math.isinf(rows[seen.row].min) and rows[seen.row].min == rows[seen.row].max:
+            seen.row, seen.note = None, UNSET
 
 
 def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:

@@ -33,7 +33,7 @@ from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_ke
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.zero_units import zero_units
-from tensornp.passes.records import HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
@@ -226,7 +226,7 @@ class Recorder:
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 # Batch norm writes its own in a training, and torch does not count that.
-                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training))
+                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training), relation=BUFFER)
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""

@@ -9,7 +9,7 @@ from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.passes.records import BUFFER, CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
@@ -47,16 +47,15 @@ def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, 
 
 
 def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
-    words, seen = {}, set()
+    words, nouns, seen = {}, set(), set()
     for call in tree.ended:
         for odd in odd_params("nonfinite", call) if call.name not in seen else ():
             if odd.figures:
                 words[parameter_name(call, odd)] = word_of(odd.figures)
+                nouns.add(BUFFER if odd.relation == BUFFER else "parameter")
         seen.add(call.name)
-    word = " or ".join(sorted(set(words.values())))
-    yield from _folded(
-        "bad parameter", words, f"held {word} before the pass", "parameter", f"held {word} before the pass"
-    )
+    held = f"held {' or '.join(sorted(set(words.values())))} before the pass"
+    yield from _folded("bad parameter", words, held, nouns.pop() if len(nouns) == 1 else "weight", held)
     for call in tree.ended:
         value = odd_input("nonfinite", call) if call.parent is None else None
         if value and value.figures and value.made_by == CAME_WITH_THE_CALL:
