@@ -571,6 +571,34 @@ def test_a_nan_of_the_code_around_the_modules_is_told_as_often_as_it_is_made():
         assert run.problems[0].startswith("`loss` holds NaN"), run.problems
 
 
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_what_was_bound_to_an_infinity_on_purpose_is_no_trouble(level: str):
+    """A bound that is to be lowered, a figure that is not known yet, a mask."""
+    model, x = nn.Linear(3, 4), torch.randn(4, 3)
+    with tnp.follow(level=level) as run:
+        best, worst = torch.tensor(INF), torch.full((), -float("inf"))
+        seen: torch.Tensor = torch.tensor(float("nan"))  # noqa: F841
+        away = torch.cdist(model(x), x.new_ones(4, 4))
+        away = away.masked_fill(torch.eye(4, dtype=torch.bool), torch.inf)
+        nearest = away.min(1).values
+    assert not best.isfinite() and not worst.isfinite() and nearest.isfinite().all()
+    assert run.first("inf") is run.first("nan") is None, run.problems
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_what_became_an_infinity_is_told_although_the_program_speaks_of_one(level: str):
+    """In a test, or as what it had been before."""
+    model, x = nn.Linear(3, 1), torch.ones(2, 3)
+    with tnp.follow(level=level) as run, torch.no_grad():
+        best = torch.tensor(INF)
+        loss = (model(x).mean() + 1e4).exp()
+        best = loss + 1  # noqa: F841
+        assert loss != float("inf") or loss.isinf(), "inf"
+    assert run.first("inf") is not None
+    if level == "modules":
+        assert run.problems[0].startswith("`best` holds Inf")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("level", ["modules", "operators"])
 def test_an_observer_that_has_observed_nothing_is_no_trouble(level: str):

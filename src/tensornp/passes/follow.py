@@ -172,6 +172,8 @@ class FollowedPass(Comparable[PassComparison]):
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
+            if self._namespace is None and (place := recorder.lines.place_of(frame)):
+                recorder.codes.append(place[0])
         finally:
             recorder.end()
         self._record = first_that_works(

@@ -23,6 +23,7 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
+from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
 from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
@@ -83,12 +84,27 @@ def recorded(
         only="*" if recorder.is_bound and recorder.only is None else recorder.only,
         causes=tuple(_causes(error)),
         has_operators=recorder.has_operators,
-        results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
+        results=tuple(_not_asked_for(recorder, making, namespace)),
         passed_by=making.passed_by(recorder),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),
     )
     return bounded(record, max_calls)
+
+
+def _not_asked_for(recorder: Recorder, making: _Recording, namespace: Mapping[str, Any]) -> Iterator[Value]:
+    """Yield what the block has bound to names, but for what is NaN or Inf since it was to be that, or is a mask."""
+    results = [replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results]
+    codes = {call.source[0]: None for call in recorder.calls if call.parent is None and call.source is not None}
+    numbers, masks = (
+        asked_for((*codes, *recorder.codes), namespace)
+        if any(one.is_finite is False for one in results)
+        else (frozenset(), frozenset())
+    )
+    for one in results:
+        is_mask = one.figures is not None and math.isfinite(one.figures.min) is not math.isfinite(one.figures.max)
+        if not (is_mask and one.path in masks) and (one.requires_grad or one.path not in numbers):
+            yield one
 
 
 def _unmatched(recorder: Recorder) -> Iterator[str]:

@@ -71,6 +71,7 @@ class Recorder:
         self._held: set[int] = set()
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
+        self.codes: list[CodeType] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = self.has_operators = False
