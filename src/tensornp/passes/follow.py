@@ -291,7 +291,7 @@ class FollowedPass(Comparable[PassComparison]):
 
     @property
     def grads(self) -> dict[str, Figures | None]:
-        """What came back for each parameter that was used, by name; None where nothing did."""
+        """What came back for each parameter that was used, by name; None where nothing did, as for one that was not."""
         return {one.name: one.figures for one in self.record.grads}
 
     @property

@@ -17,6 +17,8 @@ UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
 WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
 """The note of a compiled module, at whose calls torch looks for such hooks."""
+NOT_CALLED = "of a module that was not called"
+"""The note of the gradient of a parameter that was not used, where it is known to have got none."""
 UNSET = "nothing was observed yet"
 """The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
 BUFFER = "buffer"
@@ -454,7 +456,8 @@ class PassRecord:
     calls : tuple of ModuleCall
         In the order in which they began.
     grads : tuple of Gradient
-        One for each parameter that was used and requires a gradient.
+        One for each parameter that was used and requires a gradient, and of a model to which a gradient came back, for
+        those of modules that it did not call.
     error : str
         What ended the block; empty where nothing did.
     had_backward : bool

@@ -35,6 +35,7 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    NOT_CALLED,
     UNCOUNTED,
     UNSET,
     WARNED,
@@ -68,7 +69,10 @@ def recorded(
     making = _Recording(recorder, namespace, rows, samples)
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
-    grads = tuple(making.gradient(place, one.seen, one.module) for place, one in awaited.items())
+    grads = (
+        *(making.gradient(place, one.seen, one.module) for place, one in awaited.items()),
+        *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
+    )
     operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
         calls,

@@ -9,7 +9,17 @@ from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.passes.records import BUFFER, CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.models.names.whole import by_whole_modules
+from tensornp.passes.records import (
+    BUFFER,
+    CAME_WITH_THE_CALL,
+    NOT_CALLED,
+    Figures,
+    Finding,
+    ModuleCall,
+    PassRecord,
+    Value,
+)
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
@@ -114,6 +124,16 @@ def _without_gradient(tree: CallTree) -> list[str]:
 
 def _no_gradient(tree: CallTree) -> Iterator[Finding]:
     yield from _folded("no gradient", _without_gradient(tree), "got no gradient", "parameter", "got no gradient")
+
+
+def _not_called(tree: CallTree) -> Iterator[Finding]:
+    names = [one.name for one in tree.record.grads if one.note == NOT_CALLED]
+    if names:
+        whole = by_whole_modules(names, [one.name for one in tree.record.grads])
+        is_one = len({name.rpartition(".")[0] for name in names}) == 1
+        whose = "a module that was" if is_one else "modules that were"
+        told = f"{counted(len(names), 'parameter')} of {whose} not called got no gradient: {listed(whole)}"
+        yield Finding("not called", names[0], told, (len(names),))
 
 
 def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
@@ -242,6 +262,7 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _spoilt,
     _lost_gradient,
     _no_gradient,
+    _not_called,
     _stepped_without_gradient,
     _stepped_frozen,
     _accumulated,
