@@ -291,7 +291,10 @@ class FollowedPass(Comparable[PassComparison]):
 
     @property
     def grads(self) -> dict[str, Figures | None]:
-        """What came back for each parameter that was used, by name; None where nothing did, as for one that was not."""
+        """What came back for each parameter that was used, by name; None where nothing did, as for one that was not.
+
+        It is what came, before anything was done to it: of a loss that a gradient scaler has scaled, the scaled one.
+        """
         return {one.name: one.figures for one in self.record.grads}
 
     @property
