@@ -323,7 +323,8 @@ class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
     `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
-    when it came, and was added to it; None where there was none.
+    when it came, and was added to it; None where there was none. `num_backwards` is in how many backwards one came since
+    a step of an optimizer: the figures are those of the last, or of the first that is not finite.
     """
 
     name: str
@@ -331,6 +332,7 @@ class Gradient:
     order: int = -1
     note: str = ""
     held: Figures | None = None
+    num_backwards: int = 1
 
     def __repr__(self) -> str:
         told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"

@@ -6,6 +6,7 @@ import difflib
 import functools
 import math
 import threading
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -66,7 +67,7 @@ def recorded(
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
-    making = _Recording(recorder, namespace, rows, samples)
+    making = _Recording(recorder, namespace, rows, samples, [one.num_gradients for one in steps])
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
     grads = (
@@ -184,8 +185,9 @@ class _Recording:
         namespace: Mapping[str, Any],
         rows: Sequence[Row],
         samples: Sequence[tuple[float, ...]],
+        stepped: Sequence[int],
     ) -> None:
-        self.rows, self._samples = rows, samples
+        self.rows, self._samples, self._stepped = rows, samples, sorted(stepped)
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.rows, recorder.sharded.rows
         self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
@@ -384,7 +386,15 @@ class _Recording:
             # Nobody has told when it came.
             figures = self._first_odd([self.rows[row] for row in kept], seen)
             note = NOTE.format(this_rank()) if kept else UNSEEN
-        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held)
+        num_backwards = self._num_backwards([one for one, _, _ in seen.gradients])
+        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held, num_backwards)
+
+    def _num_backwards(self, orders: Sequence[int]) -> int:
+        """Return how many gradients have come since the last step before the last of them."""
+        if len(orders) < 2:
+            return 1
+        at = bisect_right(self._stepped, orders[-1])
+        return len(orders) - bisect_left(orders, self._stepped[at - 1] if at else 0)
 
 
 def _around(name: str) -> Iterator[str]:

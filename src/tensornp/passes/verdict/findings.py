@@ -170,6 +170,16 @@ def _accumulated(tree: CallTree) -> Iterator[Finding]:
         yield Finding("accumulated", names[0], told, (len(names),))
 
 
+def _several_backwards(tree: CallTree) -> Iterator[Finding]:
+    came = [one for one in tree.record.grads if one.order >= 0]
+    several = {one.name: one.num_backwards for one in came if one.num_backwards > 1}
+    if several:
+        whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
+        up_to = "up to " if len(set(several.values())) > 1 else ""
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told, not their sum"
+        yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
+
+
 def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
     before: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for call in tree.ended:
@@ -266,6 +276,7 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _stepped_without_gradient,
     _stepped_frozen,
     _accumulated,
+    _several_backwards,
     _recomputed_otherwise,
     _dead,
     dead_units,
