@@ -70,6 +70,29 @@ def test_passes_inside_of_one_block_are_not_told_to_be_added_to_each_other():
     assert [one.held for one in run.record.grads] == [None] * 4
 
 
+def test_gradients_of_several_backwards_are_told_to_be_those_of_the_last():
+    """Of which a step takes the sum; those of another step are no part of that."""
+    model = made()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    said = "gradients came in 3 backwards: the last of them is told, not their sum"
+    with tnp.follow() as run:
+        backward(model)
+        optimizer.step()
+        for _ in range(3):
+            backward(model)
+        optimizer.step()
+    assert said in run.problems
+    with tnp.follow() as run:
+        for _ in range(3):
+            backward(model)
+            optimizer.step()
+    assert not any("backwards" in one for one in run.problems)
+    with tnp.follow() as run:
+        model(torch.ones(2, 3)).sum().backward()
+        model[0](torch.ones(2, 3)).sum().backward()
+    assert "gradients came in 2 backwards: the last of them is told, not their sum (0.weight, 0.bias)" in run.problems
+
+
 def test_the_parameters_are_named_where_they_are_some():
     """And what was not finite there, by itself."""
     model = made()

@@ -15,6 +15,7 @@ import torch
 from interrupts import interrupted_everywhere
 from torch import nn
 from torch._subclasses import FakeTensorMode
+from torch.ao.quantization import FakeQuantize, MinMaxObserver
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
@@ -557,6 +558,58 @@ def test_a_name_that_is_made_of_gradients_is_no_origin():
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     assert norm.isnan()
     assert "`norm`" not in run.problems[0]
+
+
+def test_a_nan_of_the_code_around_the_modules_is_told_as_often_as_it_is_made():
+    """Although what had the name before is freed in the block, and the new one may have its address."""
+    model, x, labels = nn.Linear(3, 2), torch.ones(4, 3), torch.full((4,), -100)
+    for _ in range(6):
+        with tnp.follow() as run:
+            out = model(x)
+            loss = nn.functional.cross_entropy(out, labels)
+            loss.backward()
+        assert run.problems[0].startswith("`loss` holds NaN"), run.problems
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_what_was_bound_to_an_infinity_on_purpose_is_no_trouble(level: str):
+    """A bound that is to be lowered, a figure that is not known yet, a mask."""
+    model, x = nn.Linear(3, 4), torch.randn(4, 3)
+    with tnp.follow(level=level) as run:
+        best, worst = torch.tensor(INF), torch.full((), -float("inf"))
+        seen: torch.Tensor = torch.tensor(float("nan"))  # noqa: F841
+        away = torch.cdist(model(x), x.new_ones(4, 4))
+        away = away.masked_fill(torch.eye(4, dtype=torch.bool), torch.inf)
+        nearest = away.min(1).values
+    assert not best.isfinite() and not worst.isfinite() and nearest.isfinite().all()
+    assert run.first("inf") is run.first("nan") is None, run.problems
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_what_became_an_infinity_is_told_although_the_program_speaks_of_one(level: str):
+    """In a test, or as what it had been before."""
+    model, x = nn.Linear(3, 1), torch.ones(2, 3)
+    with tnp.follow(level=level) as run, torch.no_grad():
+        best = torch.tensor(INF)
+        loss = (model(x).mean() + 1e4).exp()
+        best = loss + 1  # noqa: F841
+        assert loss != float("inf") or loss.isinf(), "inf"
+    assert run.first("inf") is not None
+    if level == "modules":
+        assert run.problems[0].startswith("`best` holds Inf")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_an_observer_that_has_observed_nothing_is_no_trouble(level: str):
+    """Torch makes them with infinities."""
+    model = nn.Sequential(nn.Linear(3, 2), FakeQuantize(), MinMaxObserver())
+    for _ in range(2):
+        model.zero_grad()
+        with tnp.follow(model, level=level) as run:
+            model(torch.ones(4, 3)).sum().backward()
+        assert not run.problems, run.problems
+    assert run["2"].params[0].figures is not None
 
 
 def test_parameters_of_parts_that_are_never_called_are_those_of_who_uses_them():

@@ -71,6 +71,26 @@ def test_a_difference_is_born_where_the_inputs_were_equal():
     assert found.first.difference.kind == "figures" and found.first.difference.relative > 0.01
 
 
+def test_a_module_of_another_class_is_told_by_both():
+    """In the sentence, and in the row."""
+    model, other = mlp(), mlp()
+    other[1] = nn.GELU()
+    found = tnp.compare(run_of(model, X), run_of(other, X))
+    assert found.problems[0].startswith("1 (ReLU), which is GELU in the second, came out otherwise")
+    assert "GELU in the second" in tnp.card(found).text.partition("differs")[2]
+
+
+def test_a_pass_without_a_backward_has_no_other_loss():
+    """Whichever of both it is."""
+    model = mlp()
+    with tnp.follow(model) as alone:
+        model(X)
+    sides = {"first": (run_of(model, X), alone), "second": (alone, run_of(model, X))}
+    for side, runs in sides.items():
+        said = f"the figures of the forward are equal, and gradients came back in the {side} alone"
+        assert tnp.compare(*runs).problems == (said,)
+
+
 def test_a_dropout_is_told_to_draw_numbers():
     """Two runs of it differ by its nature."""
     model = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5))

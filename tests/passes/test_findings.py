@@ -109,6 +109,10 @@ SITUATIONS = {
         chain(leaf("a", params=(weight((NAN,)),)), leaf("b", params=(weight((-1.0, INF)),))),
         ["2 parameters held Inf or NaN before the pass: a.weight, b.weight"],
     ),
+    "buffers that are not finite": (
+        chain(leaf("bn", params=[weight((NAN,), name, requires_grad=False, relation="buffer") for name in "ab"])),
+        ["2 buffers held NaN before the pass: bn.a, bn.b"],
+    ),
     "an input that is not finite": (
         chain(leaf("fc", got=(value((NAN,), "['x']"),))), ["the input ['x'] held NaN when fc (Linear) was called"],
     ),

@@ -123,6 +123,14 @@ def test_a_nan_that_is_read_as_a_number_counts():
     assert run.first("nan").operator == "log"
 
 
+def test_a_loss_of_which_the_backward_makes_finite_gradients_is_named_all_the_same():
+    """As that of labels which are all ignored: the backward reads what the operator gave beside it."""
+    with tnp.follow(level="operators") as run:
+        loss = nn.functional.cross_entropy(nn.Linear(3, 2)(torch.ones(4, 3)), torch.full((4,), -100))
+        loss.backward()
+    assert run.first("nan").operator == "nll_loss_forward"
+
+
 def test_a_nan_of_the_backward_leads_to_the_line_of_the_forward():
     """As the root of 0 has an infinite slope, of which 0 times makes NaN."""
     run = followed(lambda h: (h * 0).sqrt() * 0)

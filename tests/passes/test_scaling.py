@@ -159,6 +159,19 @@ def test_a_scaler_at_rest_says_nothing():
     assert run.record.scaling is None
 
 
+def test_the_scale_of_gradients_stands_beside_them_once():
+    """Where nothing is wrong with them, and no scaler says otherwise."""
+    model, optimizer, scaler = made(65536.0)
+    for factor, said in ((1.0, "4 gradients back, scaled by 65,536 ·"), (1e38, "4 gradients back ·")):
+        with tnp.follow() as run:
+            step_of(model, optimizer, scaler, factor)
+        text = tnp.card(run).text
+        assert said in text and text.count("65,536") == 1, text
+    with tnp.follow() as run:
+        model(X).sum().backward()
+    assert "4 gradients back ·" in tnp.card(run).text
+
+
 def test_no_scaler_is_kept():
     """Its state is what it would be, and it is let go of."""
     import gc

@@ -242,6 +242,10 @@ SITUATIONS = {
         "the forward was finite; NaN entered the gradients in the cell, after fc1: those of the calls that followed "
         "were fine",
     ),
+    "by parameters alone, NaN of an infinity": (
+        "nan", with_grads(chain(leaf("fc")), gradients(("b.bias", (INF,)), ("b.weight", (NAN,)))),
+        BACKWARD, "b.weight", "the forward was finite; NaN entered the gradients between b.bias (Inf) and b.weight",
+    ),
     "by parameters alone": (
         "nan", with_grads(chain(leaf("fc")), gradients(("c.weight", FINE), ("b.weight", (NAN,)), ("a.weight", (NAN,)))),
         BACKWARD, "b.weight", "the forward was finite; NaN entered the gradients between c.weight (fine) and b.weight",

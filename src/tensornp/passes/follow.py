@@ -172,6 +172,8 @@ class FollowedPass(Comparable[PassComparison]):
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
+            if self._namespace is None and (place := recorder.lines.place_of(frame)):
+                recorder.codes.append(place[0])
         finally:
             recorder.end()
         self._record = first_that_works(
@@ -289,7 +291,10 @@ class FollowedPass(Comparable[PassComparison]):
 
     @property
     def grads(self) -> dict[str, Figures | None]:
-        """What came back for each parameter that was used, by name; None where nothing did."""
+        """What came back for each parameter that was used, by name; None where nothing did, as for one that was not.
+
+        It is what came, before anything was done to it: of a loss that a gradient scaler has scaled, the scaled one.
+        """
         return {one.name: one.figures for one in self.record.grads}
 
     @property

@@ -17,6 +17,11 @@ UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
 WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
 """The note of a compiled module, at whose calls torch looks for such hooks."""
+NOT_CALLED = "of a module that was not called"
+"""The note of the gradient of a parameter that was not used, where it is known to have got none."""
+UNSET = "nothing was observed yet"
+"""The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
+BUFFER = "buffer"
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
@@ -95,7 +100,8 @@ class Value:
         Where it stands in the arguments or the result: ``[0]``, ``.logits``, ``['mask']``; empty for the result itself,
         the name for a parameter.
     relation : str
-        Of a result to the arguments: "new", "same object", "view" or "in place"; of anything else, empty.
+        Of a result to the arguments: "new", "same object", "view" or "in place"; of a module's own, "buffer" if it is
+        one; of anything else, empty.
     made_by : str
         The call that gave it, by name, or "came with the call"; `maker` is its index in `FollowedPass.calls`.
     figures : Figures or None
@@ -317,7 +323,8 @@ class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
     `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
-    when it came, and was added to it; None where there was none.
+    when it came, and was added to it; None where there was none. `num_backwards` is in how many backwards one came since
+    a step of an optimizer: the figures are those of the last, or of the first that is not finite.
     """
 
     name: str
@@ -325,6 +332,7 @@ class Gradient:
     order: int = -1
     note: str = ""
     held: Figures | None = None
+    num_backwards: int = 1
 
     def __repr__(self) -> str:
         told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"
@@ -450,7 +458,8 @@ class PassRecord:
     calls : tuple of ModuleCall
         In the order in which they began.
     grads : tuple of Gradient
-        One for each parameter that was used and requires a gradient.
+        One for each parameter that was used and requires a gradient, and of a model to which a gradient came back, for
+        those of modules that it did not call.
     error : str
         What ended the block; empty where nothing did.
     had_backward : bool

@@ -129,6 +129,12 @@ def test_a_loss_that_is_nan_is_told_although_no_module_gave_it(shell):
     assert text.startswith("the first NaN was born at `log`, the cell line 2 ")
 
 
+def test_a_bound_that_is_to_be_lowered_is_no_trouble(shell):
+    """The text of the cell tells what was bound to an infinity on purpose."""
+    text = shown_by(shell, "%%follow\nbest = torch.tensor(float('inf'))\nout = model(x)")[1]
+    assert text.startswith("no NaN and no infinity")
+
+
 def test_a_cell_that_calls_no_module_says_so(shell):
     """In the card."""
     assert shown_by(shell, "%%follow\ny = x + 1")[1].startswith("no module was called here; %%follow --op")

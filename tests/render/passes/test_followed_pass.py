@@ -10,6 +10,7 @@ from html import unescape
 import pytest
 import torch
 from built_passes import ERROR, WIDE, Builder, figures, transformer, value
+from torch import nn
 
 import tensornp as tnp
 from tensornp.passes.records import (
@@ -142,6 +143,24 @@ def test_what_is_unusual_is_said_in_marks():
     assert row(one_call(params=(held,), outputs=(value(),)), "act")[-1] == "weight holds NaN"
     assert row(one_call(outputs=(value(figures=None, sample=(), note="on meta"),)), "act")[-1] == "on meta"
     assert row(one_call(status=LEFT, notes=("a note",)), "act")[-1] == "did not return, a note"
+
+
+def test_a_mark_is_that_of_the_output_which_is_shown():
+    """Of a sequence that is packed, lengths and places are passed on beside it."""
+    packed = nn.utils.rnn.pack_padded_sequence(torch.randn(5, 2, 4), torch.tensor([5, 3]), enforce_sorted=False)
+    rnn = nn.LSTM(4, 3)
+    with tnp.follow(rnn) as run:
+        rnn(packed)
+    assert "same object" not in tnp.card(run).text
+
+
+def test_a_buffer_below_all_numbers_is_told_as_such():
+    """By its sign."""
+    norm = nn.BatchNorm1d(2).eval()
+    norm.running_mean.fill_(-math.inf)
+    with tnp.follow(norm) as run:
+        norm(torch.ones(3, 2))
+    assert "running_mean holds −Inf" in tnp.card(run).text
 
 
 def test_calls_of_one_module_are_counted_where_they_are_more_than_those_above():

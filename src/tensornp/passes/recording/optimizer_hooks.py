@@ -110,7 +110,7 @@ class OptimizerHooks:
         tensors, parameters = self._parameters_of(optimizer)
         if recorder.is_bound and not parameters:
             return
-        recorder.look_at_sharded()
+        recorder.look_at_gradients()
         self._scalers.step_begins()
         place = recorder.lines.place_of(sys._getframe(3))
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)

@@ -6,8 +6,9 @@ import difflib
 import functools
 import math
 import threading
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
+from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
 from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
@@ -34,7 +36,9 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    NOT_CALLED,
     UNCOUNTED,
+    UNSET,
     WARNED,
     Figures,
     Gradient,
@@ -61,11 +65,15 @@ def recorded(
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     rows, samples = recorder.tensors.table.read()
     if not all(math.isfinite(row.min + row.max) for row in rows):
+        _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
-    making = _Recording(recorder, namespace, rows, samples)
+    making = _Recording(recorder, namespace, rows, samples, [one.num_gradients for one in steps])
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
-    grads = tuple(making.gradient(place, one.seen, one.module) for place, one in awaited.items())
+    grads = (
+        *(making.gradient(place, one.seen, one.module) for place, one in awaited.items()),
+        *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
+    )
     operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
         calls,
@@ -81,12 +89,27 @@ def recorded(
         only="*" if recorder.is_bound and recorder.only is None else recorder.only,
         causes=tuple(_causes(error)),
         has_operators=recorder.has_operators,
-        results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
+        results=tuple(_not_asked_for(recorder, making, namespace)),
         passed_by=making.passed_by(recorder),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),
     )
     return bounded(record, max_calls)
+
+
+def _not_asked_for(recorder: Recorder, making: _Recording, namespace: Mapping[str, Any]) -> Iterator[Value]:
+    """Yield what the block has bound to names, but for what is NaN or Inf since it was to be that, or is a mask."""
+    results = [replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results]
+    codes = {call.source[0]: None for call in recorder.calls if call.parent is None and call.source is not None}
+    numbers, masks = (
+        asked_for((*codes, *recorder.codes), namespace)
+        if any(one.is_finite is False for one in results)
+        else (frozenset(), frozenset())
+    )
+    for one in results:
+        is_mask = one.figures is not None and math.isfinite(one.figures.min) is not math.isfinite(one.figures.max)
+        if not (is_mask and one.path in masks) and (one.requires_grad or one.path not in numbers):
+            yield one
 
 
 def _unmatched(recorder: Recorder) -> Iterator[str]:
@@ -106,6 +129,13 @@ def _elsewhere(recorder: Recorder) -> Iterator[str]:
     """Yield that a mode of torch belongs to one thread, where calls came from others."""
     if recorder.has_operators and any(call.thread != recorder.thread for call in recorder.calls):
         yield "operators of other threads were not followed"
+
+
+def _leave_out_unset(calls: Iterable[Call], rows: Sequence[Row]) -> None:
+    """Take the infinities of observers that have observed nothing yet for what they are: no figures."""
+    for seen in (got.seen for call in calls if call.module.is_observer for got in call.params):
+        if seen.row is not None and math.isinf(rows[seen.row].min) and rows[seen.row].min == rows[seen.row].max:
+            seen.row, seen.note = None, UNSET
 
 
 def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
@@ -155,8 +185,9 @@ class _Recording:
         namespace: Mapping[str, Any],
         rows: Sequence[Row],
         samples: Sequence[tuple[float, ...]],
+        stepped: Sequence[int],
     ) -> None:
-        self.rows, self._samples = rows, samples
+        self.rows, self._samples, self._stepped = rows, samples, sorted(stepped)
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.rows, recorder.sharded.rows
         self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
@@ -355,7 +386,15 @@ class _Recording:
             # Nobody has told when it came.
             figures = self._first_odd([self.rows[row] for row in kept], seen)
             note = NOTE.format(this_rank()) if kept else UNSEEN
-        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held)
+        num_backwards = self._num_backwards([one for one, _, _ in seen.gradients])
+        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held, num_backwards)
+
+    def _num_backwards(self, orders: Sequence[int]) -> int:
+        """Return how many gradients have come since the last step before the last of them."""
+        if len(orders) < 2:
+            return 1
+        at = bisect_right(self._stepped, orders[-1])
+        return len(orders) - bisect_left(orders, self._stepped[at - 1] if at else 0)
 
 
 def _around(name: str) -> Iterator[str]:

@@ -28,12 +28,13 @@ from tensornp.passes.recording.distributed import note_of_call, own_class, wrapp
 from tensornp.passes.recording.gradients import AwaitedGradients, place_of
 from tensornp.passes.recording.held_gradients import HeldGradients
 from tensornp.passes.recording.kept import Kept
+from tensornp.passes.recording.not_called import NotCalled
 from tensornp.passes.recording.remembered import Call, Got, Module, step_to
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.zero_units import zero_units
-from tensornp.passes.records import HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
 _STOPS = ("_StopRecomputationError",)
@@ -67,10 +68,13 @@ class Recorder:
         self.tensors = SeenTensors()
         self.held = HeldGradients(self.tensors)
         self.sharded = ShardedGradients(self.tensors)
+        self._not_called = NotCalled()
+        self.not_called: list[tuple[Module, str]] = []
         self.gradients = AwaitedGradients(self._came_back, self._is_to_be_added)
         self._held: set[int] = set()
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
+        self.codes: list[CodeType] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = self.has_operators = False
@@ -226,7 +230,7 @@ class Recorder:
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 # Batch norm writes its own in a training, and torch does not count that.
-                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training))
+                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training), relation=BUFFER)
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
@@ -300,6 +304,13 @@ class Recorder:
             parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
             yield from ((known, name, tensor) for name, tensor in parameters.items() if tensor is not None)
 
+    def _own(self) -> Iterator[torch.Tensor]:
+        """Yield the parameters with which modules that were called compute."""
+        for known in self._modules.values():
+            module = known.reference() if known.num_calls else None
+            own = _own_parameters(module) if module is not None else ()
+            yield from (tensor for _, tensor in own if tensor is not None)
+
     def forget_parameters(self, tensors: Iterable[torch.Tensor]) -> None:
         """Have these, and what calls hold, be read when next seen: fused steps and sharding write without counting."""
         if self.operations and self.only is None and not self.is_bound:
@@ -308,18 +319,21 @@ class Recorder:
         self.tensors.forget_storages((*self._held, *(storage_key(tensor) or -1 for tensor in tensors)))
         self._held.clear()
 
-    def look_at_sharded(self) -> None:
-        """Read the gradients that no node brings."""
+    def look_at_gradients(self) -> None:
+        """Read those that no node brings, and see which parameters have one that nobody has awaited."""
         known = ((place_of(module, name), tensor) for module, name, tensor in self.known_parameters())
         with modes.undisturbed(), self.lock:
             self.sharded.look(known, self.gradients.parameters)
+            if self.num_gradients:
+                self._not_called.look(self._modules.values(), self.gradients)
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
         try:
-            self.look_at_sharded()
+            self.look_at_gradients()
+            self.not_called = list(self._not_called.parameters(self._modules.values(), self._own()))
         except Exception as error:
-            self.problems.append(told("gradients of sharded parameters", error))
+            self.problems.append(told("gradients that are kept", error))
         self.is_over = True
         with self.lock:
             self.tensors.end()

@@ -24,7 +24,8 @@ class Module:
     """
 
     __slots__ = (
-        "class_name", "code", "is_activation", "is_torch", "name", "num_calls", "reference", "root", "wrapper",
+        "class_name", "code", "is_activation", "is_observer", "is_torch", "name", "num_calls", "reference", "root",
+        "wrapper",
     )  # fmt: skip
 
     def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
@@ -32,10 +33,12 @@ class Module:
         self.root, self.name, self.code = root, name, code
         self.class_name, self.wrapper = class_name(own_class(type(module))), wrapper_of(type(module))
         self.is_torch = module_name(type(module)).startswith("torch.nn.")
+        self.is_observer = module_name(type(module)).startswith(_OBSERVERS)
         self.num_calls = 0
         self.is_activation = is_activation(module, self.class_name)
 
 
+_OBSERVERS = "torch.ao.quantization.", "torchao.quantization."
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
 
 

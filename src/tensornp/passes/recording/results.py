@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, version_of
+from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 
 _MOST_NAMES, _MOST_ELEMENTS = 64, 2**24
 
@@ -17,7 +18,12 @@ class Results:
     """Names of a program, before a block and after it; it is asked `undisturbed`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self._before = {(id(value), version_of(value)) for _, value in _tensors(namespace)}
+        # A weak reference to a storage keeps its address from being that of one which is made in the block.
+        self._before = {
+            (key, version_of(value)): StorageWeakRef(value.untyped_storage())
+            for _, value in _tensors(namespace)
+            if (key := storage_key(value)) is not None
+        }
 
     def read(self, namespace: Mapping[str, Any], tensors: SeenTensors) -> list[tuple[str, Seen]]:
         """Return what is known of tensors that are new, or were written, and that autograd knows or are numbers.
@@ -26,7 +32,7 @@ class Results:
         """
         found: list[tuple[str, Seen]] = []
         for name, value in _tensors(namespace):
-            if (id(value), version_of(value)) in self._before or len(found) == _MOST_NAMES:
+            if (storage_key(value), version_of(value)) in self._before or len(found) == _MOST_NAMES:
                 continue
             try:
                 is_result = not value.is_leaf or (value.dim() == 0 and not value.requires_grad)

@@ -122,9 +122,11 @@ def _of_unknown_order(tree: CallTree, what: str, before: ModuleCall | None) -> O
 def _among_parameters(params: list[Gradient], odd: Gradient, what: str) -> Origin | None:
     """Return between which parameters it came, where nothing is known of the gradients of calls."""
     assert odd.figures is not None
-    before = [one.name for one in params[: params.index(odd)] if one.figures]
+    before = [(one.name, one.figures) for one in params[: params.index(odd)] if one.figures]
     word = word_of(odd.figures)
     told = f"the gradient of {odd.name}, the first that came, held {word}"
     if before:
-        told = f"{word} entered the gradients between {before[-1]} (fine) and {odd.name}"
+        name, figures = before[-1]
+        other = "fine" if figures.is_finite else word_of(figures)
+        told = f"{word} entered the gradients between {name} ({other}) and {odd.name}"
     return Origin(what, BACKWARD, odd.name, "", True if before else None, None, told, odd.name)

@@ -52,6 +52,11 @@ class CallDifference:
     differs_inside: bool = False
 
     @property
+    def other_class(self) -> str:
+        """The class of the module in the second pass, where it is another one; else empty."""
+        return self.other.class_name if self.other.class_name != self.call.class_name else ""
+
+    @property
     def is_born_here(self) -> bool:
         """Whether what went in was equal, and so were the weights and all that it called."""
         return self.inputs_equal is True and self.weights_equal is not False and not self.differs_inside
@@ -196,7 +201,8 @@ class _Both:
             return
         one = calls[0]
         call = one.call
-        yield f"{named(call)} came out otherwise{at(call.source)}: {one.difference.told}; {self._cause(one)}"
+        other = f", which is {one.other_class} in the second," if one.other_class else ""
+        yield f"{named(call)}{other} came out otherwise{at(call.source)}: {one.difference.told}; {self._cause(one)}"
 
     def _cause(self, one: CallDifference) -> str:
         """Return where a difference came from, of the first call that differs."""
@@ -233,6 +239,11 @@ class _Both:
     ) -> Iterator[str]:
         """Yield where the backward began to differ."""
         forward = "the figures of the forward are equal, and " if is_forward_equal else ""
+        first, second = (record.had_backward for record in self._records)
+        if first is not second:
+            if found or grads:
+                yield f"{forward}gradients came back in the {'first' if first else 'second'} alone"
+            return
         if not found:
             if grads:
                 yield f"{forward}{counted(len(grads), 'parameter')} got another gradient: {listed(list(grads))}"

@@ -9,7 +9,17 @@ from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.models.names.whole import by_whole_modules
+from tensornp.passes.records import (
+    BUFFER,
+    CAME_WITH_THE_CALL,
+    NOT_CALLED,
+    Figures,
+    Finding,
+    ModuleCall,
+    PassRecord,
+    Value,
+)
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
@@ -47,16 +57,15 @@ def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, 
 
 
 def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
-    words, seen = {}, set()
+    words, nouns, seen = {}, set(), set()
     for call in tree.ended:
         for odd in odd_params("nonfinite", call) if call.name not in seen else ():
             if odd.figures:
                 words[parameter_name(call, odd)] = word_of(odd.figures)
+                nouns.add(BUFFER if odd.relation == BUFFER else "parameter")
         seen.add(call.name)
-    word = " or ".join(sorted(set(words.values())))
-    yield from _folded(
-        "bad parameter", words, f"held {word} before the pass", "parameter", f"held {word} before the pass"
-    )
+    held = f"held {' or '.join(sorted(set(words.values())))} before the pass"
+    yield from _folded("bad parameter", words, held, nouns.pop() if len(nouns) == 1 else "weight", held)
     for call in tree.ended:
         value = odd_input("nonfinite", call) if call.parent is None else None
         if value and value.figures and value.made_by == CAME_WITH_THE_CALL:
@@ -117,6 +126,16 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
     yield from _folded("no gradient", _without_gradient(tree), "got no gradient", "parameter", "got no gradient")
 
 
+def _not_called(tree: CallTree) -> Iterator[Finding]:
+    names = [one.name for one in tree.record.grads if one.note == NOT_CALLED]
+    if names:
+        whole = by_whole_modules(names, [one.name for one in tree.record.grads])
+        is_one = len({name.rpartition(".")[0] for name in names}) == 1
+        whose = "a module that was" if is_one else "modules that were"
+        told = f"{counted(len(names), 'parameter')} of {whose} not called got no gradient: {listed(whole)}"
+        yield Finding("not called", names[0], told, (len(names),))
+
+
 def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
     # Of what could not be read, such as gradients in compiled code, nothing is known.
     is_read = any(not one.note for one in tree.record.grads)
@@ -149,6 +168,16 @@ def _accumulated(tree: CallTree) -> Iterator[Finding]:
         whose = f" ({listed(names)})" if len(names) < len(came) else ""
         told = f"`.grad` held {word} before: this pass was added to {'them' if word == 'values' else 'it'}{whose}"
         yield Finding("accumulated", names[0], told, (len(names),))
+
+
+def _several_backwards(tree: CallTree) -> Iterator[Finding]:
+    came = [one for one in tree.record.grads if one.order >= 0]
+    several = {one.name: one.num_backwards for one in came if one.num_backwards > 1}
+    if several:
+        whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
+        up_to = "up to " if len(set(several.values())) > 1 else ""
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told, not their sum"
+        yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
 
 
 def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
@@ -243,9 +272,11 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _spoilt,
     _lost_gradient,
     _no_gradient,
+    _not_called,
     _stepped_without_gradient,
     _stepped_frozen,
     _accumulated,
+    _several_backwards,
     _recomputed_otherwise,
     _dead,
     dead_units,

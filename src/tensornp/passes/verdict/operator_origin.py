@@ -64,7 +64,9 @@ class _Steps:
             for value in call.outputs
         }
         for one in record.operators:
-            for value in dict.fromkeys(each.operator for each in (*one.inputs, *one.overwrote)):
+            # Who reads a finite one of several results takes nothing of what another one holds.
+            taken = (each.operator for each in (*one.inputs, *one.overwrote) if not self._is_beside(each))
+            for value in dict.fromkeys(taken):
                 if value is not None and value != one.index:
                     self._takers[value].append(one)
 
@@ -75,6 +77,10 @@ class _Steps:
     def odd_input(self, one: OperatorCall) -> Value | None:
         """Return the first that an operator read of what holds what is looked for."""
         return next((value for value in one.inputs if holds(self.what, value.figures)), None)
+
+    def _is_beside(self, value: Value) -> bool:
+        made = self.record.operators[value.operator].outputs if value.operator is not None else ()
+        return len(made) > 1 and value.is_finite is True
 
     def births(self) -> Iterator[OperatorCall]:
         """Yield the operators that made it of what had none, and those that read what was there before all of them."""

@@ -108,6 +108,9 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
     """Return that what the program computes with the results of modules holds it, and these do not."""
     # Beside a backward, a number that autograd does not know may be made of gradients; a scaler multiplies the loss.
     known = [one for one in record.results if one.requires_grad or not record.had_backward]
+    if what == "inf" and record.has_operators and record.only is None:
+        # Where an operator has given it, that was asked for an infinity.
+        known = [one for one in known if one.operator is None]
     found = next((one for one in known if holds(what, one.figures) and not is_mask(one)), None)
     if found is None or (what != "nan" and record.scaling is not None and not _has_nan(found)):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.passes.records import LossScaling
+from tensornp.passes.records import LossScaling, PassRecord
 from tensornp.passes.verdict.backward_origin import backward_origin
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import are_finite, holds, number
@@ -41,6 +41,13 @@ def told_of_scaling(tree: CallTree) -> str:
     if word or scaling.num_skipped:
         return f"{word or 'what is not finite'} in the scaled gradients (scale {number(scaling.scale)}){_then(scaling)}"
     return ""
+
+
+def scale_of_gradients(record: PassRecord) -> float:
+    """Return by what a scaler at work has scaled the gradients, where that is not told otherwise; else 1."""
+    scaling = record.scaling
+    is_told = scaling is None or not scaling.was_used or told_of_scaling(CallTree(record))
+    return 1.0 if scaling is None or is_told else scaling.scale
 
 
 def _then(scaling: LossScaling) -> str:

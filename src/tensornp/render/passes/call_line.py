@@ -13,6 +13,7 @@ from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
 from tensornp.passes.verdict.dead_units import dead_told
+from tensornp.passes.verdict.wording import word_of
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.passes.cells import between, main_value, shapes
@@ -105,11 +106,12 @@ def marks_of(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | 
     if call.status == RAISED:
         yield "" if alarm == RAISED else f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
-    yield from dict.fromkeys(one.relation for one in call.outputs if one.relation not in ("", "new"))
-    yield _cast(main_value(call.inputs), main_value(call.outputs))
+    got, gave = main_value(call.inputs), main_value(call.outputs)
+    yield gave.relation if gave is not None and gave.relation != "new" else ""
+    yield _cast(got, gave)
     yield PASSED_ON if state_of(call) == PASSED_ON else ""
     yield dead_told(line.calls)
-    yield from (f"{one.path} holds {word}" for one in call.params if (word := not_finite([one])))
+    yield from (f"{one.path} holds {word_of(one.figures)}" for one in call.params if one.figures and not_finite([one]))
     yield from dict.fromkeys(one.note for one in call.outputs if one.note)
     yield from call.notes
     yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""

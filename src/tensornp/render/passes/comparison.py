@@ -55,10 +55,11 @@ def _some(rows: Sequence[TableRow], noun: str, *, begins_group: bool = True) -> 
 
 def _call_row(one: CallDifference, *, is_first: bool) -> TableRow:
     alarm = "first difference" if is_first else ""
+    other = f"{one.other_class} in the second" if one.other_class else ""
     mark = "its inputs were equal" if one.is_born_here and not is_first else ""
     # What got something else gives something else.
     is_quiet = not is_first and (one.inputs_equal is False or one.differs_inside)
-    return _row(named(one.call), one.difference, mark, alarm, is_quiet=is_quiet)
+    return _row(named(one.call), one.difference, ", ".join(filter(None, (other, mark))), alarm, is_quiet=is_quiet)
 
 
 def _row(name: str, one: Difference, mark: str, alarm: str = "", *, is_quiet: bool = False) -> TableRow:
