@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from child import in_fork
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils.checkpoint import checkpoint
@@ -308,8 +309,9 @@ def test_a_training_computes_the_same_bits(reentrant: bool, optimizer: Any):
     assert all(torch.equal(a, b) for other in ends[1:] for a, b in zip(ends[0], other, strict=True))
 
 
+@in_fork
 def test_nothing_is_left_behind_whatever_ends_the_block():
-    """No mode, and a mode of the user's that is active still stays."""
+    """No mode, and a mode of the user's that is active still stays; torch's own flags are then as that one saw them."""
 
     class Mine(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -514,3 +516,33 @@ def test_an_operator_takes_less_than_a_kilobyte_and_a_half_while_it_is_followed(
     assert num_operators >= 5000
     assert max(during, after) < 1500 * num_operators
     assert peak < 3000 * num_operators
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "name"),
+    [
+        (lambda p: (p * p.log()).sum(), "mul"),
+        (lambda p: p.log().sum(), "log"),
+        (lambda p: (1 / p).mean(), "reciprocal"),
+    ],
+)
+def test_a_loss_that_nobody_holds_was_reached(loss_of, name):
+    """Its backward began there, and what would mask it has a backward of its own."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    nn.init.constant_(model[0].bias, -100.0)
+
+    def step(of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        of(model(torch.ones(2, 4))).backward()
+
+    with tnp.follow(level="operators") as run:
+        step(loss_of)
+    assert run.first("nonfinite").operator in (name, "log")
+    assert run.problems[0].startswith(
+        f"the first {'NaN' if name == 'mul' else '−Inf' if name == 'log' else 'Inf'} was born at `{name}`"
+    )
+    with tnp.follow(level="operators") as run:
+        step(lambda p: torch.where(p > 0, p.log(), 0.0).sum())
+    assert not any("`log`" in one and "first" in one and "backward" not in one for one in run.problems)
+    with tnp.follow() as run:
+        step(loss_of)
+    assert all(one.startswith("what modules gave was finite; ") for one in run.problems if "first" in one)

@@ -215,7 +215,7 @@ SITUATIONS = {
     ),
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
-        "the forward was finite; the first NaN was born in the loss or its backward, after fc3, the last call with a "
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call with a "
         "gradient",
     ),
     "between two calls": (
@@ -228,7 +228,7 @@ SITUATIONS = {
     ),
     "NaN of Inf": (
         "nan", back((NAN,), (-1.0, INF), (-1.0, INF)), BACKWARD, "fc1",
-        "the forward was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was born "
+        "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was born "
         "in the loss or its backward, after fc3, the last call with a gradient",
     ),
     "in the backward of a call": (

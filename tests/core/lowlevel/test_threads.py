@@ -53,7 +53,6 @@ def test_workers_that_compile_for_torch_hide_no_gradient():
     pool.shutdown()
 
 
-
 @pytest.mark.slow
 @in_fork
 def test_a_thread_whose_module_has_no_name_runs():

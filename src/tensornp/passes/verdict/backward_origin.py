@@ -8,6 +8,8 @@ from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, 
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import are_finite, holds, listed, named, within, word_of
 
+_OF_LOSS = "born in the loss or its backward"
+
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
     """Return where the gradients hold it first, as the backward goes from the last call to the first.
@@ -17,7 +19,9 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
     origin = _entered(tree, what, before)
     if origin is None or any(are_finite(call.outputs) is False for call in tree.ended):
         return origin
-    return replace(origin, sentence=f"the forward was finite; {origin.sentence}")
+    # Of a loss that nobody holds, it is not known whether it was.
+    finite = "what modules gave" if _OF_LOSS in origin.sentence else "the forward"
+    return replace(origin, sentence=f"{finite} was finite; {origin.sentence}")
 
 
 def _entered(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | None:
@@ -82,9 +86,7 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
         names, source = list(dict.fromkeys(one.title for one in takers)), takers[0].source
         told = f"{word} entered the gradients between {listed(names)} ({others}) and {call.title}"
     elif first == 0:
-        told = (
-            f"the first {word} was born in the loss or its backward, after {call.title}, the last call with a gradient"
-        )
+        told = f"the first {word} was {_OF_LOSS}, after {call.title}, the last call with a gradient"
     elif call.phase == RECOMPUTED:
         # What one block of a checkpoint gives, the next one gets as another tensor.
         told = f"{word} entered the gradients between {calls[first - 1].title} ({others}) and {call.title}"

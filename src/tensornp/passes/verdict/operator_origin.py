@@ -62,7 +62,7 @@ class _Steps:
             for call in record.calls
             if call.parent is None or record.only is not None
             for value in call.outputs
-        }
+        } | set(_begins_of_backwards(record))
         for one in record.operators:
             # Who reads a finite one of several results takes nothing of what another one holds.
             taken = (each.operator for each in (*one.inputs, *one.overwrote) if not self._is_beside(each))
@@ -118,6 +118,18 @@ class _Steps:
 
     def _is_result(self, one: OperatorCall) -> bool:
         return one.index in self._results
+
+
+def _begins_of_backwards(record: PassRecord) -> Iterator[int]:
+    """Yield the operators whose backward came first: what they gave is in the loss, held by nobody as it may be.
+
+    What would mask it on its way there has a backward of its own, which would have come before.
+    """
+    is_inside = False
+    for one in record.operators:
+        if one.phase == BACKWARD and not is_inside and one.forward is not None:
+            yield one.forward
+        is_inside = one.phase == BACKWARD
 
 
 def _told(steps: _Steps, one: OperatorCall) -> Origin:
