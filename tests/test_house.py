@@ -14,7 +14,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing",
+    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
