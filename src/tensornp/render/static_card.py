@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused

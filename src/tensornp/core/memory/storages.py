@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tensornp.core.memory.footprint import Span
 from tensornp.core.tensor.paths import Kind, Path, expression_of
+
+if TYPE_CHECKING:
+    from tensornp.core.memory.footprint import Span
 
 Holding = Literal["name", "history", "traceback"]
 """What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
