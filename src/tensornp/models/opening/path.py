@@ -7,8 +7,7 @@ import os
 import re
 from collections import defaultdict
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
@@ -27,6 +26,9 @@ from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.models.opening.one_file import open_file
 from tensornp.models.optimizers.saved import with_names
+
+if TYPE_CHECKING:
+    import torch
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
