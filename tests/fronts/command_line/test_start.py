@@ -11,8 +11,12 @@ import pytest
 import torch
 from saved_files import FORMATS
 
+import tensornp as tnp
 from tensornp.core.tensor.dtypes import KNOWN, SINCE
 from tensornp.models.entries import in_file
+from tensornp.models.pickles.records import Global
+from tensornp.models.pickles.wanted import WantedImport
+from tensornp.render.models.weights import weights_document
 
 HEAVY = ("torch", "IPython", "ipywidgets", "anywidget", "matplotlib", "pandas", "safetensors", "gguf", "ml_dtypes")
 COMMAND = "from tensornp.fronts.command_line.main import main; status = main(sys.argv[1:])"
@@ -55,7 +59,18 @@ def every_dtype(folder):
     return (folder / "x.pt",) * 2
 
 
-WAYS = FORMATS | {"checkpoint": checkpoint, "every dtype": every_dtype}
+class Own(torch.nn.Module):
+    """A class that torch does not have."""
+
+
+def whole_modules(folder):
+    """Write modules as `torch.save` pickles them: what would be imported is told alike, with and without torch."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), Own())
+    torch.save([model, torch.optim.SGD(model.parameters())], folder / "x.pt")
+    return (folder / "x.pt",) * 2
+
+
+WAYS = FORMATS | {"checkpoint": checkpoint, "every dtype": every_dtype, "whole modules": whole_modules}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -63,7 +78,7 @@ def test_a_format_is_listed_without_torch(tmp_path, way):
     """By the command, and by `tnp.weights`: the text is there, and so is all that an entry tells of itself."""
     path, _ = WAYS[way](tmp_path)
     text, brought = brought_by(COMMAND, path)
-    assert " weight" in text.partition("\n")[0]
+    assert text == weights_document(tnp.weights(str(path)), max_rows=None).text() + "\n"
     assert brought == []
     text, brought = brought_by(FUNCTION, path)
     assert "<WeightsExplorer of " in text
@@ -97,6 +112,8 @@ def test_what_a_list_has_said_is_never_compiled_once_there_is_torch(tmp_path):
     path, _ = WAYS["safetensors"](tmp_path)
     code = """
 import tensornp as tnp
+from tensornp.models.pickles.records import Global
+from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.models.weights import weights_document
 text = weights_document(tnp.weights(sys.argv[1])).text()
 import torch
@@ -109,6 +126,23 @@ print(seen == [text])
 status = 0
 """
     assert brought_by(code, path)[0] == "True\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_known"),
+    [
+        ("torch.nn.modules.linear.Linear", True), ("torch.optim.adam.Adam", True), ("torch.optim.adam.Tensor", False),
+        ("torch.nn.modules.linear.Other", False), ("torch.nn.modules.nothing.Linear", False),
+        ("torch.nn.modules./etc/passwd.Linear", False), ("torch.nn.modules...linear.Linear", False),
+        ("torch.serialization.Linear", False), ("os.system", False),
+    ],
+)  # fmt: skip
+def test_a_class_of_torch_is_known_without_it(monkeypatch, wanted, is_known):
+    """By the source of the module that would define it, which is not run."""
+    one = WantedImport.of(Global(*wanted.rpartition(".")[::2]), is_called=True)
+    assert one.is_alarm is not is_known
+    monkeypatch.delitem(sys.modules, "torch")
+    assert one.is_alarm is not is_known
 
 
 @pytest.mark.parametrize("name", KNOWN)
