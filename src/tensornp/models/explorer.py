@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -23,6 +22,8 @@ from tensornp.models.optimizers.number import number_told
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from tensornp.models.scan.progress import Progress
     from tensornp.models.scan.table import ScanTable
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from tensornp.errors import BadRequestError
@@ -37,6 +38,12 @@ class _Paragraphs(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser that tells in one line what it does not understand."""
 
+    def format_help(self) -> str:
+        """Return the help, as wide as the terminal."""
+        # Each argument that is added asks for a formatter, and that for the width by three libraries.
+        self.formatter_class = _Paragraphs
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         """Raise what is said of it."""
         raise BadRequestError(f"{message}; tensornp --help tells what there is")
@@ -46,7 +53,7 @@ def parser() -> Parser:
     """Return the parser of the command line."""
     made = Parser(
         "tensornp", _USAGE, "List the weights of a checkpoint, scan their values, or compare two of them.", _EPILOG,
-        formatter_class=_Paragraphs, allow_abbrev=False, add_help=False,
+        formatter_class=partial(_Paragraphs, width=80), allow_abbrev=False, add_help=False,
     )  # fmt: skip
     made.add_argument("paths", nargs="*", metavar="PATH", help=argparse.SUPPRESS)
     made.add_argument("--find", metavar="WORDS", help="only weights whose names have these words or fit these globs")

@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensornp
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.fallback import RAISE
 from tensornp.errors import TensornpError
 from tensornp.fronts.command_line.arguments import parsed, parser
@@ -66,6 +67,12 @@ def _run(arguments: Sequence[str]) -> int:
         from tensornp.fronts.command_line.completion import completion
 
         return _print(completion(made, asked.completion))
+    # What a list is made of stays until it is printed, and is visited for nothing.
+    with nullcontext() if asked.command else uncollected():
+        return _answered(asked)
+
+
+def _answered(asked: argparse.Namespace) -> int:
     answer = {"": _listed, "scan": _scanned, "diff": _compared}[asked.command](asked)
     if answer.trouble:
         _trouble(answer.trouble)
@@ -81,9 +88,8 @@ def _listed(asked: argparse.Namespace) -> _Answer:
 
     explorer = _opened(asked.paths[0], asked.find)
     order = column_called(asked.sort) if asked.sort else None
-    return _Answer(
-        partial(weights_document, explorer, max_rows=None, order=order), partial(listed_record, explorer, order)
-    )
+    document = partial(weights_document, explorer, max_rows=None, order=order)
+    return _Answer(document, partial(listed_record, explorer, order))
 
 
 def _scanned(asked: argparse.Namespace) -> _Answer:

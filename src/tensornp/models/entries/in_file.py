@@ -12,26 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, SINCE
-from tensornp.core.tensor.strides import contiguous, merged, num_reached, num_stored, order_of
+from tensornp.core.tensor.strides import MAX_NDIM, contiguous, merged, num_reached, num_stored, order_of
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native
-from tensornp.models.files.deflate import Inflated, Marked
-from tensornp.models.files.member import StoredMember
 from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
-from tensornp.models.reading.boxes import boxes_of_row
 from tensornp.models.reading.codec import Codec, Route
-from tensornp.models.reading.reads import Reads
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.reading.supply import Supply
     from tensornp.core.values.stats.record import TensorStats
+    from tensornp.models.reading.reads import Reads
 
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
@@ -192,6 +188,8 @@ class FileSource(StoredSource):
         self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
     ) -> Array:
         """Return the values at `index`, in new memory; of all, their checksum is compared, where a member has one."""
+        from tensornp.models.files.member import StoredMember
+
         made = StoredSource.to_numpy(self, called, index, copy=copy, writeable=writeable, dtype=dtype)
         if index is Ellipsis and isinstance(self.file, StoredMember):
             self.file.check()
@@ -202,6 +200,8 @@ class FileSource(StoredSource):
 
         What is compressed in Fortran order is inflated anew for each 2**20 elements in the order of their indices.
         """
+        from tensornp.models.files.deflate import Inflated, Marked
+
         source = self
         if isinstance(self.file, Inflated):
             if self._nbytes <= _MAX_WHOLE_NBYTES:
@@ -225,6 +225,8 @@ class FileSource(StoredSource):
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
+        from tensornp.models.files.member import StoredMember
+
         file = self.file.file if isinstance(self.file, StoredMember) else self.file
         if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
             with suppress(ChangedFileError), file.opened() as there:
@@ -246,6 +248,8 @@ class FileSource(StoredSource):
             made = np.empty(count, self.item)
             opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
             return self._decoded(opened, made, Route.of((), self.codecs))
+        from tensornp.models.reading.boxes import boxes_of_row
+
         order = self.order or tuple(range(len(self.shape)))
         parts = []
         for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
@@ -291,6 +295,8 @@ class FileSource(StoredSource):
 
     def _reads(self, route: Route, strides: Shape | None) -> Reads:
         """Return what brings the stored elements, of which neighbours lie so far apart; None: in their order."""
+        from tensornp.models.reading.reads import Reads
+
         size = self.item.itemsize
         steps = strides if strides is not None else contiguous(self._stored_shape)
         return Reads.of(route.stored, tuple(step * size for step in steps), size)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.convert.budget import Budget
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
-from tensornp.models.reading.stats_cache import KEPT
 
 if TYPE_CHECKING:
     from tensornp.core.values.reading.supply import Supply
@@ -120,10 +118,14 @@ class StoredSource(Source):
     @property
     def is_kept(self) -> bool:
         """Whether an earlier reading has brought the statistics."""
+        from tensornp.models.reading.stats_cache import KEPT
+
         return KEPT.get(self, self._paths) is not None
 
     def kept(self) -> TensorStats | None:
         """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
+        from tensornp.models.reading.stats_cache import KEPT
+
         found = KEPT.get(self, self._paths)
         for file in self.files if found is not None else ():
             with file.opened():
@@ -155,6 +157,8 @@ class StoredSource(Source):
 
     def read(self, called: Called, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
+        from tensornp.core.convert.budget import Budget
+
         taken = taken_by(index, self.shape)
         Budget(None).take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
         try:
@@ -197,6 +201,8 @@ class StoredSource(Source):
         return Supply((part,), name, self.shape, order=self.order)
 
     def _keep(self, found: TensorStats) -> TensorStats:
+        from tensornp.models.reading.stats_cache import KEPT
+
         KEPT.keep(self, found, self._paths)
         return found
 

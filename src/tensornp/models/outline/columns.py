@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.outline.fold import Row, note_of
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 _DIGITS = re.compile(r"(\d+)")
 _MAX_NOTE = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.entries.repeated import not_counted
@@ -14,10 +14,12 @@ from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside,
 from tensornp.models.optimizers.number import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
 from tensornp.models.outline.fold import Row, folded, repeated_parts
-from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
+
+if TYPE_CHECKING:
+    from tensornp.models.pickles.wanted import WantedImport
 
 MAX_ROWS = 100
 """Rows that a page prints."""
@@ -70,6 +72,9 @@ def _loud(explorer: WeightsExplorer) -> list[Alarm]:
 
 
 def _is_loud(problem: str) -> TypeGuard[WantedImport]:
+    # Of other files than pickles, nothing is said by one.
+    from tensornp.models.pickles.wanted import WantedImport
+
     return isinstance(problem, WantedImport) and problem.is_alarm
 
 
