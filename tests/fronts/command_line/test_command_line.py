@@ -79,6 +79,17 @@ def test_a_list_is_searched_and_sorted(said):
     assert "0 weights" in said("--find", "nothing", "model.safetensors")[1]
 
 
+class Own:
+    """What loading a file would import."""
+
+
+def test_what_a_file_would_run_is_told_whatever_is_looked_for(said, tmp_path):
+    torch.save(STATE | {"own": Own()}, tmp_path / "own.pt")
+    for options in ([], ["--find", "head"]):
+        assert "Loading it would " in said(*options, str(tmp_path / "own.pt"))[1]
+        assert json.loads(said("--json", *options, str(tmp_path / "own.pt"))[1])["problems"]
+
+
 def test_each_order_is_that_of_a_column():
     """Which is known without reading a value."""
     assert all(column_called(name).order is not None for name in SORTED_BY)

@@ -107,6 +107,22 @@ def test_values_bring_what_reads_them(tmp_path):
     assert "torch" in brought
 
 
+def test_what_was_imported_without_torch_knows_it_once_it_is_there(tmp_path):
+    """Who calls is found as ever, and a tensor is one."""
+    path, _ = WAYS["safetensors"](tmp_path)
+    code = """
+import tensornp as tnp
+from tensornp.core.lowlevel.attributes import is_tensor
+listed = tnp.weights(sys.argv[1])
+assert "torch" not in sys.modules and not is_tensor(listed)
+import torch
+state = {"a": torch.ones(2)}
+print(is_tensor(state["a"]), tnp.weights(state)["a"].code, sorted(tnp.compare(listed, state).missing))
+status = 0
+"""
+    assert brought_by(code, path)[0] == "True state['a'] ['b', 'c']\n"
+
+
 def test_what_a_list_has_said_is_never_compiled_once_there_is_torch(tmp_path):
     """Functions that were there before torch are left alone by its compiler as all others."""
     path, _ = WAYS["safetensors"](tmp_path)

@@ -124,7 +124,12 @@ def _opened(path: str, words: str | None) -> Any:
     from tensornp.models.weights import weights
 
     explorer = weights(path)
-    return explorer.find(words) if words else explorer
+    if not words:
+        return explorer
+    found = explorer.find(words)
+    # What is wrong with a file, and what it would run, is told whatever is looked for.
+    found.problems = explorer.problems
+    return found
 
 
 def _progress() -> Any:
