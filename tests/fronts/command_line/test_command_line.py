@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 import tensornp
 from tensornp.fronts.command_line.arguments import SORTED_BY
-from tensornp.fronts.command_line.main import main
+from tensornp.fronts.command_line.main import main, run
 from tensornp.models.outline.columns import column_called
 
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX system is needed: signals and terminals")
@@ -46,11 +46,11 @@ def said(files, capsys, monkeypatch):
     """What runs the command in that folder, and gives its status, its output and its errors."""
     monkeypatch.chdir(files)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(arguments)
+    def ran(*arguments: str) -> tuple[int, str, str]:
+        status = run(arguments)
         return status, *capsys.readouterr()
 
-    return run
+    return ran
 
 
 def in_child(folder, *arguments: str, command=COMMAND, **options) -> subprocess.CompletedProcess[bytes]:
@@ -337,36 +337,75 @@ def test_a_narrow_terminal_gets_all_of_it(files):
     assert max(map(len, done.stdout.decode().splitlines())) <= 41
 
 
-@needs_posix
-@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1, 4])
-def test_ctrl_c_ends_it_as_it_ends_any_command(tmp_path, delay):
-    """Without a traceback, whatever it was at: what a scan has finished is told first."""
-    path = tmp_path / "large.safetensors"
-    numel = 2**30
-    header = json.dumps(
-        {
-            f"part.{i}": {"dtype": "F32", "shape": [numel], "data_offsets": [4 * numel * i, 4 * numel * (i + 1)]}
-            for i in range(20)
-        }
-    ).encode()
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file that a scan reads for long, of which nothing is stored: a small tensor, and 80 GiB of zeros."""
+    path, numel, header = tmp_path_factory.mktemp("large") / "large.safetensors", 2**30, {}
+    for i in range(21):
+        begin, end = (16 + 4 * numel * (i - 1), 16 + 4 * numel * i) if i else (0, 16)
+        header[f"part.{i}"] = {"dtype": "F32", "shape": [(end - begin) // 4], "data_offsets": [begin, end]}
+    told = json.dumps(header).encode()
     with path.open("wb") as file:
-        # Nothing is stored of what was not written.
-        file.write(len(header).to_bytes(8, "little") + header)
-        file.truncate(8 + len(header) + 80 * numel)
+        file.write(len(told).to_bytes(8, "little") + told)
+        file.truncate(8 + len(told) + end)
+    return path
+
+
+def begun(path, **options) -> subprocess.Popen[bytes]:
+    """Begin a scan, of which a line tells that Ctrl-C is the system's already."""
     code = (
-        "import sys; from tensornp.fronts.command_line.main import main; print('!', flush=True); "
-        "sys.exit(main(sys.argv[1:]))"
+        "from tensornp.fronts.command_line import interrupts, main; interrupts.leave_to_the_system(); import sys; "
+        "print('!', flush=True); sys.exit(main.main())"
     )
     env = {key: value for key, value in os.environ.items() if key != "TENSORNP_RAISE"} | {"PYTHONPATH": PATH}
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, "scan", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
-    )
+    command = [sys.executable, "-c", code, "scan", str(path)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, **({"stderr": subprocess.PIPE} | options))
     assert child.stdout.readline() == b"!\n"
+    return child
+
+
+@needs_posix
+@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1, 4])
+def test_ctrl_c_ends_it_as_it_ends_any_command(large, delay):
+    """Without a traceback, whatever it was at."""
+    child = begun(large)
     time.sleep(delay)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=100)
-    assert (child.returncode, err) == (-signal.SIGINT, b"")
+    assert child.returncode == -signal.SIGINT
+    assert not re.sub(rb"numba compiles .*\n", b"", err)
     assert not out or b"stopped, " in out
+
+
+@needs_posix
+def test_ctrl_c_has_a_scan_tell_what_it_has_finished(large):
+    """Of which a bar tells in a terminal, from the second on; the status is that of what Ctrl-C has ended."""
+    import pty
+
+    here, end = pty.openpty()
+    child = begun(large, stderr=end)
+    os.close(end)
+    seen = b""
+    while b"scan:" not in seen:
+        seen += os.read(here, 1000)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=100)
+    os.close(here)
+    assert child.returncode == -signal.SIGINT
+    assert re.match(rb"\d+ weights? .* stopped, \d+ (was|were) not read\n", out)
+
+
+@needs_posix
+def test_a_command_that_ignores_ctrl_c_goes_on_ignoring_it(files):
+    """As what a shell has put into the background does."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = "import signal; from tensornp.fronts.command_line.main import main; status = main(); "
+        code += "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN; raise SystemExit(status)"
+        done = in_child(files, "model.safetensors", command=[sys.executable, "-c", code])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_command_is_installed(files):

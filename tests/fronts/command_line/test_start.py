@@ -19,7 +19,7 @@ from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.models.weights import weights_document
 
 HEAVY = ("torch", "IPython", "ipywidgets", "anywidget", "matplotlib", "pandas", "safetensors", "gguf", "ml_dtypes")
-COMMAND = "from tensornp.fronts.command_line.main import main; status = main(sys.argv[1:])"
+COMMAND = "from tensornp.fronts.command_line.main import main; status = main()"
 FUNCTION = """
 import tensornp as tnp
 w = tnp.weights(sys.argv[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -16,6 +15,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.fallback import RAISE
 from tensornp.errors import TensornpError
 from tensornp.fronts.command_line.arguments import parsed, parser
+from tensornp.fronts.command_line.interrupts import INTERRUPTED, end_as_interrupted, leave_to_the_system
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 EQUAL, DIFFERENT, TROUBLE = 0, 1, 2
 """What the status of the process tells."""
-_INTERRUPTED = 128 + signal.SIGINT
 
 
 class _Answer(NamedTuple):
@@ -36,13 +35,19 @@ class _Answer(NamedTuple):
     trouble: str = ""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, those of the process by default, and return its status."""
+def main() -> int:
+    """Run the command with the arguments of the process, which is ended with the status that is returned."""
+    leave_to_the_system()
+    status = run(sys.argv[1:])
+    return end_as_interrupted() if status == INTERRUPTED else status
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments, and return its status."""
     try:
-        status = _run(sys.argv[1:] if arguments is None else arguments)
-        return _interrupted() if status == _INTERRUPTED else status
+        return _run(arguments)
     except KeyboardInterrupt:
-        return _interrupted()
+        return INTERRUPTED
     except TensornpError as error:
         return _trouble(str(error))
     except OSError as error:
@@ -93,13 +98,16 @@ def _listed(asked: argparse.Namespace) -> _Answer:
 
 
 def _scanned(asked: argparse.Namespace) -> _Answer:
+    from tensornp.fronts.command_line.interrupts import raising
     from tensornp.fronts.command_line.records import scanned_record
+    from tensornp.models.scan.progress import progress_of
     from tensornp.render.models.scan import scan_document
 
     explorer = _opened(asked.paths[0], asked.find)
-    found = explorer.scan(progress=_progress())
+    with progress_of(_progress(), "scan") as bar, raising(bar) as told:
+        found = explorer.scan(progress=told)
     # Ctrl-C has ended it, and what was finished is told.
-    status = _INTERRUPTED if found.num_left else EQUAL
+    status = INTERRUPTED if found.num_left else EQUAL
     document = partial(scan_document, found, ("--json", "--json"))
     return _Answer(document, partial(scanned_record, explorer, found), status)
 
@@ -191,12 +199,3 @@ def _trouble(said: str, status: int = TROUBLE) -> int:
         sys.stderr.write(f"tensornp: {legible(said)}\n")
         sys.stderr.flush()
     return status
-
-
-def _interrupted() -> int:
-    """End as what Ctrl-C ends, so that a loop of the shell ends with it."""
-    with suppress(AttributeError, OSError):
-        sys.stdout.flush()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.raise_signal(signal.SIGINT)
-    return _INTERRUPTED
