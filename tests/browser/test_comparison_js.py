@@ -139,6 +139,20 @@ def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     expect(compared.opener("layers.")).to_have_attribute("aria-expanded", "false")
 
 
+def test_all_of_a_row_opens_it_but_for_who_selects(compared: Compared) -> None:
+    """It lights up as a whole; a second click folds it again."""
+    opener = compared.opener("head")
+    figure = compared.page.get_by_role("row").filter(has=opener).get_by_role("cell").nth(1)
+    figure.click()
+    compared.settle()
+    expect(opener).to_have_attribute("aria-expanded", "true")
+    figure.click()
+    expect(opener).to_have_attribute("aria-expanded", "false")
+    figure.select_text()
+    figure.dispatch_event("click")
+    expect(opener).to_have_attribute("aria-expanded", "false")
+
+
 def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compared) -> None:
     """Another row closes the first; what is no index says so."""
     compared.opener("layers.").click()

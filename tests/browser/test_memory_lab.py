@@ -46,7 +46,12 @@ def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: 
     expect(card.get_by_text("NumPy cannot spoil the gradients").filter(visible=True)).to_have_count(1)
     notebook.radio("share").click()
     expect(warning).to_have_count(1)
-    expect(warning).to_have_attribute("title", re.compile("wrong gradients without an error"))
+    # The receipt says it, and the badge to who points at it.
+    sentence = re.compile("wrong gradients without an error")
+    expect(card.locator(".tensornp-line").filter(has_text=sentence)).to_have_count(1)
+    expect(warning).not_to_have_attribute("title", sentence)
+    warning.hover()
+    expect(warning).to_have_attribute("title", sentence)
     notebook.radio("copy").click()
     expect(warning).to_have_count(0)
 

@@ -553,3 +553,22 @@ print(num_near)
     )
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) > 0
+
+
+def test_the_end_of_float16_is_told_where_no_operator_is_known():
+    """Of a module that computes in its own code, the line is not known, and the range may have been left there."""
+
+    class Squares(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.inner(x)
+            return h * 3e4
+
+    model = Squares().half()
+    nn.init.ones_(model.inner.weight)
+    with tnp.follow() as run:
+        model(torch.full((1, 2), 9.0, dtype=torch.float16))
+    assert run.problems[0].endswith("its inputs and weights were finite; float16 ends at 65,504")

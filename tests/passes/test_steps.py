@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -212,3 +213,45 @@ def test_the_place_of_a_step_is_right_where_calls_were_dropped():
     assert len(run.calls) == 4
     assert step.num_calls == 3
     assert run.first("nan").phase == "optimizer"
+
+
+def test_a_step_of_a_frozen_weight_is_told():
+    """A `.grad` from before it was frozen moves it; one that is let go of does not."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model(torch.randn(4, 3)).sum().backward()
+    model[0].requires_grad_(False)
+    for frozen in (("0.weight", "0.bias"), ()):
+        with tnp.follow() as run:
+            model(torch.randn(4, 3)).sum().backward()
+            optimizer.step()
+        assert run.steps[0].frozen == frozen
+        told = [one for one in run.problems if "require no gradient" in one]
+        assert bool(told) is bool(frozen)
+        if told:
+            assert told[0].startswith("2 parameters require no gradient, and a step of the optimizer (SGD, ")
+            assert told[0].endswith("changed them by a `.grad` from before: 0.weight, 0.bias")
+        model.zero_grad()
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda loss: loss.detach().requires_grad_(), lambda loss: torch.tensor(loss.item(), requires_grad=True)]
+)
+def test_a_step_to_which_no_gradient_came_is_told(cut: Callable[[torch.Tensor], torch.Tensor]):
+    """A loss that is cut from its model has a backward, and no error; without gradients, nothing is known."""
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    told = "began, and no gradient had come back to what was called before it"
+    for is_cut, grads in ((True, True), (False, True), (True, False)):
+        with tnp.follow(grads=grads) as run:
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss = model(torch.randn(4, 3)).mean()
+                (cut(loss) if is_cut else loss).backward()
+                optimizer.step()
+        assert sum(told in one for one in run.problems) == (is_cut and grads)
+    with tnp.follow() as run:
+        with torch.no_grad():
+            model(torch.randn(4, 3))
+        optimizer.step()
+    assert not run.problems

@@ -313,7 +313,7 @@ def test_a_trainable_weight_without_a_gradient_is_said_to_have_none_where_others
     model.frozen.requires_grad_(False)
     page = shown(model)
     page.scan()
-    assert page.widget.findings == []
+    assert [one["text"] for one in page.widget.findings] == ["no NaN and no infinity in 6 weights"]
     model.used(torch.randn(2, 3)).square().sum().backward()
     page.scan()
     (told,) = page.widget.findings
@@ -358,7 +358,8 @@ def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
     assert page.names(filters={"findings": whats["2 with the same values"]}) == ["a", "b"]
     assert page.names(filters={"findings": whats["5 constant"]}, search="c{1..3}") == ["c1", "c2", "c3"]
     assert page.names(filters={"findings": "made up"}) == []
-    assert page.ask("open", weight=[*page.explorer].index("a"))["found"] == "the same values as 'b'"
+    found = page.ask("open", weight=[*page.explorer].index("a"))["found"]
+    assert found == "found by the scan: the same values as 'b'"
     page.ask("scan", filters={"findings": whats["2 with the same values"]})
     page.wait(lambda: page.widget.progress < 0)
     assert page.widget.scanned.startswith("2 weights")
@@ -469,7 +470,7 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
     page.found = page.objects.__getitem__
     page.scan()
-    assert [one for one in page.widget.findings if not one["name"]] == []
+    assert not any("stopped" in one["text"] for one in page.widget.findings)
 
 
 def test_a_scan_that_is_ended_at_once_says_so_at_the_top(shown, monkeypatch):
@@ -713,11 +714,11 @@ def test_what_a_scan_has_found_is_said_to_be_of_an_earlier_state_once_weights_ar
     assert page.widget.earlier == "", "nothing was scanned"
     page.scan()
     page.widget.look_again()
-    assert (page.widget.earlier, "earlier" in page.ask("open", weight=8)) == ("", False)
+    assert (page.widget.earlier, bool(page.ask("open", weight=8)["earlier"])) == ("", False)
     optimizer = torch.optim.SGD(model[4].parameters(), lr=0.1)
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
-    assert "earlier" not in page.ask("open", weight=0)
+    assert not page.ask("open", weight=0)["earlier"]
     assert page.widget.earlier == ""
     page.widget.look_again()
     assert "as of the scan" in page.widget.earlier
@@ -840,3 +841,41 @@ def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch
     page.scan()
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
     assert listed["titles"]["moved"] == "is not known: model['5.w'] is float16 of shape (2,) by now; show them again"
+
+
+def test_what_was_found_of_the_weight_that_is_shown_is_asked_for_again(shown):
+    """As another scan finds it, or as a cell has left it: else the panel would tell of a NaN that has gone."""
+    model = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight[1, 2] = torch.nan
+    page = shown(model)
+    page.scan()
+    assert page.ask("found", weight=0)["found"] == "found by the scan: 1 of 6 is NaN"
+    with torch.no_grad():
+        model.weight[1, 2] = 0.5
+    assert "since the scan" in page.ask("found", weight=0)["earlier"]
+    page.scan()
+    told = page.ask("found", weight=0)
+    assert (told["found"], told["earlier"]) == ("", "")
+    assert [one["text"] for one in page.widget.findings] == ["no NaN and no infinity in 2 weights"]
+
+
+@pytest.mark.parametrize("num", [1, 2, 12])
+def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_one(shown, monkeypatch, num):
+    """Where the weights themselves are finite: it leads to the weight, and to no place among its values."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
+    for i, one in enumerate(model.parameters()):
+        one.grad = torch.full_like(one, torch.nan if i < num else 1.0)
+    page = shown(model)
+    page.scan()
+    assert f"{num:,} with NaN or infinities in the gradient" in page.widget.scanned
+    own = page.lines(sort="name")[1]
+    assert own["alarm"] == {"text": "all NaN in its gradient", "number": own["number"], "goal": ""}
+    closed = [line["alarm"]["text"] for line in page.lines() if line["branch"] >= 0 and line["alarm"]]
+    told = {
+        1: ["0: all NaN in its gradient"],
+        2: ["0: all NaN in its gradient", "0: all NaN in its gradient"],
+        12: ["NaN or infinities in the gradient of 6 of 6 weights"] * 2,
+    }
+    assert closed == told[num]

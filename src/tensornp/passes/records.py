@@ -347,6 +347,8 @@ class OptimizerStep:
         Whether it came to its end.
     spoilt : tuple of (str, Figures)
         Parameters that were finite before it, and not after it: their names, and figures of what they held then.
+    frozen : tuple of str
+        Parameters that required no gradient, and that it has changed all the same.
     """
 
     class_name: str
@@ -355,6 +357,7 @@ class OptimizerStep:
     source: SourceLine | None = None
     is_done: bool = True
     spoilt: tuple[tuple[str, Figures], ...] = ()
+    frozen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +408,8 @@ class Origin:
         That of the operator, in `FollowedPass.operators`.
     is_exact : bool
         Whether `source` is the very line, or where it was seen; else it only stands in the same function.
+    before : Origin or None
+        Of a NaN that a module made of an infinity, where that came from.
     """
 
     what: str
@@ -418,6 +423,7 @@ class Origin:
     call: int | None = None
     is_exact: bool = True
     operator_index: int | None = None
+    before: Origin | None = None
 
     _mime_ = mime_of
 

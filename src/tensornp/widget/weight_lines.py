@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from tensornp.models.outline.columns import (
     shares_of,
 )
 from tensornp.models.outline.fold import Row
-from tensornp.models.outline.outline import Line
+from tensornp.models.outline.outline import Line, Sums
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding
 from tensornp.models.scan.kinds import Kind, by_kind, kind_of
@@ -86,8 +86,9 @@ class Found(NamedTuple):
 
     @property
     def alarm(self) -> str:
-        """What is not finite, in a few words."""
-        return ", ".join(one.text for one in self.alarms)
+        """What is not finite, in a few words: of its values, or else of its gradient."""
+        worst = next((one.text for one in self.findings if one.rank == self.rank < ALARM_RANK), "")
+        return ", ".join(one.text for one in self.alarms) or worst
 
 
 class OrderOf(NamedTuple):
@@ -122,14 +123,14 @@ class OrderOf(NamedTuple):
 class Told(NamedTuple):
     """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
 
-    `marked` is the column that has a mark, and `numel` the elements of all weights.
+    `marked` is the column that has a mark, and `share_of` returns which part of all weights some are.
     """
 
     numbers: Mapping[str, int]
     found: Mapping[str, Found]
     spreads: Spreads | None
     marked: str
-    numel: int
+    share_of: Callable[[Sums], float]
 
 
 def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
@@ -246,7 +247,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
     """Return what is known of a line without a scan, by the column."""
-    shares = shares_of(line.sums.numel, told.numel, line.num_alike)
+    shares = shares_of(line.sums.numel, told.share_of(line.sums), line.num_alike)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
         shares["elements"] = format_count(line.weights[0].numel)
@@ -276,17 +277,17 @@ def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
 def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
     if own is not None:
-        return {"text": own.alarm, "number": line.number, "goal": own.goal} if own.alarms else None
-    names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
-    if not names or told.spreads is None:
+        return {"text": own.alarm, "number": line.number, "goal": own.goal} if own.alarm else None
+    kind, names = next((each for each in _below(line, told) if each[0].is_alarm), (None, []))
+    if kind is None or told.spreads is None:
         return None
     first = told.found[names[0]]
     if len(names) == 1:
-        text = f"{first.alarm} in {legible(part_of(names[0], *told.spreads.ends(line.branch)))}"
+        part = legible(part_of(names[0], *told.spreads.ends(line.branch)))
+        text = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}"
     else:
-        text = (
-            f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(told.spreads.num_weights(line.branch), 'weight')}"
-        )
+        what = f"{NOT_FINITE[first.goal]} in" if first.goal else f"{kind.what} of"
+        text = f"{what} {len(names):,} of {counted(told.spreads.num_weights(line.branch), 'weight')}"
     return {"text": text, "number": told.numbers[names[0]], "goal": first.goal}
 
 

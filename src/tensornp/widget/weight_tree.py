@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -96,7 +95,7 @@ class WeightTree:
     def lines(self, asked: Asked, first: int, count: int) -> list[dict[str, Any]]:
         """Return some of them."""
         outline = self.outline
-        told = Told(outline.number_of, self.found, self._spreads, marked_column(asked.sort), outline.sums.numel)
+        told = Told(outline.number_of, self.found, self._spreads, marked_column(asked.sort), outline.share_of)
         return [line_data(line, told) for line in outline.lines(asked, first, count, self.order)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
@@ -159,7 +158,9 @@ class WeightTree:
     def _cost(self, asked: Asked) -> str:
         """Return what a scan of what is listed costs."""
         listed = self.outline.chosen(asked, self.order) if asked.is_list else self._weights
-        compiles = is_to_compile(sys.maxsize) and any(is_to_compile(one.nbytes) for one in listed)
+        # Of thousands of small weights, none is asked.
+        may_compile = is_to_compile(self.outline.largest_nbytes)
+        compiles = may_compile and any(is_to_compile(one.nbytes) for one in listed)
         return cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes, compiles=compiles)
 
     def _code(self, search: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
@@ -101,7 +102,7 @@ class WeightsWidget(AnsweringWidget):
         answers: Answers = {
             "lines": lambda request: lines_answer(request, self._tree),
             "open": self._open, "stats": self._stats, "values": self._values,
-            "bind": self._bind, "scan": self._scan_all, "end": self._end,
+            "bind": self._bind, "scan": self._scan_all, "end": self._end, "found": self._found_in,
         }  # fmt: skip
         super().__init__(
             answers,
@@ -186,13 +187,24 @@ class WeightsWidget(AnsweringWidget):
         """Return what is shown of one weight."""
         self._leave()
         entry = self._weight(request)
-        is_earlier = self._is_earlier(self._weights[integer_of(request.get("weight"))])
-        self.earlier = _EARLIER if is_earlier else self.earlier
-        found = self._found.get(entry.name)
-        told: dict[str, Any] = {"found": legible("; ".join(one.text for one in found.findings)) if found else ""}
-        told |= {"earlier": "written or replaced since the scan, of which its figures are"} if is_earlier else {}
+        told = self._found_in(request) | {"type": "weight"}
         printoptions = fitted(self._options.printoptions, integer_of(request.get("width", 0)))
-        return {"type": "weight", **entry_data(entry, self.opened, printoptions), **told}
+        return {**entry_data(entry, self.opened, printoptions), **told}
+
+    def _found_in(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a scan has found in one weight, and whether that is known to be of an earlier state."""
+        number = integer_of(request.get("weight"))
+        self._check(number)
+        row = self._weights[number]
+        is_earlier = self._is_earlier(row)
+        self.earlier = _EARLIER if is_earlier else self.earlier
+        findings = self._found[row.name].findings if row.name in self._found else ()
+        found = legible("; ".join(one.text for one in findings))
+        return {
+            "type": "found",
+            "found": f"found by the scan: {found}" if found else "",
+            "earlier": "written or replaced since the scan, of which its figures are" if is_earlier else "",
+        }
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
@@ -285,13 +297,18 @@ class WeightsWidget(AnsweringWidget):
             self._scan, self.scanned, self.earlier = None, said, ""
             if found:
                 self._tree.learn(found)
-                self.findings = findings_data(self._weights, self._found)
+                self.findings = findings_data(self._weights, self._found) or self._calm()
                 # A scan of some leaves what was found of the others.
                 self.look_again()
             if stopped:
                 self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
             # Whoever sees that it has ended sees what it has found.
             self.progress = -1.0
+
+    def _calm(self) -> list[dict[str, Any]]:
+        """Return that nothing was found in what was read: NaN and infinities would be findings."""
+        num = sum(bool(one.figures) for one in self._found.values())
+        return note_data(f"no NaN and no infinity in {counted(num, 'weight')}") if num else []
 
 
 def _suggestion(name: str) -> str:

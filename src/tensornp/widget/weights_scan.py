@@ -72,7 +72,14 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
     for name, why in table.failed.items():
         update = Update(None, "", f"is not known: {why}") if updates else None
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
-    said = " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
+    num_odd = sum(bool(alarm) for _, alarm in gradients.values())
+    said = " · ".join(
+        [
+            *table.told(),
+            *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else []),
+            *([NOT_LOOKED_AT] if unguarded.left_out else []),
+        ]
+    )
     far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"
     return ScanFound(found, said, "" if table.complete else f"the scan was stopped {far}; Scan reads all")
 

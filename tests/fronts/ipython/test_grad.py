@@ -15,10 +15,14 @@ AMBER = badge_style("alarm")
 
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
-    """Return the text of the grad badge and the sentence behind it."""
-    spans = re.findall(r'<span title="([^"]*)"[^>]*>([^<]*)</span>', card["text/html"])
+    """Return the text of the grad badge and its sentence, which stands in the receipt alone."""
+    shown = re.findall(r'<span style="[^"]*">([^<]*)</span>', card["text/html"])
     words = ("grad", "frozen", "buffer", "Backward")
-    return next((html.unescape(text), html.unescape(title)) for title, text in spans if any(w in text for w in words))
+    text = next(one for one in shown if any(word in one for word in words))
+    sentence = re.search(f"<br>{re.escape(text)} – ([^<]*)<", card["text/html"] + "<")
+    assert sentence is not None
+    assert card["text/html"].count(sentence[1]) == 1
+    return html.unescape(text), html.unescape(sentence[1])
 
 
 def test_a_leaf_has_a_gradient_or_not(shell):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,13 +40,113 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     t = torch.ones(2)
     assert tnp.compare({"a": t, "b": 2, "c": float("nan")}, {"a": t, "b": 2.0, "c": float("nan")}).same_bits
     saved = [{"model": {"a": t}, "optimizer": torch.optim.SGD([t], lr=lr).state_dict()} for lr in (0.1, 0.2)]
-    assert tnp.compare(*saved).same_bits
+    found = tnp.compare(*saved)
+    assert found.same_bits
+    assert found.not_compared == {"optimizer.param_groups.0.lr": "another value in the groups of an optimizer"}
+    assert tnp.compare(saved[0], saved[0]).not_compared == {}
 
 
 def test_the_order_of_a_set_is_no_difference(tmp_path: Path):
     """It is another where the same elements came in another order, and in another process."""
     first, second = {"a": torch.ones(2), "b": {0, 8}}, {"a": torch.ones(2), "b": {8, 0}}
     assert tnp.compare(first, second).same_bits
+    assert not tnp.compare(first, second).not_compared
+    found = tnp.compare(first, {"a": torch.ones(2), "b": {0, 9}})
+    assert found.same_bits
+    assert set(found.not_compared.values()) == {"in sets that are not alike"}
     for name, one in (("first.pt", first), ("second.pt", second)):
         torch.save(one, tmp_path / name)
     assert tnp.compare(tmp_path / "first.pt", tmp_path / "second.pt").same_bits
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_sets_have_no_order_in_files_of_any_protocol(protocol: int, tmp_path: Path):
+    """A later protocol has an opcode for them."""
+    for name, values in (("first.pt", {0, 8, "x"}), ("second.pt", {8, "x", 0})):
+        held = {"a": torch.ones(2), "b": set(values), "c": frozenset(values)}
+        torch.save(held, tmp_path / name, pickle_protocol=protocol)
+    (tmp_path / "second.pt").write_bytes((tmp_path / "second.pt").read_bytes().replace(b"K\x00K\x08", b"K\x08K\x00"))
+    found = tnp.compare(tmp_path / "first.pt", tmp_path / "second.pt")
+    assert found.same_bits
+    assert not found.not_compared
+    assert sorted(map(str, tnp.weights(tmp_path / "first.pt").metadata.values())) == ["0", "0", "8", "8", "x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (np.float32(1.5), np.float32(2), "1.5 → 2.0"),
+        (np.int64(3), 4, "3 → 4"),
+        (torch.float32, torch.bfloat16, "'torch.float32' → 'torch.bfloat16'"),
+        (torch.strided, torch.sparse_coo, "'torch.strided' → 'torch.sparse_coo'"),
+        (torch.device("cuda", 1), torch.device("cpu"), "'cuda:1' → 'cpu'"),
+    ],
+)
+def test_numbers_of_numpy_and_words_of_torch_are_values(a: object, b: object, told: str, tmp_path: Path):
+    """In memory and in a file, and each is equal to itself."""
+    first, second = ({"a": torch.ones(2), "b": value} for value in (a, b))
+    torch.save(first, tmp_path / "first.pt")
+    torch.save(second, tmp_path / "second.pt")
+    for one in (first, tmp_path / "first.pt"):
+        assert tnp.compare(one, first).same_bits
+        for other in (second, tmp_path / "second.pt"):
+            assert tnp.compare(one, other).beside == {"b": told}
+
+
+def test_what_is_not_compared_is_named():
+    """An object is not looked into, and a value that one side has is no difference: both are said."""
+    first = {"a": torch.ones(2), "b": torch.Generator(), "c": 1, "size": torch.Size([2])}
+    second = {"a": torch.ones(2), "b": torch.Generator().manual_seed(3), "d": len, "size": torch.Size([2])}
+    found = tnp.compare(first, second)
+    assert found.same_bits
+    assert found.not_compared == {
+        "b": "of the class Generator",
+        "c": "only in the first",
+        "d": "only in the second",
+    }
+    assert "3 not compared beside the weights ('c': only in the first, …)" in repr(found)
+    told = "1 only in the first: c; 1 of the class Generator: b; 1 only in the second: d"
+    assert f"beside the weights, not compared: {told}" in weights_comparison_document(found).text()
+
+
+def test_objects_of_files_are_named_too(tmp_path: Path):
+    """What a file would make by a call is not made, and so not compared."""
+    for name, day in (("first.pt", 1), ("second.pt", 2)):
+        torch.save({"a": torch.ones(2), "b": datetime.date(2020, 1, day), "s": torch.Size([day])}, tmp_path / name)
+    found = tnp.compare(tmp_path / "first.pt", tmp_path / "second.pt")
+    assert found.not_compared == {"b": "of the class datetime.date"}
+    assert found.beside == {"s.0": "1 → 2"}
+
+
+class Counts(torch.optim.Optimizer):
+    """An optimizer that keeps its step as an integer, as many do."""
+
+    def __init__(self, params: list[torch.Tensor]) -> None:
+        super().__init__(params, {"lr": 0.1})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Count."""
+        for one in self.param_groups[0]["params"]:
+            state = self.state[one]
+            state["step"] = state.get("step", 0) + 1
+            state["average"] = torch.zeros_like(one)
+
+
+def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
+    """Live, saved, and in a container; they have the names that they have when saved."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = Counts([*model.parameters()])
+    optimizer.step()
+    before, saved = copy.deepcopy(optimizer), copy.deepcopy(optimizer.state_dict())
+    torch.save({"model": model.state_dict(), "optimizer": saved}, tmp_path / "both.pt")
+    assert tnp.weights(optimizer).metadata["state.0.step"] == 1
+    assert tnp.compare(before, optimizer).same_bits
+    for state in optimizer.state.values():
+        state["step"] = 9
+    for one in (before, saved):
+        found = tnp.compare(one, optimizer)
+        assert (found.equal, found.beside) == (False, {"state.0.step": "1 → 9", "state.1.step": "1 → 9"})
+    found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
+    assert list(found.beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
+    assert not found.not_compared

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from _pytest._io.saferepr import saferepr
 from unchanged import unchanged
 
 import tensornp as tnp
@@ -240,3 +241,14 @@ def test_long_names_keep_what_tells_them_apart():
     line = next(line for line in told(before, copy.deepcopy(after)) if "with the same bits" in line)
     assert re.findall(r"r\.(\w+)\.block", line) == list(parts)
     assert cut_apart(["head", "a" * 130]) == ["head", f"{'a' * 60}…{'a' * 59}"]
+
+
+def test_a_failed_assert_tells_figures_of_what_moved_most():
+    """Pytest shows the begin and the end of a `repr`."""
+    first = {"a": torch.ones(4), "b": torch.ones(4), "c": torch.ones(4), "d": torch.ones(4)}
+    second = {"a": torch.ones(4), "b": torch.ones(4) * 1.5, "c": torch.ones(5), "d": torch.ones(4) + 0.25}
+    said = repr(tnp.compare(first, second))
+    assert said.startswith("WeightsComparison(not equal: 3 of 4 weights differ, 'c' (shapes differ: (4,) and (5,)), ")
+    assert "'b' (scaled by 1.5, max_abs 0.5, moved 50%), 'd' (scaled by 1.25, max_abs 0.25, moved 25%)" in said
+    shown = saferepr(tnp.compare({"b": first["b"]}, {"b": second["b"]}), 240)
+    assert "max_abs 0.5, moved 50%" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
     second = {name: one + 0.01 for name, one in first.items()}
     second[layer.format(4)][3, 7] += 5
     document = weights_comparison_document(compared(first, second))
-    _, rule, _, headings, row, _ = document.text().splitlines()
+    _, apart, rule, _, headings, row, _ = document.text().splitlines()
+    assert re.fullmatch(r"base_model\..*\.layers\.4 moved \d+ times as far as the others beside it", apart)
     assert rule.startswith("nearly all elements differ in 7 weights; moved ")
     assert headings.split() == ["name", "moved", "of", "own", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
     assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
@@ -402,3 +404,50 @@ def test_a_quantized_lstm_is_compared_and_its_state_dict_says_why_not():
     for pair in ((first.state_dict(), other.state_dict()), (first, other.state_dict())):
         with pytest.raises(tnp.BadRequestError, match=r"packed in objects of torch .* compare the modules themselves"):
             tnp.compare(*pair)
+
+
+def test_a_row_says_of_all_what_is_true_of_all():
+    """What has happened to one of several is told with its name."""
+    torch.manual_seed(0)
+    first = {f"layers.{i}.weight": torch.randn(20, 20) for i in range(6)}
+    second = {name: one + 0.01 * torch.randn(20, 20) for name, one in first.items()}
+    second["layers.2.weight"] = first["layers.2.weight"] * 1.01
+    text = weights_comparison_document(compared(first, second)).text()
+    assert "scaled by 1.01 in layers.2.weight" in text
+    second = {
+        name: one * 1.5 if i else one + torch.outer(one[0], one[1]) for i, (name, one) in enumerate(first.items())
+    }
+    second["layers.1.weight"] = first["layers.1.weight"].clone()
+    second["layers.1.weight"][3, 4] += 1
+    text = weights_comparison_document(compared(first, second)).text()
+    assert "3 kinds of change" in text
+    assert "100% of the change lies in 8 directions in layers.0.weight" in text
+
+
+def test_a_model_is_found_in_a_container_under_whatever_key():
+    """If one name alone ends so; which of several layers is meant nobody knows."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    optimizer = torch.optim.SGD(model.parameters())
+    before = copy.deepcopy(model.state_dict())
+    for key in ("net", "a.b"):
+        assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
+        assert compared({key: before}, model).prefixes == (f"{key}.", "")
+    assert compared(model[0].state_dict(), model).told() == "no name is in both"
+
+
+def test_a_layer_that_moved_far_more_than_the_others_is_named_first():
+    """As one with another learning rate does: a row tells it of each kind of weight by itself."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32)
+    model = torch.nn.ModuleDict({"layers": torch.nn.ModuleList(copy.deepcopy(layer) for _ in range(6))})
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        for name, one in model.named_parameters():
+            one.add_(torch.randn_like(one), alpha=0.05 if "layers.1" in name else 0.001)
+    told = weights_comparison_document(compared(before, model)).text().splitlines()[1]
+    assert re.fullmatch(r"layers\.1 moved (4\d|5\d) times as far as the others beside it", told)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        for one in model.parameters():
+            one.add_(torch.randn_like(one), alpha=0.001)
+    assert "times as far" not in weights_comparison_document(compared(before, model)).text()

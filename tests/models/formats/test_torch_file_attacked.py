@@ -284,12 +284,12 @@ def test_what_is_not_listed_is_counted(tmp_path):
     ]
 
 
-def test_a_storage_by_itself_is_told_and_a_dtype_is_nothing(tmp_path):
-    """The one has values, and no shape; the other is what a pickle would import."""
+def test_a_storage_by_itself_is_told_and_a_dtype_is_its_text(tmp_path):
+    """The one has values, and no shape; the other is what a pickle would import, and as good as a plain value."""
     made = {"storage": torch.ones(2).untyped_storage(), "dtype": torch.float32, "w": torch.ones(1)}
     torch.save(made, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
-    assert (list(explorer), explorer.metadata) == (["w"], {})
+    assert (list(explorer), explorer.metadata) == (["w"], {"dtype": "torch.float32"})
     assert explorer.problems == ["storages that stand for themselves are not listed; it has 1"]
 
 

@@ -272,3 +272,27 @@ def test_operators_of_a_call_stand_once_with_what_matters_before_their_line():
     heads = static[static.rindex("<thead>") : static.rindex("</thead>")]
     assert html.count(">operator</th>") == static.count(">operator</th>") == 1
     assert heads.index(">min … max<") < heads.index(">line<")
+
+
+class _Divides(torch.nn.Module):
+    """Divides by zero in its own code, of which the norm in it makes NaN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.first(x)
+        return self.norm(h / (h * 0))
+
+
+def test_what_leads_on_and_the_mark_stand_where_the_infinity_was_born():
+    """A NaN that was made of it is another's work, and is marked as well."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), _Divides())
+    with tnp.follow() as run:
+        model(torch.ones(2, 4))
+    text = tnp.card(run).text
+    assert "born in 1.norm (LayerNorm)" in text
+    assert "%%follow --operators --only 1 names the operator and its line" in text
+    assert "1 _Divides · first Inf" in text
+    assert "norm LayerNorm · first NaN" in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor.paths import is_plain_value
+from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.optimizers.param_groups import GROUPS
@@ -20,16 +22,46 @@ def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     What groups of optimizers say changes from step to step, what a file says of itself is none of its container, and
     sets have no order by which to compare them.
     """
-    own, others = first.metadata, second.metadata
-    if type(own) is not Beside or type(others) is not Beside:
-        return {}
+    own, others = _both(first, second)
     return {
         name: f"{quoted(value)} → {quoted(others[name])}"
         for name, value in own.items()
-        if name in others
-        and not (GROUPS in name or _OF_SET in name or name in own.of_sets or name in others.of_sets)
-        and not _is_same(value, others[name])
+        if name in others and not (GROUPS in name or _is_of_set(name, own, others) or _is_same(value, others[name]))
     }
+
+
+def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
+    """Return by name why what is beside the weights was not compared: its class, or the one side that has it."""
+    own, others = both = _both(first, second)
+    has_same_sets = _in_sets(own) == _in_sets(others)
+    told: dict[str, str] = {}
+    for name in dict.fromkeys([*own, *own.others, *others, *others.others]):
+        has = [name in one or name in one.others for one in both]
+        if _is_of_set(name, *both):
+            told |= {} if has_same_sets else {name: "in sets that are not alike"}
+        elif not all(has):
+            # Groups of a live optimizer and of a saved one have names of their own.
+            told |= {} if GROUPS in name else {name: f"only in {sides_of(first, second)[has[1]]}"}
+        elif cls := own.others.get(name) or others.others.get(name):
+            told[name] = f"of the class {cls}"
+        elif not (is_plain_value(own[name]) and is_plain_value(others[name])):
+            told[name] = "no plain value"
+        elif GROUPS in name and not _is_same(own[name], others[name]):
+            told[name] = "another value in the groups of an optimizer"
+    return told
+
+
+def _both(first: WeightsExplorer, second: WeightsExplorer) -> tuple[Beside, Beside]:
+    own, others = first.metadata, second.metadata
+    return (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
+
+
+def _is_of_set(name: str, *both: Beside) -> bool:
+    return _OF_SET in name or any(name in one.of_sets for one in both)
+
+
+def _in_sets(held: Beside) -> Counter[str]:
+    return Counter(repr(value) for name, value in held.items() if _is_of_set(name, held) and is_plain_value(value))
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.reading.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.beside import beside
+from tensornp.models.comparing.beside import beside, not_compared
 from tensornp.models.comparing.directions import directions_of, low_rank_of
 from tensornp.models.comparing.how_far import HowFar
 from tensornp.models.comparing.one_sided import sides_of
@@ -29,6 +29,8 @@ from tensornp.models.outline.fold import Row
 from tensornp.models.scan.frame import frame_of
 
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+_MOST_TOLD = 3
+"""Weights that a failed assert tells of."""
 
 
 class WeightsComparison(Mapping[str, Comparison]):
@@ -56,7 +58,10 @@ class WeightsComparison(Mapping[str, Comparison]):
         these are others in the second.
     beside : dict of str to str
         By its name, a number, a text or None that both containers hold beside their weights, where it is another in
-        the second: "2 → 1". What groups of optimizers say is not compared, nor are other objects.
+        the second: "2 → 1". What groups of optimizers say is not compared, nor are sets.
+    not_compared : dict of str to str
+        By its name, why anything else beside the weights was not compared: it is of a class that is not looked into,
+        or only one of both has it. That makes them no less equal.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
     not_listed : tuple of str
@@ -79,7 +84,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.retied = retied(first, second, names.pairs)
         self.requantized = requantized(first, second, names.pairs)
         self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
-        self.beside = beside(first, second)
+        self.beside, self.not_compared = beside(first, second), not_compared(first, second)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
@@ -314,7 +319,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     _mime_ = mime_of
 
     def __repr__(self) -> str:
-        said = [self.told()]
+        # First: what shows a failed assert cuts the rest.
+        said = [self.told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]
         for word in (
             "same_memory",
             "missing",
@@ -337,8 +343,16 @@ class WeightsComparison(Mapping[str, Comparison]):
             more = ", …" if len(self.beside) > 1 else ""
             differ = "value differs" if len(self.beside) == 1 else "values differ"
             said.append(f"{len(self.beside):,} {differ} beside the weights ({shown_name(name)}: {told}{more})")
-        worst = next(iter(self.changed()), None)
-        if worst is not None:
-            said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
+        if self.not_compared:
+            name, why = next(iter(self.not_compared.items()))
+            more = ", …" if len(self.not_compared) > 1 else ""
+            said.append(f"{len(self.not_compared):,} not compared beside the weights ({shown_name(name)}: {why}{more})")
         verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
         return f"WeightsComparison({verdict}{', '.join(said)})"
+
+    def _figures_told(self, name: str) -> str:
+        """Return what differs in a weight, in the words of its attributes."""
+        found = self._found[name]
+        figures = [f"max_abs {found.max_abs:.3g}"] if found.max_abs is not None else []
+        figures += [f"moved {100 * self.moved[name]:.3g}%"] if name in self.moved else []
+        return f"{shown_name(name)} ({', '.join([found.verdict, *figures])})"

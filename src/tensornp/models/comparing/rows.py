@@ -22,14 +22,24 @@ def rows_of(
 ) -> list[Row]:
     """Return some of the names in rows, each at the place of that of its weights which comes first.
 
-    `rows` are those of all weights of one shape on both sides, states of optimizers aside.
+    `rows` are those of all weights of one shape on both sides, states of optimizers aside. How a layer is unlike the
+    others is said in the first of its rows.
     """
     order = {name: i for i, name in enumerate(names)}
-    own = [row for each in rows for row in _of_some(each, order, found)]
+
+    def place(row: Row) -> int:
+        return min(order.get(one.name, len(order)) for one in row.entries)
+
+    own: list[Row] = []
+    told: set[str] = set()
+    for row in sorted(rows, key=place):
+        some = list(_of_some(row._replace(unlike="") if row.unlike in told else row, order, found))
+        told.update(row.unlike for _ in some)
+        own += some
     own += [Row(name, (first[name],)) for name in names if has_other_shape(found[name])]
     states = (first[name] for name in found if name in order and not has_other_shape(found[name]))
     own += by_quantity(one for one in states if quantity_of(one))
-    return sorted(own, key=lambda row: min(order[one.name] for one in row.entries))
+    return sorted(own, key=place)
 
 
 def has_other_shape(found: Comparison) -> bool:

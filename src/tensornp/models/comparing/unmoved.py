@@ -169,6 +169,11 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     }
 
 
+def parameter_names(found: WeightsComparison) -> list[str]:
+    """Return the names of the parameters of a live model among what was compared."""
+    return [name for name, _ in _parameters(found)]
+
+
 def _tells_something(found: WeightsComparison) -> bool:
     """Return whether a parameter that moved has a gradient now."""
     unguarded = Unguarded()

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 class Beside(dict[str, Any]):
     """What a container of weights holds beside them, by name: what a file says of itself is another mapping.
 
-    `of_sets` are names of elements of sets, which have no order.
+    `of_sets` are names of elements of sets, which have no order, and `others` by name the classes of objects that are
+    no plain values, which are not looked into.
     """
 
     of_sets: Collection[str] = ()
+    others: Mapping[str, str] = MappingProxyType({})
 
 
 class Contents(NamedTuple):

@@ -25,6 +25,8 @@ from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
+_MAX_SAID = 1000
+"""Numbers and texts that are kept."""
 _MAX_SECONDS = 0.5
 """For which parameters are looked for among the names of a notebook."""
 
@@ -59,9 +61,10 @@ def entries_of_optimizer(
             name = told.get(j) or by_object.get(id(parameter)) or place
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
-            own = _state_of(
-                _state_at(state, parameter), name, code, weight_of("", "", parameter, "").location, unlisted
-            )
+            held = _state_at(state, parameter)
+            if len(metadata) < _MAX_SAID:
+                metadata |= _said_in(held, number)
+            own = _state_of(held, name, code, weight_of("", "", parameter, "").location, unlisted)
             found += ((entry, (f"{STATE}.{number}{tail}",), f"{STATE}.{place}{tail}") for entry, tail in own)
     known = {id(one) for group in groups for one in params_of(group)}
     found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
@@ -209,6 +212,12 @@ def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator
         yield from ((entry, tail) for entry in own)
         if not own and not is_plain_value(leaf):
             unlisted.note(name + tail, leaf)
+
+
+def _said_in(state: Any, number: int) -> dict[str, Any]:
+    """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
+    items = items_of(state) if is_subclass(type(state), dict) else ()
+    return {f"{STATE}.{number}.{key_of((key,))}": value for key, value in items if is_plain_value(value)}
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array, is_subclass, module_name
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, Shared, is_container, is_seen, leaves
 from tensornp.core.tensor.form import is_storage
@@ -31,6 +32,7 @@ from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
+_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes and equality."""
 MAX_SAID = 1000
@@ -82,7 +84,9 @@ def contents_of_tree(
             besides[name] = one
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
+    beside = Beside(besides | holders.said)
+    beside.others = unlisted.named()
+    return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
@@ -98,10 +102,11 @@ def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
 def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
     """Yield the weights of what lies in a container, or the plain value that it is."""
     what, name, code = leaf.what, leaf.name, expression + leaf.bracket
-    if is_plain_value(what):
-        yield what
-        return
     is_usual = _is_usual(what)
+    plain = what if is_usual else _plain_of(what)
+    if is_plain_value(plain):
+        yield plain
+        return
     if not is_usual and is_holder(what):
         found = holders.entries(name, code, what)
     else:
@@ -116,6 +121,14 @@ def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) 
         if not is_usual and one.source.held is not None:
             unlisted.is_listed(one.source.held)
         yield one if has_code else one.with_(code="")
+
+
+def _plain_of(what: Any) -> Any:
+    """Return the plain value that a number of NumPy is, as files have it, and the text of what torch names; else it."""
+    cls = type(what)
+    if id(cls) in _OF_TORCH:
+        return str(what)
+    return np.generic.item(what) if is_subclass(cls, np.generic) and module_name(cls) == "numpy" else what
 
 
 def _is_usual(obj: Any) -> bool:

@@ -23,6 +23,8 @@ from tensornp.models.names.quoted import MAX_INSIDE, cut
 MAX_LOOKED_AT = 500_000
 """Values in all objects of one container: some tenths of a second."""
 _MAX_NAMED = 4
+MAX_NAMED = 1000
+"""Objects of which the class is told."""
 _WEIGHTS = (torch.Tensor, np.ndarray, *STORAGES, torch.ScriptObject)
 _SKIPPED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
 _KEPT_BY = frozenset(("builtins", "collections", "configparser", "omegaconf", "os", "types", "weakref"))
@@ -58,6 +60,10 @@ class Unlisted:
             self._listed.add(id(one))
             if is_subclass(type(one), torch.nn.Module):
                 waiting += (child for _, child, _ in registered(one))
+
+    def named(self) -> dict[str, str]:
+        """Return the class of each object, by its name, of the first that were taken."""
+        return {name: class_name(type(obj)) for name, obj in self._noted[:MAX_NAMED]}
 
     def problems(self) -> list[str]:
         """Return a sentence that names what may hold weights, if there is any such: nothing of it is listed."""

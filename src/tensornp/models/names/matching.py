@@ -78,7 +78,8 @@ def _unwrapped(name: str) -> str:
 
 def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:
     """Return the prefixes that are worth a try, none at all first, and then those of one side."""
-    own, others = _prefixes_of(first), _prefixes_of(second)
+    own = [*_prefixes_of(first), *_prefix_before(first, second)]
+    others = [*_prefixes_of(second), *_prefix_before(second, first)]
     pairs = [(a, b) for a in own for b in others if a != b or not a]
     return sorted(pairs, key=lambda pair: bool(pair[0]) + bool(pair[1]))
 
@@ -90,6 +91,13 @@ def _prefixes_of(names: Collection[str]) -> list[str]:
         longer = (begun + prefix for begun in found for prefix in PREFIXES)
         found += [one for one in dict.fromkeys(longer) if one not in found and any(n.startswith(one) for n in names)]
     return found
+
+
+def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]:
+    """Return what one name alone has before the first of the others: the key under which a container has a model."""
+    first = next((name for name in others if name not in names), "")
+    found = [name.removesuffix(first) for name in names if name.endswith(f".{first}")] if first else []
+    return found if len(found) == 1 else []
 
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:

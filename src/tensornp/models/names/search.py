@@ -20,12 +20,12 @@ _PLACE = "\ue000"
 """What stands for braces while a glob becomes an expression."""
 
 
-def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
+def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
     """Return the places of the names that fit: in which a regular expression is found, or all words.
 
     A word is a part of the name, or a glob: one without a star at either end may fit anywhere in it. In braces are
     several of which one is there, numbers whole: ``layer.{0..5,9}.{query,key}``. Whether letters are capitals only
-    matters where capitals are typed.
+    matters where capitals are typed; `small` are the names in small letters, where these are known.
     """
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return [i for i, name in enumerate(names) if pattern.search(name)]
@@ -33,7 +33,8 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
         said = "an expression of bytes" if isinstance(pattern, re.Pattern) else an_instance(pattern)
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     # Capitals are meant where they are typed.
-    searched = names if pattern != pattern.lower() else [name.lower() for name in names]
+    is_exact = pattern != pattern.lower()
+    searched = names if is_exact else small if small is not None else [name.lower() for name in names]
     found = list(range(len(names)))
     for word in words_of(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.

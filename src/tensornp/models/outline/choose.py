@@ -56,8 +56,8 @@ class Asked:
         return bool(self.search or self.filters or (self.sort and not self.orders_groups))
 
 
-def searched(text: str, names: Sequence[str]) -> list[int]:
-    """Return the places of the names that are looked for.
+def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
+    """Return the places of the names that are looked for; `small` are these in small letters, where they are known.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def searched(text: str, names: Sequence[str]) -> list[int]:
         raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
     if is_expression(text):
         return [i for i, is_found in enumerate(found_by(text[1:-1], names)) if is_found]
-    return fitting(text, names)
+    return fitting(text, names, small)
 
 
 def is_expression(text: str) -> bool:

@@ -95,7 +95,7 @@ class Column(NamedTuple):
     figure : ScannedFigure or None
         The number that a scan tells, where it is one.
     share : callable or None
-        What the tree says of a number of elements, that of all weights, and how many parts are alike: of one.
+        What the tree says of a number of elements, which part of all weights they are, and how many are alike: of one.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -121,7 +121,7 @@ class Column(NamedTuple):
     title: Callable[[Row], str] | None = None
     heading: str = ""
     figure: ScannedFigure | None = None
-    share: Callable[[int, int, int], str] | None = None
+    share: Callable[[int, float, int], str] | None = None
     is_always: bool = False
     is_said_once: bool = False
     is_right: bool = False
@@ -212,9 +212,9 @@ def cells_of(row: Row) -> dict[str, str]:
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
-def shares_of(numel: int, all_numel: int, count: int = 1) -> dict[str, str]:
-    """Return by the column what is said of so many elements among all: of `count` parts that are alike, of one."""
-    return {column.name: column.share(numel, all_numel, count) for column in COLUMNS if column.share is not None}
+def shares_of(numel: int, part: float, count: int = 1) -> dict[str, str]:
+    """Return by the column what is said of so many elements, which part of all: of `count` that are alike, of one."""
+    return {column.name: column.share(numel, part, count) for column in COLUMNS if column.share is not None}
 
 
 def sortable() -> tuple[str, ...]:
@@ -267,15 +267,15 @@ def _figure(name: str, figure: ScannedFigure, *, rank: int, width: int = 9) -> C
     return Column(name, figure=figure, is_right=True, has_large_first=True, width=width, rank=rank)
 
 
-def _elements(numel: int, _: int, count: int) -> str:
+def _elements(numel: int, _: float, count: int) -> str:
     return format_count(numel) if count == 1 else f"{count:,} × {format_count(numel // count)}"
 
 
-def _share(numel: int, all_numel: int, count: int) -> str:
+def _share(_: int, part: float, count: int) -> str:
     """Return a share in percent, of which little is nothing."""
-    if numel < _LEAST_SHARE * all_numel * count or not all_numel:
+    if part < _LEAST_SHARE * count or not part:
         return ""
-    return f"{numel / all_numel:.0%}" if count == 1 else f"{100 * numel / all_numel / count:.2g}% each"
+    return f"{part:.0%}" if count == 1 else f"{100 * part / count:.2g}% each"
 
 
 _LEAST_SHARE = 0.005

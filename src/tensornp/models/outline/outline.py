@@ -71,12 +71,19 @@ class Line(NamedTuple):
         return bool(self.weights) and is_counter(self.weights[0])
 
 
+_STATE = "state"
+
+
 class Sums(NamedTuple):
-    """Of some weights: how many, their elements and bytes; what several names share, once."""
+    """Of some weights: how many, their elements and bytes; what several names share, once.
+
+    `own_numel` are elements of weights alone: states of optimizers are no part of a model.
+    """
 
     num_weights: int
     numel: int
     nbytes: int
+    own_numel: int = 0
 
 
 class Outline:
@@ -255,7 +262,8 @@ class Outline:
             states = found.states if found is not None else lambda _: ()
             chosen = [one for one in chosen if passes(one, asked.filters, worst, states)]
         if asked.search:
-            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
+            names, small = ([one.name for one in chosen], None) if asked.filters else self._names
+            chosen = [chosen[i] for i in searched(asked.search, names, small)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
@@ -320,12 +328,30 @@ class Outline:
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         """Return how many of its weights these are, with their elements and bytes."""
-        num_weights = numel = nbytes = 0
+        num_weights = numel = nbytes = own_numel = 0
         for one in weights:
             num_weights += 1
             if one.name not in self._not_counted:
                 numel, nbytes = numel + one.numel, nbytes + one.nbytes
-        return Sums(num_weights, numel, nbytes)
+                own_numel += one.numel if one.kind != _STATE else 0
+        return Sums(num_weights, numel, nbytes, own_numel)
+
+    def share_of(self, sums: Sums) -> float:
+        """Return which part of all weights some are; of states of optimizers alone, which part of these."""
+        if self.sums.own_numel:
+            return sums.own_numel / self.sums.own_numel
+        return sums.numel / self.sums.numel if self.sums.numel else 0.0
+
+    @cached_property
+    def _names(self) -> tuple[list[str], list[str]]:
+        """The names of all, and these in small letters: each letter that is typed looks through them."""
+        names = [one.name for one in self.weights]
+        return names, [name.lower() for name in names]
+
+    @cached_property
+    def largest_nbytes(self) -> int:
+        """The bytes of the largest weight."""
+        return max((one.nbytes for one in self.weights), default=0)
 
     @cached_property
     def told(self) -> frozenset[str]:
@@ -347,7 +373,7 @@ class Outline:
         widths = {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
         for one, sums in zip(self._branches, self._sums, strict=True):
             if one.count > 1:
-                parts = shares_of(sums.numel, self.sums.numel, one.count)
+                parts = shares_of(sums.numel, self.share_of(sums), one.count)
                 widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
         for name, said in {"name": [one.name for one in self.weights], **self.choices}.items():
             # A heading has an arrow beside it.

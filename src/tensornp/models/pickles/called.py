@@ -16,6 +16,7 @@ from tensornp.models.pickles.tensors import (
     QUANTIZED,
     REBUILT,
     SETS,
+    SIZE,
     WRAPPER,
 )
 
@@ -23,7 +24,7 @@ _MAX_READ = 10
 """Arguments of a tensor that are read, tensors that are made within each other, and parts of a quantizer."""
 _TENSORS = frozenset(Global("torch._utils", name) for name in REBUILT)
 _QUANTIZED, _BY_TYPE, _WRAPPER = Global("torch._utils", QUANTIZED), Global(*BY_TYPE), Global(*WRAPPER)
-_SEQUENCES = frozenset((*(Global(*names) for names in SETS), Global("torch", "Size")))
+_SEQUENCES = frozenset((*(Global(*names) for names in SETS), Global(*SIZE)))
 MAPPING_CLASSES = frozenset(Global(*names) for names in MAPPINGS)
 MAKES_TENSOR = frozenset((*_TENSORS, _QUANTIZED, _BY_TYPE, *(Global("torch._utils", name) for name in PARAMETERS)))
 ReadBy = Callable[[tuple[Any, ...]], Iterable[Any]]

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.described import ARRAYS, DESCRIBED, arrays_left_out, described, objects_of
+from tensornp.models.pickles.described import ARRAYS, DESCRIBED, arrays_left_out, described, objects_of, text_of_torch
 from tensornp.models.pickles.keys import OddKey
 from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Persistent
-from tensornp.models.pickles.tensors import BY_POSITION, MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of
+from tensornp.models.pickles.records import Call, Global, Persistent
+from tensornp.models.pickles.tensors import BY_POSITION, MAPPINGS, SETS, SIZE, WRAPPERS, PickledTensor, name_of
 
 MAX_ENTRIES = 1_000_000
 """Values that are listed."""
@@ -24,6 +24,8 @@ _MAX_KEY = 1000
 """Characters of a key that a name has."""
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MAX_SAID = 5
+MAX_OTHERS = 1000
+_CONTAINERS = frozenset([SIZE, *SETS, *WRAPPERS, *MAPPINGS])
 
 
 class OfSet(int):
@@ -40,11 +42,15 @@ class PickledValue(NamedTuple):
 
 
 class Unlisted:
-    """What was left out: tensors, by the reason; storages and arrays; what is too much, or reached in too many ways."""
+    """What was left out: tensors, by the reason; storages and arrays; what is too much, or reached in too many ways.
+
+    `others` are the first of the objects that hold nothing that is listed, by their paths, with their classes.
+    """
 
     def __init__(self) -> None:
         self.tensors: Counter[str] = Counter()
         self.num_storages = self.num_arrays = 0
+        self.others: list[tuple[tuple[Any, ...], str]] = []
         self.is_cut = self.is_repeated = False
 
     def problems(self) -> Iterator[str]:
@@ -117,8 +123,12 @@ class _Walk:
         if is_plain_value(value):
             self.num_again += level.is_again
             return None if hidden else PickledValue(path, value)
+        if (text := text_of_torch(value)) is not None:
+            self.num_again += level.is_again
+            return None if hidden else PickledValue(path, text)
         if not _may_hold(value):
             self.left.num_storages += type(value) is Persistent
+            self._note(path, value, hidden)
             return None
         is_again = level.is_again or id(value) in self.met
         if id(value) in self.above or (is_again and (hidden or self.num_again >= MAX_AGAIN)):
@@ -134,6 +144,8 @@ class _Walk:
                 # Looking at all of its numbers took as long as listing them.
                 self.num_again += len(value) if is_again else 0
                 return None if hidden else PickledValue(path, said)
+            if said is None:
+                self._note(path, value, hidden)
             self.above.add(id(value))
             hidden = hidden or (f"nested more than {MAX_DEPTH} deep" if len(path) >= MAX_DEPTH else "")
             self.levels.append(_Level(path, _children(value), value, hidden, is_again))
@@ -142,6 +154,14 @@ class _Walk:
             self.left.tensors[hidden] += 1
             return None
         return tensor
+
+    def _note(self, path: tuple[Any, ...], value: Any, hidden: str) -> None:
+        """Take an object of which nothing is listed: a call that is given all, or what would be imported."""
+        func = value.func if type(value) is Call else value
+        is_alone = type(value) is not Call or (value.state is None and not value.items and not value.appended)
+        is_object = type(func) is Global and is_alone and func not in _CONTAINERS and func.module != BY_POSITION
+        if is_object and not hidden and len(self.left.others) < MAX_OTHERS:
+            self.left.others.append((path, str(func)))
 
 
 _END, _NO_KEY = object(), object()
@@ -165,9 +185,10 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
         yield from _of_described(value)
         return
     args = value.args if type(value.args) is tuple else (value.args,)
-    found = chain(_items_of(value), enumerate(value.appended))
-    if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == BY_POSITION):
-        as_key = OfSet if (module, name) in SETS else int
+    as_key = OfSet if (module, name) in SETS else int
+    found = chain(_items_of(value), ((as_key(i), child) for i, child in enumerate(value.appended)))
+    is_sequence = as_key is OfSet or module == BY_POSITION or (module, name) == SIZE
+    if is_sequence and args and type(args[0]) in (list, tuple, dict):
         yield from _listed((as_key(i), child) for i, child in enumerate(args[0]))
     elif args and (module, name) in WRAPPERS:
         yield from _listed([(_NO_KEY, args[0])])

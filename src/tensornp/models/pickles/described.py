@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
@@ -22,6 +23,8 @@ ARRAYS = frozenset(
 ) | {_MASKED}
 """What makes an array of NumPy in a pickle."""
 DESCRIBED = frozenset([*ARRAYS, *SCALARS, DTYPE, ENCODE])
+_WORDS_OF_TORCH = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
+_MADE_OF_WORDS = (("torch", "device"), ("torch.serialization", "_get_layout"))
 _KINDS = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 _NAMES = {"b1": "bool", "O8": "object", "M8": "datetime64", "m8": "timedelta64"}
 
@@ -42,6 +45,16 @@ def described(value: Any) -> NotBuilt | None:
     if func in SCALARS:
         return _words("NumPy scalar", _dtype_name(value.args[0] if type(value.args) is tuple and value.args else None))
     return NotBuilt(f"{len(value.args[0]):,} bytes") if is_bytes(value.args) else None
+
+
+def text_of_torch(value: Any) -> str | None:
+    """Return the text of a dtype, layout or device of torch; None of another value."""
+    if type(value) is Global:
+        return str(value) if value.module == "torch" and _WORDS_OF_TORCH.fullmatch(value.name) else None
+    is_word = type(value) is Call and name_of(value.func) in _MADE_OF_WORDS and type(value.args) is tuple
+    parts: tuple[Any, ...] = value.args if is_word else ()
+    is_sound = bool(parts) and type(parts[0]) is str and all(type(one) is int for one in parts[1:])
+    return ":".join(map(str, parts))[:MAX_SAID] if is_sound else None
 
 
 def arrays_left_out(num: int, where: str) -> str:

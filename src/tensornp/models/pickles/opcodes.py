@@ -9,7 +9,7 @@ from typing import Any
 
 from tensornp.errors import CheckpointError
 from tensornp.models.pickles.machine import Machine
-from tensornp.models.pickles.records import NO_ITEMS, Call, Mark, Persistent
+from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persistent
 
 MAX_LONG_BITS = 8 * 1024
 
@@ -120,6 +120,7 @@ def _global_of_stack(machine: Machine, _: Any) -> None:
     machine.found(module, name)
 
 
+_SET, _FROZENSET = (Global("builtins", name) for name in ("set", "frozenset"))
 _PUSHED = (
     "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE "
     "SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8"
@@ -133,13 +134,13 @@ _ACTS: dict[str, Act] = {
     "EMPTY_TUPLE": _constant(()),
     "EMPTY_LIST": _new(list),
     "EMPTY_DICT": _new(dict),
-    "EMPTY_SET": _new(list),
+    "EMPTY_SET": lambda machine, _: machine.push_record(Call(_SET, ())),
     "TUPLE": lambda machine, _: machine.push_record(tuple(machine.to_mark())),
     "TUPLE1": _tuple(1),
     "TUPLE2": _tuple(2),
     "TUPLE3": _tuple(3),
     "LIST": lambda machine, _: machine.push_record(machine.to_mark()),
-    "FROZENSET": lambda machine, _: machine.push_record(machine.to_mark()),
+    "FROZENSET": lambda machine, _: machine.push_record(Call(_FROZENSET, (machine.to_mark(),))),
     "DICT": _dict_of_mark,
     "SETITEM": _set_item,
     "SETITEMS": lambda machine, _: machine.put_items(machine.to_mark()),

@@ -53,6 +53,7 @@ _OF_MESHES = "device_mesh.DeviceMesh _mesh_layout._MeshLayout _mesh_layout._Flat
 MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
 BY_POSITION = "torch.return_types"
 """Where the classes are of which the fields are listed by their places."""
+SIZE = ("torch", "Size")
 SETS = {(module, name) for module in ("builtins", "__builtin__") for name in ("set", "frozenset")}
 WRAPPERS = {("torch.jit._pickle", name) for name in ("build_tensorlist", "restore_type_tag")}
 """What TorchScript puts around lists and dictionaries."""

@@ -34,20 +34,26 @@ class Parameter:
 
 
 class Step:
-    """A step, from its begin on: `before` and `after` are the rows of the parameters' figures, `_UNREAD` of none."""
+    """A step, from its begin on: `before` and `after` are the rows of the parameters' figures, `_UNREAD` of none.
 
-    __slots__ = ("after", "before", "class_name", "is_done", "num_calls", "num_gradients", "parameters", "source")
+    `frozen` tells of each parameter whether it required no gradient then.
+    """
+
+    __slots__ = (
+        "after", "before", "class_name", "frozen", "is_done", "num_calls", "num_gradients", "parameters", "source",
+    )  # fmt: skip
 
     def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
         self.class_name, self.source, self.num_calls, self.num_gradients = name, source, num_calls, num_gradients
         self.parameters: tuple[Parameter, ...] = ()
+        self.frozen: tuple[bool, ...] = ()
         self.before, self.after = array("q"), array("q")
         self.is_done = False
 
-    def rows(self) -> Iterable[tuple[Parameter, int, int]]:
+    def rows(self) -> Iterable[tuple[Parameter, bool, int, int]]:
         """Return the parameters that were read before and after it, each with the two numbers of its figures."""
-        read = zip(self.parameters, self.before, self.after, strict=False)
-        return (one for one in read if _UNREAD not in one[1:])
+        read = zip(self.parameters, self.frozen, self.before, self.after, strict=False)
+        return (one for one in read if _UNREAD not in one[2:])
 
 
 class OptimizerHooks:
@@ -109,6 +115,7 @@ class OptimizerHooks:
         place = recorder.lines.place_of(sys._getframe(3))
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)
+        step.frozen = tuple(not one.requires_grad for one in tensors)
         self.steps.append(step)
         self._open[key] = [step]
 

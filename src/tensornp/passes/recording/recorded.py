@@ -235,15 +235,18 @@ class _Recording:
         )
 
     def step(self, step: Step) -> OptimizerStep:
-        """Return the record of a step, with what it has spoilt, under each of its names."""
-        spoilt = tuple(
-            (".".join(filter(None, (self.name(module), name))), Figures(*self.rows[after], parameter.count))
-            for parameter, before, after in step.rows()
-            if _is_finite(self.rows[before]) and not _is_finite(self.rows[after])
+        """Return the record of a step, with what it has spoilt, or changed though frozen, under each of its names."""
+        read = [
+            (".".join(filter(None, (self.name(module), name))), parameter.count, is_frozen, before, after)
+            for parameter, is_frozen, *rows in step.rows()
+            for before, after in [[self.rows[row] for row in rows]]
+            if _is_finite(before) and ((is_frozen and before[:2] != after[:2]) or not _is_finite(after))
             for module, name in parameter.names
-        )
+        ]
+        spoilt = tuple((name, Figures(*after, count)) for name, count, _, _, after in read if not _is_finite(after))
+        frozen = tuple(name for name, _, is_frozen, _, _ in read if is_frozen)
         source = self._line_at(step.source)
-        return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt)
+        return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen)
 
     def _zero_units(self, call: Call) -> ZeroUnits | None:
         if call.zero_units is None:

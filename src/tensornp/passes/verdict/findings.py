@@ -14,7 +14,7 @@ from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
 from tensornp.passes.verdict.scaling import told_of_scaling
-from tensornp.passes.verdict.step_origin import step_origin
+from tensornp.passes.verdict.step_origin import named_step, step_origin
 from tensornp.passes.verdict.wording import (
     at,
     is_floating,
@@ -115,6 +115,28 @@ def _without_gradient(tree: CallTree) -> list[str]:
 
 def _no_gradient(tree: CallTree) -> Iterator[Finding]:
     yield from _folded("no gradient", _without_gradient(tree), "got no gradient", "parameter", "got no gradient")
+
+
+def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
+    # Of what could not be read, such as gradients in compiled code, nothing is known.
+    is_read = any(not one.note for one in tree.record.grads)
+    for step in tree.record.steps if is_read else ():
+        before = [call for call in tree.ended if call.parent is None and call.index < step.num_calls]
+        gave = (one for call in before for one in call.outputs)
+        if not step.num_gradients and any(one.requires_grad for one in gave):
+            told = f"{named_step(step)} began, and no gradient had come back to what was called before it"
+            yield Finding("step without gradient", before[0].title, told)
+            return
+
+
+def _stepped_frozen(tree: CallTree) -> Iterator[Finding]:
+    steps = [step for step in tree.record.steps if step.frozen]
+    names = (name for step in steps for name in step.frozen)
+    changed = f"and {named_step(steps[0])} changed" if steps else ""
+    yield from _folded(
+        "stepped while frozen", names, f"requires no gradient, {changed} it by a `.grad` from before",
+        "parameter", f"require no gradient, {changed} them by a `.grad` from before",
+    )  # fmt: skip
 
 
 def _accumulated(tree: CallTree) -> Iterator[Finding]:
@@ -221,6 +243,8 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _spoilt,
     _lost_gradient,
     _no_gradient,
+    _stepped_without_gradient,
+    _stepped_frozen,
     _accumulated,
     _recomputed_otherwise,
     _dead,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
@@ -172,8 +173,10 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     if above is not None:
         # Its code may have made it long before, beside what it called.
         sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
-        sentence += f", before {within(call, above)} got it{at(call.source)}{_given(tree, above, what)}"
-        return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
+        given, infinity = _given(tree, above, what)
+        sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
+        finite = are_finite(above.inputs)
+        return Origin(what, FORWARD, above.title, "", finite, call.source, sentence, "", above.index, before=infinity)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
         sentence += f": it came with the call, or was born after {earlier.title} had returned"
@@ -191,25 +194,38 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
         where = f"{named(call, has_class=False)}, in {code}: nothing that it called gave it"
     else:
         where = f"{named(call)}{at(source)}"
-    sentence = f"the first {_word(gave)} was born in {where}{_given(tree, call, what)}"
+    given, infinity = _given(tree, call, what)
+    sentence = f"the first {_word(gave)} was born in {where}{given}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
+    elif what == "inf" and name_of(gave.dtype) == "float16":
+        sentence += f"; float16 ends at {number(largest('float16'))}"
     finite = are_finite(call.inputs)
-    return Origin(what, FORWARD, call.title, "", finite, source, sentence, gave.path, call.index, is_exact=not below)
+    return Origin(
+        what, FORWARD, call.title, "", finite, source, sentence, gave.path, call.index, is_exact=not below,
+        before=infinity,
+    )  # fmt: skip
 
 
-def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
-    """Return what is known of that of which a call made what is not finite, behind a semicolon."""
+def _given(tree: CallTree, call: ModuleCall, what: str) -> tuple[str, Origin | None]:
+    """Return what is known of that of which a call made what is not finite, behind a semicolon.
+
+    Of a NaN that was made of an infinity, beside it stands where that came from.
+    """
     if any(note.endswith(PRE_HOOKS) for note in call.notes):
-        return "; hooks of its own have changed its inputs, or may have"
+        return "; hooks of its own have changed its inputs, or may have", None
     if odd := next((one for one in call.params if one.note == UNCOUNTED), None):
-        return f"; its {odd.path} is not finite now: it was {UNCOUNTED}"
+        return f"; its {odd.path} is not finite now: it was {UNCOUNTED}", None
     if odd := next((one for one in call.params if one.is_finite is False), None):
-        return f"; its {odd.path} held {_word(odd)}"
+        return f"; its {odd.path} held {_word(odd)}", None
     if odd := next((one for one in call.inputs if one.is_finite is False), None):
         told = f"; its {input_name(odd)} held {_word(odd)}"
         earlier = origin_of(tree.record, "inf") if what == "nan" and not is_mask(odd) else None
-        return f"{told}; before, {earlier.sentence}" if earlier else told
+        return (f"{told}; before, {earlier.sentence}" if earlier else told), earlier
+    return _of_finite(tree, call), None
+
+
+def _of_finite(tree: CallTree, call: ModuleCall) -> str:
     if not are_finite(call.inputs):
         return ""
     below = tree.below(call)

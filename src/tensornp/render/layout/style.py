@@ -9,7 +9,11 @@ Tone = Literal["plain", "alarm"]
 
 ALARM = "background-color:rgba(217,119,6,.28);font-weight:600"
 _TONES: dict[Tone, str] = {"plain": "background-color:rgba(128,128,128,.14)", "alarm": ALARM}
-_BADGE = "display:inline-block;padding:1px 7px;border-radius:4px;font-size:85%;line-height:1.5;white-space:nowrap;{}"
+_BADGE = (
+    # Where a system forces its own colours, nothing but the border is left of the edges.
+    "display:inline-block;padding:0 6px;border:1px solid transparent;border-radius:4px;font-size:85%;line-height:1.5;"
+    "white-space:nowrap;{}"
+)
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
 HEAD_BADGES = "min-width:44%"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -12,8 +11,9 @@ from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.unmoved import Unmoved, memory_told, unmoved_told
+from tensornp.models.comparing.unmoved import Unmoved, memory_told, parameter_names, unmoved_told
 from tensornp.models.names.quoted import MAX_INSIDE
+from tensornp.models.names.whole import by_whole_modules
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
@@ -24,8 +24,10 @@ MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
 MAX_UNFOLDED = 200
 """Lines of a fold that a page can open."""
+_APART, _MIN_LAYERS = 5, 3
+"""How many times as far as the median of so many layers one has moved that is named."""
 MAX_NAMED, _MAX_IN_ONE = 8, 3
-"""Names in a line, and of parts of one module, which is named in the place of more."""
+"""Names in a line, and rows of weights that are named; of more, the modules that are whole."""
 _ALWAYS = ("name",)
 _MANY = 5
 """Weights of which a median is told."""
@@ -92,10 +94,12 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
 def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
     rows = found.rows_of(told.names) if told.names else []
-    # Whole layers, as most are frozen, are said by their name.
-    steps = zip(*(row.pattern.split(".") for row in rows), strict=False)
-    module = ".".join(step for step, *_ in takewhile(lambda alike: len(set(alike)) == 1, steps))
-    names = f"in {module}" if module and len(rows) > _MAX_IN_ONE else _patterns(rows)
+    if len(rows) > _MAX_IN_ONE:
+        # Whole layers, as most are frozen, are said by their name.
+        modules = by_whole_modules(told.names, parameter_names(found))
+        names = f"in {listed(list(map(legible, modules)), MAX_NAMED)}"
+    else:
+        names = _patterns(rows)
     return ": ".join(filter(None, (told.before, names, told.after)))
 
 
@@ -200,6 +204,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if not changed:
         return
+    yield _moved_apart(found, names)
     said = _how_dense(found, names, "state" if noun == "state" else "weight")
     if len(changed) >= _MANY:
         said.append(f"moved {percent(median(changed))} in the median")
@@ -209,6 +214,20 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
     own = "of own: over the own norm. " if found.has_floored else ""
     yield f"{rule} {own}≤: the largest of a line"
+
+
+def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
+    """Return which layers have moved far more than those that they are folded with; empty where none has."""
+    times: dict[str, float] = {}
+    for row in found.rows_of([name for name in names if not found[name].equal]):
+        moved = {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
+        usual = median(moved.values()) if len(moved) >= _MIN_LAYERS else 0.0
+        times |= {name: size / usual for name, size in moved.items() if usual and size > _APART * usual}
+    modules = by_whole_modules(list(times), names)
+    if not 0 < len(modules) <= _MAX_IN_ONE:
+        return ""
+    verb = "others beside it" if len(modules) == 1 else "others beside them"
+    return f"{', '.join(map(legible, modules))} moved {median(times.values()):,.0f} times as far as the {verb}"
 
 
 def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
@@ -242,13 +261,15 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 
 def _said(found: WeightsComparison) -> list[str]:
     lines = []
-    for names, words in (
-        (found.missing, f"only in {found.sides[0]}"),
-        (found.unexpected, f"only in {found.sides[1]}"),
-        (found.retied, "tied to others than before"),
+    for names, every, words in (
+        (found.missing, found.first, f"only in {found.sides[0]}"),
+        (found.unexpected, found.second, f"only in {found.sides[1]}"),
+        (found.retied, found.first, "tied to others than before"),
     ):
         if names:
-            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
+            # Of a whole part, such as an optimizer, its name says as much.
+            told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
+            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
     lines += [
         f"what {legible(name)} gives is quantized otherwise: {said}"
         for name, said in list(found.requantized.items())[:MAX_NAMED]
@@ -257,14 +278,21 @@ def _said(found: WeightsComparison) -> list[str]:
         f"{legible(name)}, beside the weights, is another value: {legible(told)}"
         for name, told in list(found.beside.items())[:MAX_NAMED]
     ]
-    alike: dict[str, list[str]] = {}
-    for name, why in found.exempt.items():
-        alike.setdefault(why, []).append(legible(name))
-    lines += [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
+    if found.not_compared:
+        lines.append(f"beside the weights, not compared: {'; '.join(_by_reason(found.not_compared)[:MAX_NAMED])}")
+    lines += _by_reason(found.exempt)
     lines += _prefixes_told(found)
     lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
     lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
     return [line for line in lines if line]
+
+
+def _by_reason(whys: Mapping[str, str]) -> list[str]:
+    """Return for each reason how many names have it, and the first of them."""
+    alike: dict[str, list[str]] = {}
+    for name, why in whys.items():
+        alike.setdefault(why, []).append(legible(name))
+    return [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
 
 
 def _prefixes_told(found: WeightsComparison) -> list[str]:

@@ -68,8 +68,9 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
         for pairs in ([one.shapes for one in every], [one.dtypes for one in every])
         for pair in pairs[:1]
     )
-    texts = {heading: at_most * (value != 0) + _FIGURES[heading](value) for heading, value in figures.items()}
-    if not any(one.norm for one in every) and "‖before‖" in texts:
+    bounded = {heading for heading, value in figures.items() if 0 != value != _FROM_ZERO}
+    texts = {heading: at_most * (heading in bounded) + _FIGURES[heading](value) for heading, value in figures.items()}
+    if "‖before‖" in texts and not any(one.norm for one in every) and any(one.norm_of_difference for one in every):
         texts["‖before‖"] = "from 0"
     if figures.get("not equal", 1) >= _ALL:
         texts.pop("not equal", None)
@@ -99,9 +100,14 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     if len(row.entries) == 1:
         yield parameter_of(row.entries[0])
     yield _tied(found, names_of(row))
-    verdicts = {_verdict(found, entry) for entry in row.entries} - (set(DENSE) if is_dense else set())
-    if verdicts:
-        yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
+    alike: dict[str, list[str]] = {}
+    for entry in row.entries:
+        alike.setdefault(_verdict(found, entry), []).append(entry.name)
+    telling = {verdict: own for verdict, own in alike.items() if not (is_dense and verdict in DENSE)}
+    if len(telling) == 1:
+        yield from (verdict + _of_which(own, row) for verdict, own in telling.items())
+    elif telling:
+        yield f"{len(alike)} kinds of change"
     yield row.unlike
     most, is_outlier = moved_most(found, row)
     if is_outlier:
@@ -109,11 +115,22 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     # It then lies in few directions for no other reason.
     element = element_with_nearly_all(found[most])
     if element is not None:
-        yield element_text(element)
+        yield element_text(element) + ("" if is_outlier else _of_which([most], row))
         return
-    shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
+    shares = {entry.name: found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank}
     if shares:
-        yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"
+        at_least = "at least " * (len(shares) > 1)
+        share = f"{at_least}{100 * min(shares.values()):.3g}%"
+        yield f"{share} of the change lies in 8 directions{_of_which([*shares], row)}"
+
+
+def _of_which(names: Sequence[str], row: Row) -> str:
+    """Return of which weights of a row something is so, where that is not all of them."""
+    if len(names) == len(row.entries):
+        return ""
+    return (
+        f" in {cut_inside(names[0], MAX_INSIDE)}" if len(names) == 1 else f" in {len(names):,} of {len(row.entries):,}"
+    )
 
 
 def names_of(row: Row) -> list[str]:

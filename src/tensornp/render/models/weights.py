@@ -115,14 +115,19 @@ def _layers(explorer: WeightsExplorer) -> list[str]:
     """Return how much one of the layers is that are alike, the largest first: the rows tell it of single weights."""
     every = list(explorer.values())
     elsewhere = not_counted(every)
-    all_numel = sum(one.numel for one in every if one.name not in elsewhere)
+    # States of optimizers are no part of a model.
+    counted_here = [one for one in every if one.name not in elsewhere]
+    all_numel = sum(one.numel for one in counted_here if one.kind != "state") or sum(one.numel for one in counted_here)
     found = [
         (sum(one.numel for one in held), branch.count, pattern)
         for pattern, branch, held in repeated_parts(every)
         if elsewhere.isdisjoint(one.name for one in held)
     ]
     found.sort(key=lambda one: -one[0] / one[1])
-    said = ((cut(name, MAX_SHOWN), shares_of(numel, all_numel, count)) for numel, count, name in found[:MAX_NAMED])
+    said = (
+        (cut(name, MAX_SHOWN), shares_of(numel, numel / all_numel if all_numel else 0.0, count))
+        for numel, count, name in found[:MAX_NAMED]
+    )
     return [", ".join(filter(None, (f"{name}: {one['elements']} elements", one["share"]))) for name, one in said]
 
 

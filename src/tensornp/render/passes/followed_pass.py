@@ -101,6 +101,7 @@ def followed_pass_document(
 
 def _further(origin: Origin, *, has_steps: bool) -> str:
     """Return what tells the operator and the line, where only the module is known."""
+    origin = origin.before or origin
     if origin.phase == BEFORE or origin.call is None:
         return ""
     is_plain = origin.name.replace(".", "").replace("_", "").isalnum() and origin.name.isascii()
@@ -149,8 +150,9 @@ def _source(source: SourceLine, verdict: str) -> Both:
 def alarms_of(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> dict[int, str]:
     """Return by the index of a call what gives cause for alarm in it, in a word or two."""
     alarms = {failed.index: RAISED} if failed is not None else {}
-    if origin is not None and origin.call is not None:
-        alarms[origin.call] = _alarm(origin, record.calls[origin.call])
+    for one in (origin and origin.before, origin):
+        if one is not None and one.call is not None:
+            alarms[one.call] = _alarm(one, record.calls[one.call])
     return alarms
 
 

@@ -151,5 +151,5 @@ def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "
     titled = f' title="{escape(title)}"' if title else ""
     return (
         f'<img src="{data_uri(png)}" alt="{escape(alt)}"{titled} width="{width_px}" height="{height_px}" '
-        f'style="image-rendering:pixelated;vertical-align:middle;max-width:100%;height:auto">'
+        f'style="display:inline;image-rendering:pixelated;vertical-align:middle;max-width:100%;height:auto">'
     )

@@ -35,9 +35,10 @@ def badges_line(badges: Sequence[Badge]) -> Both:
     return Both(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
-def badge_html(badge: Badge) -> str:
-    """Return one badge as static HTML."""
-    return f'<span title="{escape(badge.title)}" style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
+def badge_html(badge: Badge, *, is_told: bool = False) -> str:
+    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere: who listens hears it once."""
+    title = "" if is_told else f' title="{escape(badge.title)}"'
+    return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
 
 
 @once_for_each_card

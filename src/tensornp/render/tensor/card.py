@@ -58,13 +58,14 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     `anchor` is a class by which a live toggle finds this card.
     """
     around = summary.surroundings
-    badges = f'<span style="{HEAD_BADGES}">{" ".join(map(badge_html, badges_of(summary)))}</span>'
     memory = "".join(map(_memory_line, memory_lines(around)))
     if summary.plan is None or options.receipt == "hidden":
         receipt = ""
         memory += "".join(_memory_line(MemoryLine(text, ())) for text in folded_lines(around))
     else:
         receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open")
+    shown = " ".join(badge_html(badge, is_told=bool(receipt)) for badge in badges_of(summary))
+    badges = f'<span style="{HEAD_BADGES}">{shown}</span>'
     is_row = summary.has_values_in_row
     beside = _values(summary, options) if is_row else _figures(summary, options)
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'

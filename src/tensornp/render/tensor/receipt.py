@@ -35,8 +35,13 @@ class Receipt:
 def receipt_of(summary: TensorSummary) -> Receipt:
     """Return the receipt of a card; where there is no array, the reason stands in place of the code."""
     plan, around = summary.plan, summary.surroundings
-    # What the reason says already is not said again.
-    sentences = tuple(f"{badge.text} – {badge.title}" for badge in badges_of(summary) if badge.kind != "memory")
+    # What the reason and the notes say already is not said again.
+    told = {warning.casefold() for warning in plan.warnings} if plan is not None else set()
+    sentences = tuple(
+        f"{badge.text} – {badge.title}"
+        for badge in badges_of(summary)
+        if badge.kind != "memory" and badge.title.removesuffix(".").casefold() not in told
+    )
     if plan is None:
         return Receipt(summary.mode, "", (summary.refusal, *sentences))
     return _receipt(plan, statements(plan.code, around.expression), *folded_lines(around), *sentences)

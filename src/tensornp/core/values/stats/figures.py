@@ -117,8 +117,9 @@ def _of_integers(flat: Array) -> Figures:
     # Seen from the smallest, where the distance is a float exactly.
     base = low if high - low < 2**53 else 0
     moved = (flat - flat.dtype.type(base)).astype(np.float64)
-    _, mean, std = _moments(moved, low - base, high - base)
-    return Figures(flat.size, 0, 0, 0, zeros, low, high, exact, mean + base, std)
+    # Far from zero on both sides, the mean of what was moved is rounded by more than the exact sum is divided.
+    _, _, std = _moments(moved, low - base, high - base)
+    return Figures(flat.size, 0, 0, 0, zeros, low, high, exact, exact / flat.size, std)
 
 
 def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, float]:
@@ -198,7 +199,9 @@ def combined(parts: Iterable[Figures]) -> Figures:
     totals = [part.total for part in told]
     mean, std = _pooled([(part.finite, part.mean or 0.0, part.std or 0.0) for part in told])
     is_exact = all(isinstance(part, int) for part in totals)
-    total = sum(totals) if is_exact else _fsum(totals, mean * sum(part.finite for part in told))
+    finite = sum(part.finite for part in told)
+    total = sum(totals) if is_exact else _fsum(totals, mean * finite)
+    mean = total / finite if is_exact else mean
     return Figures(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
 
 

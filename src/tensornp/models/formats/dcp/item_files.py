@@ -72,7 +72,8 @@ class ItemFiles:
             return f"where its chunk at {offsets} lies is not told"
         found = self.of_item(item)
         if isinstance(found, str):
-            if item.place not in self.lost:
+            # A damaged file can tell anything as its place.
+            if type(item.place) is not str or item.place not in self.lost:
                 return found
             lost = self._lost_files.get(item.place)
             if lost is None:

@@ -151,7 +151,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
             besides[name] = one.value
             if any(type(key) is OfSet for key in one.path):
                 of_sets.add(name)
-    besides.of_sets = of_sets
+    besides.of_sets, besides.others = of_sets, {dotted(path): said for path, said in unlisted.others}
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
     optimizers, entries = optimizers_in(found.root, as_container, lambda: paths, entries)
     return Contents(entries, besides, problems, optimizers)

@@ -64,6 +64,11 @@ class Comparison extends Sorter {
     opener.setAttribute("aria-expanded", "false");
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
+    // All of the line lights up; who selects figures of it does not press.
+    row.addEventListener("click", ({ target, detail }) => {
+      const isPressed = !(target instanceof Element && target.closest("button, a")) && document.getSelection()?.isCollapsed;
+      if (isPressed) this.toggle(row, opener, members, detail > 0);
+    });
     return row;
   }
 

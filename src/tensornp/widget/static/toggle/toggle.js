@@ -154,7 +154,9 @@ class Toggle {
     const isLink = (kind === "nan" || kind === "inf") && this.model.get("has_values");
     const node = isLink ? this.alarm([kind, text]) : element("span", `badge tensornp-${tone}`, text);
     node.classList.add("tensornp-badge");
-    node.title = isLink ? `${title} ${node.title}.` : title;
+    if (isLink) node.title = `${title} ${node.title}.`;
+    // The receipt says it; who listens would hear it with the badge as well.
+    else node.addEventListener("pointerenter", () => { node.title = title; });
     return node;
   }
 

@@ -131,11 +131,13 @@ export class Lines {
   // Scrolls across to a column, beside the one that lines are sorted by where there is room for both.
   showColumn(name) {
     const wanted = [this.order().sort, name].map((one) => this.columns.findIndex((column) => column.name === one));
-    const first = /** @type {HTMLElement} */ (this.head.firstElementChild);
+    const [first, ...others] = /** @type {HTMLElement[]} */ ([...this.head.children]);
+    // A number of which the names hide the first digits would be read as another one.
+    const starts = others.map(({ offsetLeft }) => offsetLeft - first.offsetWidth);
     for (const at of wanted.filter((one) => one > 0)) {
-      const { offsetLeft, offsetWidth } = /** @type {HTMLElement} */ (this.head.children[at]);
-      const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
-      this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
+      const { offsetLeft, offsetWidth } = others[at - 1];
+      const least = Math.max(this.scroller.scrollLeft, offsetLeft + offsetWidth - this.scroller.clientWidth);
+      this.scroller.scrollLeft = starts.slice(0, at).find((start) => start >= least) ?? starts[at - 1];
     }
   }
 
@@ -274,7 +276,8 @@ export class Lines {
     box.append(nameInParts(text, beside));
     if (line.className) box.append(nameOf("class-name", line.className));
     const said = (place) => (isNarrow ? (place.text.match(STAYS)?.[0] ?? place.text) : place.text);
-    if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: show the values there (n)`, "alarm"));
+    const way = line.alarm?.goal ? "show the values there" : "show it";
+    if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: ${way} (n)`, "alarm"));
     else if (line.odd) box.append(this.link(line.odd, said(line.odd), `${line.odd.title}; show it`, "odd"));
     return box;
   }

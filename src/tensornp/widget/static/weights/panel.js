@@ -56,8 +56,9 @@ export class WeightPanel extends Panel {
   // Returns whether an answer is one to what was asked here.
   take(content) {
     if (super.take(content)) return true;
-    if (content.type !== "stats") return false;
-    this.takeStats(content);
+    if (content.type === "found" && content.number === this.asked) this.paintFound(content);
+    else if (content.type === "stats") this.takeStats(content);
+    else return content.type === "found";
     return true;
   }
 
@@ -89,11 +90,20 @@ export class WeightPanel extends Panel {
     this.place = element("div");
     this.place.className = this.model.get("place");
     this.node.append(factsOf(content.facts));
-    this.earlier = element("div", "said", content.earlier);
-    if (content.earlier) this.node.append(this.earlier);
-    if (content.found) this.node.append(element("div", "said", content.found));
+    this.found = element("div", "panel-found");
+    this.node.append(this.found);
+    this.paintFound(content);
     if (content.hasValues) this.node.append(this.offers(content));
     this.node.append(this.array, this.figures, this.place);
+  }
+
+  // What a scan has found, which another scan may find otherwise.
+  paintFound({ earlier, found }) {
+    this.found?.replaceChildren(...[earlier, found].filter(Boolean).map((text) => element("div", "said", text)));
+  }
+
+  askFound() {
+    if (!this.node.hidden) this.asked = this.post({ type: "found", weight: this.opened });
   }
 
   // --- what is offered

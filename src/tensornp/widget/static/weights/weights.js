@@ -56,13 +56,14 @@ class Weights extends Tree {
     this.live.textContent = this.model.get("scanned");
     this.paintScan();
     this.paintResults();
-    if (!this.model.get("earlier")) this.panel.earlier?.remove();
+    this.panel.askFound();
     this.wish();
   }
 
   // What was found is of a state that is no longer so.
   grewOld() {
     this.live.textContent = this.model.get("earlier");
+    if (this.model.get("earlier")) this.panel.askFound();
     this.paintScan();
     this.paintResults();
   }
