@@ -14,11 +14,11 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing",
+    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
-    "-> scan -> formats, explorer -> live -> opening -> weights -> comparing, module_view",
+    "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view "
     "-> static_card",
@@ -30,7 +30,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
-    "xxhash": {"core/memory/fingerprint"},
+    "xxhash": {"core/memory/digest"},
     "numba": {"core/values/stats/fast", "core/values/stats/kernels", "core/values/compare/kernels"},
     "wcwidth": {"render/layout/table"},
     "ctypes": {"core/lowlevel/raw_memory"},

@@ -55,6 +55,14 @@ def test_the_wheel_holds_every_file_of_the_package(dist):
     assert "tensornp/py.typed" in packed
 
 
+def test_the_wheel_brings_the_command(dist):
+    """By the name of the package."""
+    (wheel,) = dist.glob("*.whl")
+    packed = zipfile.ZipFile(wheel)
+    (told,) = (packed.read(name).decode() for name in packed.namelist() if name.endswith("/entry_points.txt"))
+    assert "[console_scripts]\ntensornp = tensornp.fronts.command_line.main:main" in told
+
+
 def test_debugpy_finds_its_extension_in_the_wheel_which_adds_no_package(dist, tmp_path):
     """A part of a package that others have parts of too must not have an `__init__`."""
     (wheel,) = dist.glob("*.whl")

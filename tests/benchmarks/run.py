@@ -29,6 +29,7 @@ QUESTIONS = {
     "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "passes": "What does following a pass cost, beside the same step that nobody follows?",
+    "command_line": "What CPU time does a list on the command line take, beside importing NumPy?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
     "pane": "What does a debugger's pane of variables cost, beside the repr that debugpy would show?",
@@ -82,7 +83,7 @@ def _answered(name: str, *, quick: bool) -> tuple[list[Figure], list[str]]:
 
 def _parse_options() -> argparse.Namespace:
     summary, details = (__doc__ or "").split("\n\n")
-    questions = "\n".join(f"  {name:9} {question}" for name, question in QUESTIONS.items())
+    questions = "\n".join(f"  {name:12} {question}" for name, question in QUESTIONS.items())
     parser = argparse.ArgumentParser(
         description=summary,
         epilog=f"questions:\n{questions}\n\n{details}",

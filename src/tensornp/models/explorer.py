@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,16 +13,17 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.shown_in_marimo import display_of, mime_of
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.repeated import first_of_each
-from tensornp.models.entries.tensor import META
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers.number import number_told
-from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
+from tensornp.models.storage.totals import held_by, identity_of, stored_in_files
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from tensornp.models.scan.progress import Progress
     from tensornp.models.scan.table import ScanTable
 
@@ -176,7 +176,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         parameters = [one for one in every if self._is_counted(one)]
         counted = {identity_of(one): one for one in first_of_each(parameters)}
         held = [held_by(one) for one in every]
-        elements, nbytes = stored_in_memory([one for one in held if one is not None])
+        elements, nbytes = _stored_in_memory([one for one in held if one is not None])
         others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
@@ -310,6 +310,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
+
+
+def _stored_in_memory(held: list[Any]) -> tuple[int, int]:
+    if not held:
+        return 0, 0
+    from tensornp.models.storage.in_memory import stored_in_memory
+
+    return stored_in_memory(held)
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:

@@ -8,27 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
+from tensornp.render.layout.page import page_of
 from tensornp.render.view import shown_of, summary_html, summary_text
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>tensornp</title>
-</head>
-<body>
-{}
-</body>
-</html>
-"""
-"""A page around a card, in the colours that the reader's system has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +65,7 @@ class Card:
         ending = Path(path).suffix.lower()
         if ending not in {".html", ".htm", ".txt"}:
             raise BadRequestError(f"a card is saved as .html, .htm or .txt, not {Path(path).name!r}")
-        said = f"{self.text}\n" if ending == ".txt" else _PAGE.format(self.html)
+        said = f"{self.text}\n" if ending == ".txt" else page_of(self.html)
         Path(path).write_text(said, encoding="utf-8", errors="backslashreplace")
 
     def _static_bundle(self) -> dict[str, str]:

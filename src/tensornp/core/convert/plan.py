@@ -14,13 +14,12 @@ from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
+from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
 
-MAX_NDIM = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
-"""Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
 

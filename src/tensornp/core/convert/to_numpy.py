@@ -18,6 +18,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.saved import saved_for
@@ -45,7 +46,7 @@ _WIDENED = {
 }
 
 
-@modes.never_compiled
+@never_compiled
 def to_numpy(
     obj: Any,
     *,

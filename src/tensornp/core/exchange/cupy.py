@@ -24,13 +24,14 @@ from tensornp.core.exchange.dlpack import (
 )
 from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.info import check_tensor, inspect
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError
 
 
-@modes.never_compiled
+@never_compiled
 def plan_cupy(tensor: torch.Tensor, *, copy: bool | None = None, dtype: object = None) -> ConversionPlan:
     """Return how `to_cupy` would convert `tensor` with the same arguments; nothing is executed and no value read.
 
@@ -41,7 +42,7 @@ def plan_cupy(tensor: torch.Tensor, *, copy: bool | None = None, dtype: object =
     return _handover_to_cupy(cupy, tensor, copy, dtype).plan
 
 
-@modes.never_compiled
+@never_compiled
 def to_cupy(obj: Any, *, copy: bool | None = None, dtype: object = None) -> Any:
     """Return the CuPy array of a tensor, or the same container with CuPy arrays in the place of its tensors.
 
@@ -83,7 +84,7 @@ def to_cupy(obj: Any, *, copy: bool | None = None, dtype: object = None) -> Any:
     return map_container(convert, obj, torch.Tensor, "to_cupy takes a tensor")
 
 
-@modes.never_compiled
+@never_compiled
 def from_cupy(obj: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of a CuPy array, or the same container with tensors in the place of its CuPy arrays.
 

@@ -32,6 +32,7 @@ from tensornp.core.exchange.dlpack import (
 from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import check_tensor, inspect
@@ -39,7 +40,7 @@ from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError, NoDataError, UnsupportedArrayError, UnsupportedTensorError
 
 
-@modes.never_compiled
+@never_compiled
 def plan_jax(
     tensor: torch.Tensor, *, copy: bool | None = None, dtype: object = None, device: Any = None
 ) -> ConversionPlan:
@@ -52,7 +53,7 @@ def plan_jax(
     return _handover_to_jax(jax, tensor, copy, dtype, device).plan
 
 
-@modes.never_compiled
+@never_compiled
 def to_jax(obj: Any, *, copy: bool | None = None, dtype: object = None, device: Any = None) -> Any:
     """Return the JAX array of a tensor, or the same container with JAX arrays in the place of its tensors.
 
@@ -105,7 +106,7 @@ def to_jax(obj: Any, *, copy: bool | None = None, dtype: object = None, device: 
     return map_container(convert, obj, torch.Tensor, "to_jax takes a tensor")
 
 
-@modes.never_compiled
+@never_compiled
 def from_jax(obj: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of a JAX array, or the same container with tensors in the place of its JAX arrays.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import with_article
+
+if TYPE_CHECKING:
+    import torch
 
 _CHUNK = 4096
 
@@ -67,7 +70,25 @@ def is_subclass(cls: type, base: type) -> bool:
 
 def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether `obj` is a tensor by its type: `isinstance` would believe what a mock or a proxy says it is."""
-    return type.__subclasscheck__(torch.Tensor, type(obj))
+    return type.__subclasscheck__(_tensor or _class_of_tensors(), type(obj))
+
+
+_tensor: type | None = None
+"""The class of tensors, once torch has been imported: whoever has none need not import it."""
+
+
+class _NoTensor:
+    """Stands for that class before."""
+
+
+def _class_of_tensors() -> type:
+    global _tensor  # noqa: PLW0603
+    found: type | None = getattr(sys.modules.get("torch"), "Tensor", None)
+    if found is None:
+        return _NoTensor
+    _USUAL.add(id(type(found)))
+    _tensor = found
+    return found
 
 
 def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
@@ -119,8 +140,8 @@ _name_of, _module_of, _mro_of, _members_of = (
 
 
 _hash, _equals, _getattribute = type.__hash__, type.__eq__, type.__getattribute__
-_USUAL = frozenset(map(id, (type, type(torch.Tensor))))
-"""The metaclasses of nearly all classes, by identity."""
+_USUAL = {id(type)}
+"""The metaclasses of nearly all classes, by identity; that of tensors too, once there are some."""
 _Descriptors = tuple[tuple[int, str], ...]
 _DESCRIPTORS: WeakKeyDictionary[type, _Descriptors] = WeakKeyDictionary()
 """By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""

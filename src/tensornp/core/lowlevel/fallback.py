@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ RAISE = "TENSORNP_RAISE"
 """The environment variable that lets errors out with their tracebacks, for whoever works on tensornp."""
 MAX_REASON = 200
 _PACKAGE = Path(__file__).parents[2]
-_log = logging.getLogger("tensornp")
 _told: set[str] = set()
 _Made = TypeVar("_Made")
 
@@ -40,14 +38,17 @@ def told(what: str, error: Exception) -> str:
     """Return why something could not be made, once that has been logged; raises `error` where that is wanted."""
     if os.environ.get(RAISE):
         raise error
-    # It brings torch, which a shell need not have imported.
+    import logging
+
     from tensornp.core.lowlevel.attributes import error_text
 
     said, place = error_text(error), _place_of(error.__traceback__)
     reason = f"{said if len(said) <= MAX_REASON else said[:MAX_REASON] + '…'}, in {place}"
     if place not in _told:
         _told.add(place)
-        _log.warning("%s could not be made (%s); %s=1 in the environment shows the traceback", what, reason, RAISE)
+        logging.getLogger("tensornp").warning(
+            "%s could not be made (%s); %s=1 in the environment shows the traceback", what, reason, RAISE
+        )
     return reason
 
 

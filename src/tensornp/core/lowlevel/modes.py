@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import io
 import operator
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -21,6 +20,7 @@ import torch
 from tensornp.core.lowlevel.forked import PROCESS
 from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.uncompiled import never_compiled
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -46,46 +46,9 @@ _dispatch_keys = find("_C._dispatch_keys")
 _exclude_keys, _key_set = find("_C._ExcludeDispatchKeyGuard"), find("_C.DispatchKeySet")
 _python_key = find("_C.DispatchKey.Python")
 _raw_repr = find("_C.DispatchKeySet.raw_repr")
-_eval_frame = "_C._dynamo.eval_frame"
-# What there was in the place of the next ones before 2.7.
-_skip_code = find(f"{_eval_frame}.skip_code")
-_set_compile_strategy = find(f"{_eval_frame}.set_code_exec_strategy")
-_CompileStrategy, _SKIP = find(f"{_eval_frame}._FrameExecStrategy"), find(f"{_eval_frame}._FrameAction.SKIP")
 _CAN_TELL_MODES = all(
     (_is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level, _get_tracing_state)
 )
-
-
-def never_compiled(function: _F) -> _F:
-    """Have torch.compile break its graph at a call of `function`, and compile neither it nor what it calls.
-
-    As `torch.compiler.disable` does, which would import the whole compiler, and costs time at each call.
-    """
-    if _set_compile_strategy and _CompileStrategy and _SKIP:
-        _set_compile_strategy(function.__code__, _CompileStrategy(_SKIP, _SKIP))
-        never = function
-    else:
-        never = _disabled_when_compiling(function)
-    never._torchdynamo_disable = True  # type: ignore[attr-defined]
-    never._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
-    return never
-
-
-def _disabled_when_compiling(function: _F) -> _F:
-    """Return `function` as one that calls what `torch.compiler.disable` makes of it once there is a compiler."""
-    disabled: list[Any] = []
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        if "torch._dynamo" not in sys.modules:
-            return function(*arguments, **keywords)
-        if not disabled:
-            disabled.append(torch.compiler.disable(function))
-        return disabled[0](*arguments, **keywords)
-
-    if _skip_code is not None:
-        _skip_code(cast(Any, call).__code__)
-    return cast(_F, call)
 
 
 def unnoticed(function: _F) -> _F:

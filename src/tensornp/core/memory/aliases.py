@@ -16,8 +16,9 @@ from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subcla
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import display_of
-from tensornp.core.memory.extents import Relation
-from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
+from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.core.memory.extents import RELATIONS, Relation
+from tensornp.core.memory.relations import OUTDATED, Target
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Searched, search
 from tensornp.core.tensor.facts import TensorInfo
@@ -105,7 +106,7 @@ def stopped_text(num_names: int) -> str:
     return f"search stopped at {num_names:,} names"
 
 
-@modes.never_compiled
+@never_compiled
 def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds: float = MAX_SECONDS) -> Aliases:
     """Return who else sees the bytes of a tensor or an array: a list of `Alias`, the closest first.
 

@@ -14,6 +14,10 @@ import numpy as np
 Relation = Literal[
     "same object", "same elements", "overlapping", "same storage", "reinterpreted", "stale", "may overlap"
 ]
+RELATIONS: tuple[Relation, ...] = (
+    "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale",
+)  # fmt: skip
+"""From the closest to the loosest."""
 MAX_WORK = 100_000
 """Candidates that `numpy.shares_memory` tries at most: some milliseconds; exactness can take exponential time."""
 MAX_LISTED = 100_000

@@ -15,9 +15,11 @@ from tensornp.core.lowlevel import raw_memory, threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.memory.blocks import Block
+from tensornp.core.memory.digest import number_of
 from tensornp.core.memory.extents import dense_span
 from tensornp.core.memory.footprint import extent_of, parts_under
-from tensornp.core.memory.strided import Block, Strided, bits_of, each_once, strided_of_array, strided_of_tensor
+from tensornp.core.memory.strided import Strided, bits_of, each_once, strided_of_array, strided_of_tensor
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
@@ -124,13 +126,6 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
     return None if strided.extent.is_empty else _of_strided(strided, max_nbytes)
 
 
-def digest_of(data: Any) -> bytes:
-    """Return 16 bytes that tell equal bytes: of a text of bytes, or of a contiguous array."""
-    import xxhash
-
-    return xxhash.xxh3_128_digest(data)
-
-
 def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
     """Return from where to where the bytes are read, a piece for each fingerprint, and of how many one is read."""
     if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
@@ -140,10 +135,8 @@ def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]
 
 
 def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
-    import xxhash
-
     def digest(block: np.ndarray[Any, Any], _: Block) -> int:
-        return xxhash.xxh3_64_intdigest(block.data)
+        return number_of(block.data)
 
     with threads.GATE, uncollected():
         in_place = strided.can_be_read_in_place()

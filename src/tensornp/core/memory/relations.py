@@ -10,15 +10,11 @@ import torch
 from tensornp.core.lowlevel import raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass, is_tensor
 from tensornp.core.memory.arrays import array_over, base_of, extent_of_array, has_left, origin_of
-from tensornp.core.memory.extents import Extent, Relation, relation_of, shared_bounds, span_array
+from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.memory.footprint import extents_of, is_one_storage, meet, spans_of, storage_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, tensor_of
 
-RELATIONS: tuple[Relation, ...] = (
-    "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale",
-)  # fmt: skip
-"""From the closest to the loosest."""
 DANGLING = "its memory was given back when the storage moved: do not read or write it"
 OUTDATED = "it keeps the memory that the storage has left"
 Related = tuple[Relation | None, tuple[int, int] | None, str]

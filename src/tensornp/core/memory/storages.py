@@ -6,10 +6,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tensornp.core.memory.footprint import Span
-from tensornp.core.tensor.paths import Kind, Path, expression_of
+if TYPE_CHECKING:
+    from tensornp.core.memory.footprint import Span
+    from tensornp.core.tensor.paths import Kind, Path
 
 Holding = Literal["name", "history", "traceback"]
 """What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
@@ -43,6 +44,8 @@ def history_entry(path: Path) -> str:
     """Return the entry of IPython's history through which `path` goes: "Out[3]"."""
     while path[0] is not None and path[0][0] is not None:
         path = path[0]
+    from tensornp.core.tensor.paths import expression_of
+
     return expression_of(path)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,12 +16,11 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.raw_memory import Memory, memory_of
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.blocks import BLOCK_NUMEL, Block, blocks_of
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.own_copy import packed
 from tensornp.core.tensor.strides import is_in_order, merged
 
-BLOCK_NUMEL = 2**17
-"""Elements of a block: 512 KiB of float32."""
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T")
 
@@ -37,13 +35,6 @@ class _Lent:
         self.__array_interface__ = {
             "data": (address, True), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3,
         }  # fmt: skip
-
-
-class Block(NamedTuple):
-    """Elements that are read at once: the index of the first one, and how many there are along each dimension."""
-
-    start: tuple[int, ...]
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,31 +150,6 @@ class Strided:
         own = quietly(there.clone, memory_format=torch.contiguous_format)
         data = array_of_own(own.reshape(-1).view(torch.uint8))
         return data.view(self.dtype).reshape(block.shape)
-
-
-def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
-    """Yield what covers all elements of a shape in the order of their indices, of no more than `max_numel` each."""
-    if 0 in shape:
-        return
-    dim, inner = len(shape), 1
-    while dim and inner * shape[dim - 1] <= max_numel:
-        dim -= 1
-        inner *= shape[dim]
-    if not dim:
-        yield Block((0,) * len(shape), shape)
-        return
-    size, step, rest = shape[dim - 1], max(max_numel // inner, 1), shape[dim:]
-    for lead in itertools.product(*map(range, shape[: dim - 1])):
-        for first in range(0, size, step):
-            lengths = (1,) * len(lead) + (min(step, size - first),)
-            yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
-
-
-def batches(blocks: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    """Yield so many at a time, the last ones as many as are left (`itertools.batched`, since Python 3.12)."""
-    left = iter(blocks)
-    while some := list(itertools.islice(left, size)):
-        yield some
 
 
 def each_once(values: torch.Tensor) -> torch.Tensor:

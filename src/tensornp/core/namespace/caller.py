@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
-from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel import uncompiled
 
 
 def names_of_caller(frame: FrameType) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def _caller_of(frame: FrameType) -> FrameType:
 
 
 def _keeps_compiling_out(namespace: dict[str, Any]) -> bool:
-    return namespace.get("__name__") in (modes.__name__, "torch._dynamo.eval_frame")
+    return namespace.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame")
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:

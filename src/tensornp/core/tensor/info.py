@@ -21,6 +21,7 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
@@ -36,7 +37,7 @@ _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of each code, where one byte holds several."""
 
 
-@modes.never_compiled
+@never_compiled
 def inspect(tensor: torch.Tensor) -> TensorInfo:
     """Return the metadata of `tensor`, reading no value and changing nothing.
 

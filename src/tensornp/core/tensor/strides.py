@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
+MAX_NDIM = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+"""Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
+
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides, in elements, of an array whose elements lie in the order of their indices."""

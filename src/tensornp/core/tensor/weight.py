@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeGuard
 
-import torch
-
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 
 
@@ -41,6 +39,8 @@ def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str =
     """
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
+    import torch
+
     is_model = any(is_subclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
     more = of_model if is_model else of_array if is_array(obj) else ""
     return f"'{class_name(type(obj))}'" + (f"; {more}" if more else "")

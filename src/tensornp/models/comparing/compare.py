@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
+META = "meta"
+"""The device of tensors that have no values."""
 
 _BEFORE_NAME = {
     "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
-from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.memory.extents import Extent as Laid
-from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.tensor.strides import contiguous, merged, num_reached, num_stored, order_of
-from tensornp.core.values.reading.blocks import ReadPart
+from tensornp.core.tensor.dtypes import KNOWN, SINCE
+from tensornp.core.tensor.strides import MAX_NDIM, contiguous, merged, num_reached, num_stored, order_of
 from tensornp.core.values.reading.decode import decoder, stored_dtype
-from tensornp.core.values.reading.stored import flat_from_boxes
-from tensornp.core.values.reading.supply import MAX_REPEATED, Supply
 from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
-from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tensor_of
-from tensornp.models.files.deflate import Inflated, Marked
-from tensornp.models.files.member import StoredMember
+from tensornp.models.entries.stored import ReadPlan, StoredSource, native
 from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
-from tensornp.models.reading.boxes import boxes_of_row
 from tensornp.models.reading.codec import Codec, Route
-from tensornp.models.reading.reads import Reads
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
+    from tensornp.core.values.reading.supply import Supply
     from tensornp.core.values.stats.record import TensorStats
+    from tensornp.models.reading.reads import Reads
 
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
 _MAX_WHOLE_NBYTES = 2**22
 """Bytes of what is compressed that are inflated at once."""
-_UNKNOWN_HERE = frozenset(dtype for dtype in KNOWN if not hasattr(torch, dtype))
 
 
 class _Opened(NamedTuple):
@@ -194,6 +188,8 @@ class FileSource(StoredSource):
         self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
     ) -> Array:
         """Return the values at `index`, in new memory; of all, their checksum is compared, where a member has one."""
+        from tensornp.models.files.member import StoredMember
+
         made = StoredSource.to_numpy(self, called, index, copy=copy, writeable=writeable, dtype=dtype)
         if index is Ellipsis and isinstance(self.file, StoredMember):
             self.file.check()
@@ -204,9 +200,13 @@ class FileSource(StoredSource):
 
         What is compressed in Fortran order is inflated anew for each 2**20 elements in the order of their indices.
         """
+        from tensornp.models.files.deflate import Inflated, Marked
+
         source = self
         if isinstance(self.file, Inflated):
             if self._nbytes <= _MAX_WHOLE_NBYTES:
+                from tensornp.models.entries.made_of_bits import tensor_of
+
                 return tensor_of(native(self.read(called, ...)), self.dtype_of_values)
             source = replace(self, file=Marked(self.file))
         found = StoredSource.values(source, called)
@@ -225,6 +225,8 @@ class FileSource(StoredSource):
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
+        from tensornp.models.files.member import StoredMember
+
         file = self.file.file if isinstance(self.file, StoredMember) else self.file
         if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
             with suppress(ChangedFileError), file.opened() as there:
@@ -246,6 +248,8 @@ class FileSource(StoredSource):
             made = np.empty(count, self.item)
             opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
             return self._decoded(opened, made, Route.of((), self.codecs))
+        from tensornp.models.reading.boxes import boxes_of_row
+
         order = self.order or tuple(range(len(self.shape)))
         parts = []
         for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
@@ -269,6 +273,10 @@ class FileSource(StoredSource):
         """Return what statistics are made of: with gaps, each element that is stored once."""
         if self._is_dense:
             return StoredSource.supply(self, opened)
+        from tensornp.core.values.reading.blocks import ReadPart
+        from tensornp.core.values.reading.stored import flat_from_boxes
+        from tensornp.core.values.reading.supply import Supply
+
         shape, strides, times = self._laid_once()
 
         def read(box: tuple[slice, ...]) -> Array:
@@ -281,10 +289,14 @@ class FileSource(StoredSource):
         """Return what brings so many elements from one on, in the order of their indices."""
         if self.strides is None:
             return StoredSource.reader_in_order(self, called)
+        from tensornp.core.values.reading.stored import flat_from_boxes
+
         return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
 
     def _reads(self, route: Route, strides: Shape | None) -> Reads:
         """Return what brings the stored elements, of which neighbours lie so far apart; None: in their order."""
+        from tensornp.models.reading.reads import Reads
+
         size = self.item.itemsize
         steps = strides if strides is not None else contiguous(self._stored_shape)
         return Reads.of(route.stored, tuple(step * size for step in steps), size)
@@ -326,6 +338,8 @@ class FileSource(StoredSource):
         return tuple(n for n, _ in pairs), tuple(step for _, step in pairs), times
 
     def _check_endless(self, called: Called) -> None:
+        from tensornp.core.values.reading.supply import MAX_REPEATED
+
         shape, strides, _ = self._laid_once()
         numel, reach = math.prod(shape), num_reached(shape, strides)
         if numel > max(reach, MAX_REPEATED):
@@ -353,6 +367,18 @@ def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
     """Return why no array can have this shape and dtype: this NumPy or this torch lacks it; empty where both do not."""
     if len(shape) > MAX_NDIM:
         return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
-    if dtype in _UNKNOWN_HERE:
-        return f"torch {torch.__version__} has no {dtype}; install a newer one"
-    return ""
+    return _why_unknown(dtype) if dtype in SINCE else ""
+
+
+@cache
+def _why_unknown(dtype: str) -> str:
+    """Return that this torch has no such dtype; its version tells, for which it need not be imported."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    torch = sys.modules.get("torch")
+    try:
+        told: str = version("torch") if torch is None else torch.__version__
+    except PackageNotFoundError:
+        return ""
+    is_there = tuple(map(int, told.split(".")[:2])) >= SINCE[dtype] if torch is None else hasattr(torch, dtype)
+    return "" if is_there else f"torch {told} has no {dtype}; install a newer one"

@@ -6,30 +6,20 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
-from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.lowlevel.modes import apart
-from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import stored_dtype
-from tensornp.core.values.reading.stored import StoredValues
-from tensornp.core.values.reading.supply import Supply
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
-from tensornp.models.reading.stats_cache import KEPT
 
 if TYPE_CHECKING:
+    from tensornp.core.values.reading.supply import Supply
     from tensornp.core.values.stats.record import TensorStats
-    from tensornp.core.values.stats.tasks import Tally, Tasks
+    from tensornp.core.values.stats.tasks import Tally
 
 
 class ReadPlan(NamedTuple):
@@ -93,11 +83,16 @@ class StoredSource(Source):
         """Return the values at `index`, in new memory; only their bytes are read."""
         if copy is False:
             raise CopyRequiredError(f"the values of {called.shown} lie in a file; leave copy=False out")
-        made = self.read(called, index)
-        return _array_of(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+        from tensornp.models.entries.made_of_bits import array_of
+
+        made = native(self.read(called, index))
+        return array_of(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
 
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time."""
+        from tensornp.core.values.reading.stored import StoredValues
+        from tensornp.models.entries.made_of_bits import tensor_of
+
         name = self.dtype_of_values
         return StoredValues(
             self.shape, name, lambda box: tensor_of(native(self.read(called, box)), name), self.reader_in_order(called),
@@ -109,8 +104,10 @@ class StoredSource(Source):
         """Return the statistics of all values, read block by block."""
         if (kept := self.kept()) is not None:
             return kept
+        from tensornp.models.entries.made_of_bits import stats_of
+
         with self.reading(called, is_whole=True) as opened:
-            found = _stats_of(self.supply(opened), None if self.is_shared_out else 1)
+            found = stats_of(self.supply(opened), None if self.is_shared_out else 1)
         return self._keep(found)
 
     @property
@@ -121,10 +118,14 @@ class StoredSource(Source):
     @property
     def is_kept(self) -> bool:
         """Whether an earlier reading has brought the statistics."""
+        from tensornp.models.reading.stats_cache import KEPT
+
         return KEPT.get(self, self._paths) is not None
 
     def kept(self) -> TensorStats | None:
         """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
+        from tensornp.models.reading.stats_cache import KEPT
+
         found = KEPT.get(self, self._paths)
         for file in self.files if found is not None else ():
             with file.opened():
@@ -134,22 +135,30 @@ class StoredSource(Source):
     @property
     def num_tasks(self) -> int:
         """In how many tasks of bounded size all values are read; 0 of what no other process reads."""
-        return _num_tasks(self.supply(None)) if self.is_shared_out else 0
+        from tensornp.models.entries.made_of_bits import tasks_of
+
+        return sum(1 for _ in tasks_of(self.supply(None))) if self.is_shared_out else 0
 
     def tally(self, called: Called, number: int) -> Tally:
         """Return what the task of that number finds."""
+        from tensornp.models.entries.made_of_bits import tally_of
+
         with self.reading(called, is_whole=True) as opened:
-            return _tally(self.supply(opened), number)
+            return tally_of(self.supply(opened), number)
 
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
-        return self._keep(_put_together(self.supply(None), tallies))
+        from tensornp.models.entries.made_of_bits import put_together
+
+        return self._keep(put_together(self.supply(None), tallies))
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
 
     def read(self, called: Called, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
+        from tensornp.core.convert.budget import Budget
+
         taken = taken_by(index, self.shape)
         Budget(None).take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
         try:
@@ -183,12 +192,17 @@ class StoredSource(Source):
 
     def supply(self, opened: Any) -> Supply:
         """Return what statistics are made of."""
+        from tensornp.core.values.reading.blocks import ReadPart
+        from tensornp.core.values.reading.supply import Supply
+
         name = self.dtype_of_values
         # Flat, as a tensor without gaps is read: the same blocks give the same bits.
         part = ReadPart(lambda first, count: self.row(opened, first, count), (math.prod(self.shape),), name)
         return Supply((part,), name, self.shape, order=self.order)
 
     def _keep(self, found: TensorStats) -> TensorStats:
+        from tensornp.models.reading.stats_cache import KEPT
+
         KEPT.keep(self, found, self._paths)
         return found
 
@@ -197,55 +211,6 @@ class StoredSource(Source):
         return {file.path for file in self.files}
 
 
-def tensor_of(bits: Array, name: str) -> torch.Tensor:
-    """Return elements of dtype `name`, contiguous and in native byte order, as a tensor in their memory."""
-    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
-    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
-
-
 def native(bits: Array) -> Array:
     """Return elements in the byte order of this machine, contiguous."""
     return np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
-
-
-@apart
-def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
-    """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
-    whole = native(bits)
-    if not whole.ndim and KNOWN[name].values_per_element > 1:
-        # One element is several values.
-        whole = whole.reshape(1)
-    if dtype is None and whole.dtype.name == name:
-        whole.flags.writeable = writeable
-        return whole
-    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
-    return made
-
-
-def _tasks(supply: Supply) -> Tasks:
-    # Who lists weights need not count them.
-    from tensornp.core.values.stats.tasks import Tasks
-
-    return Tasks(supply, "auto", in_depth=True)
-
-
-def _num_tasks(supply: Supply) -> int:
-    return sum(1 for _ in _tasks(supply))
-
-
-@apart
-def _tally(supply: Supply, number: int) -> Tally:
-    tasks = _tasks(supply)
-    return tasks.tally(next(islice(tasks, number, None)), in_place=False)
-
-
-@ignoring_float_errors
-def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
-    return _tasks(supply).result(tallies)
-
-
-@apart
-def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
-    from tensornp.core.values.stats.compute import scan_supply
-
-    return scan_supply(supply, num_threads=num_threads, in_depth=True)

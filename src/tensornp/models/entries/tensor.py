@@ -17,7 +17,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -29,8 +29,6 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
 """Characters of what torch has to say."""
-META = "meta"
-"""The device of tensors that have no values."""
 _ON_META = "it is on the meta device"
 IN_PARTS = "this rank holds only a part of it"
 """The problem of what is spread over ranks."""

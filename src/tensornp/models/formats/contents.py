@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.optimizers.saved import SavedOptimizer
+
+if TYPE_CHECKING:
+    from tensornp.models.entries.entry import WeightEntry
+    from tensornp.models.optimizers.saved import SavedOptimizer
 
 
 class Beside(dict[str, Any]):

@@ -14,6 +14,7 @@ from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.names.quoted import shown_name
 
+OFFLOAD_INDEX = "index.json"
 OFFLOAD_SUFFIX = ".dat"
 
 

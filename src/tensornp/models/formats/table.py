@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tensornp.models.formats.contents import Contents
 
 INDEX_SUFFIX = ".index.json"
+SAFETENSORS = ".safetensors"
 _NUM_READ = 64
 
 
@@ -76,7 +77,7 @@ FORMATS = (
     # The number that the first pickle is, of any protocol.
     Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch.file:read_legacy", is_told_by_name=False),
     Format(
-        "safetensors", (".safetensors",), (), f"{_HERE}.safetensors.entries:read_safetensors",
+        "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors.entries:read_safetensors",
         is_told_by_name=False, is_sharded=True, is_apart=True,
     ),
 )  # fmt: skip

@@ -14,8 +14,8 @@ import torch
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.torch_private import address_of
+from tensornp.core.memory.blocks import BLOCK_NUMEL, Block
 from tensornp.core.memory.identity import MemoryReference
-from tensornp.core.memory.strided import BLOCK_NUMEL, Block
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect

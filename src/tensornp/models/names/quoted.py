@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -60,5 +59,7 @@ def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
 def closest(name: str, names: Iterable[str]) -> str:
     """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
     some = [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_COMPARED)]
+    import difflib
+
     found = difflib.get_close_matches(name[:MAX_SHOWN], some, 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""

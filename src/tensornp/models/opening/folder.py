@@ -8,16 +8,15 @@ from pathlib import Path
 from tensornp.errors import CheckpointError
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, are_of_ranks, metadata_among
-from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, model_suffixes
+from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
+from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.config import config_beside
 from tensornp.models.opening.index import open_index
-from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
+from tensornp.models.opening.offload_index import open_offload_folder
 from tensornp.models.opening.one_file import open_file
 from tensornp.models.opening.shards import are_shards, open_together, shards_among
 
-SUFFIX = ".safetensors"
 _TORCH_SUFFIX = ".bin"
 
 
@@ -39,7 +38,7 @@ def open_folder(folder: Path) -> Contents:
 
 def _of_safetensors(folder: Path, names: list[str]) -> Contents | None:
     """Return what the safetensors files hold; None where there are none."""
-    indices, files = _ending(names, SUFFIX + INDEX_SUFFIX), _ending(names, SUFFIX)
+    indices, files = _ending(names, SAFETENSORS + INDEX_SUFFIX), _ending(names, SAFETENSORS)
     if not files and _has_torch_shards(names):
         # Of both kinds that the hub has, these were brought here; the other one left its index.
         return None
@@ -80,7 +79,7 @@ def _of_others(folder: Path, names: list[str]) -> Contents:
         return open_file(folder / others[0])
     if others:
         raise _several(folder, others)
-    raise CheckpointError(f"{str(folder)!r} has no file of weights, nor a folder with a {SUFFIX} file")
+    raise CheckpointError(f"{str(folder)!r} has no file of weights, nor a folder with a {SAFETENSORS} file")
 
 
 def _ending(names: list[str], suffix: str) -> list[str]:
@@ -107,7 +106,7 @@ def _open_ranks(folder: Path, files: list[str]) -> Contents:
 def _files_in(folder: Path) -> list[str]:
     """Return the files of a component, which lies in a folder of its own."""
     try:
-        return sorted(_ending(os.listdir(folder), SUFFIX)) if folder.is_dir() else []
+        return sorted(_ending(os.listdir(folder), SAFETENSORS)) if folder.is_dir() else []
     except OSError:
         return []
 

@@ -10,10 +10,8 @@ from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX, offloaded_file
+from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, offloaded_file
 from tensornp.models.opening.config import UNREADABLE, json_in
-
-OFFLOAD_INDEX = "index.json"
 
 
 def open_offload_folder(folder: Path) -> Contents:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections import defaultdict
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
@@ -17,16 +15,15 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
-from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, weight_suffixes
+from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
+from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, weight_suffixes
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.models.opening.folder import SUFFIX, open_dcp, open_folder
-from tensornp.models.opening.index import open_index
 from tensornp.models.opening.lora import with_pairs
-from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.models.opening.one_file import open_file
-from tensornp.models.optimizers.saved import with_names
+
+if TYPE_CHECKING:
+    import torch
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
@@ -56,12 +53,16 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
-    if not all(location.endswith(SUFFIX) and is_alphabetical(names) for (location, _), names in listed.items()):
+    if not all(location.endswith(SAFETENSORS) and is_alphabetical(names) for (location, _), names in listed.items()):
         return entries
     return [entries[i] for i in in_model_order([one.name for one in entries])]
 
 
 def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
+    if not found.optimizers and model is None:
+        return found.entries
+    from tensornp.models.optimizers.saved import with_names
+
     entries, why = with_names(found.entries, found.optimizers, _parameters_of(model))
     if model is None or not all(why):
         return entries
@@ -95,15 +96,24 @@ def _found(typed: str) -> str:
 
 
 def _open(there: Path) -> Contents:
+    # What else opens something is imported when that is met.
     if os.path.isdir(there):
+        from tensornp.models.opening.folder import open_folder
+
         return open_folder(there)
     if is_dcp_metadata(there.name):
+        from tensornp.models.opening.folder import open_dcp
+
         return open_dcp(there.parent, [there.name])
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):
+        from tensornp.models.opening.index import open_index
+
         return open_index(there)
     if there.name == OFFLOAD_INDEX:
+        from tensornp.models.opening.offload_index import open_offload_folder
+
         return open_offload_folder(there.parent)
     if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
         raise CheckpointError(f"{str(there)!r} holds bare elements, which accelerate has offloaded; open its folder")
@@ -125,5 +135,7 @@ def closest_path(typed: str) -> str:
         return ""
     # It may have come to be meanwhile.
     names = [name for name in names if path.parent / name != Path(typed)]
+    import difflib
+
     found = difflib.get_close_matches(path.name, names, 1)
     return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

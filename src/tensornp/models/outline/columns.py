@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.outline.fold import Row, note_of
 
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
+
 _DIGITS = re.compile(r"(\d+)")
 _MAX_NOTE = 400
 _MAX_RELATED = 3
+_Some = TypeVar("_Some")
 
 
 def at_a_glance(value: float) -> str:
@@ -126,6 +129,12 @@ class Column(NamedTuple):
     width: int = 0
     rank: int = 20
     rule: str = ""
+
+    def sorted(self, some: Iterable[_Some], entry_of: Callable[[_Some], WeightEntry]) -> list[_Some]:
+        """Return what has an entry each in the order of the first sorting by it, which a scan has no part in."""
+        assert self.order is not None
+        order = self.order
+        return sorted(some, key=lambda one: order(entry_of(one)), reverse=self.has_large_first)
 
     @property
     def is_sortable(self) -> bool:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.plain_calls import COMPLEX
@@ -66,10 +71,26 @@ def _is_class_of_torch(module: str, name: str) -> bool:
     """Return whether a name is that of a layer, an optimizer or a sharded tensor, in the module that defines it."""
     if name in _CLASSES_OF_SHARDS:
         return module.startswith(_MODULES_OF_SHARDS)
+    if not module.startswith(_MODULES_OF_CLASSES):
+        return False
     # Those came with torch; nothing is imported for the question.
-    home = sys.modules.get(module) if module.startswith(_MODULES_OF_CLASSES) else None
+    if "torch" not in sys.modules:
+        return name in _classes_in(module)
+    home = sys.modules.get(module)
     own = vars(home).get(name) if home is not None else None
     return isinstance(own, type) and own.__module__ == module
+
+
+@cache
+def _classes_in(module: str) -> frozenset[str]:
+    """Return the classes that a module of torch defines by its source; none of what is no module of it."""
+    package, *below = module.split(".")
+    found = find_spec(package) if all(part.isidentifier() for part in below) else None
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        with suppress(OSError):
+            source = Path(folder, *below).with_suffix(".py").read_text(encoding="utf-8")
+            return frozenset(re.findall(r"^class (\w+)", source, re.MULTILINE))
+    return frozenset()
 
 
 def wanted_of(found: XRay, who: str = "it") -> Iterator[WantedImport]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 from tensornp.core.values.reading.decode import decoder
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec

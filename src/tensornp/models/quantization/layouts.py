@@ -10,7 +10,6 @@ from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.models.entries.entry import Packed, WeightEntry
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.quantization.block_scaled import BlockScale, block_of
 
 SCALES = "_scale_inv"
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -97,6 +96,8 @@ def _told_by(config: Any) -> dict[str, Any]:
 def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
     """Return what the codes mean; the codes themselves where it cannot be told which scale is whose."""
     assert isinstance(codes.source, FileSource) and isinstance(scales.source, FileSource)
+    from tensornp.models.quantization.block_scaled import BlockScale, block_of
+
     block = block_of(codes.source.shape, scales.source.shape, told)
     said = shown_name(scales.name)
     if block is None or codes.problem or scales.problem or not _is_float(scales.dtype):

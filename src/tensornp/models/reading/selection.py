@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.memory.extents import RELATIONS, relation_of
 from tensornp.core.memory.extents import Extent as Bytes
-from tensornp.core.memory.extents import relation_of
-from tensornp.core.memory.footprint import Span, extents_of, spans_of
-from tensornp.core.memory.relations import RELATIONS
 from tensornp.models.entries.entry import Related, WeightEntry
 from tensornp.models.storage.totals import held_by, identity_of
+
+if TYPE_CHECKING:
+    from tensornp.core.memory.footprint import Span
 
 _MAX_COMPARED = 20_000
 """Pairs of which it is told how they lie; what more there are shares storages all the same."""
@@ -29,10 +27,18 @@ class _Held(NamedTuple):
     number: int
 
 
-@unnoticed
 def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     """Return the weights: names of one object name each other in `tied_to`, and what shares bytes in `related`."""
     every = list(entries)
+    if all(one.source.held is None for one in every):
+        # Of what lies in files alone, torch is not asked.
+        return _related(every)
+    from tensornp.core.lowlevel.modes import unnoticed
+
+    return unnoticed(_related)(every)
+
+
+def _related(every: list[WeightEntry]) -> list[WeightEntry]:
     # Nearly all have one name, and share nothing: no list is made for each of these.
     first: dict[object, int] = {}
     tied: dict[int, list[int]] = {}
@@ -63,8 +69,12 @@ def _span_of(entry: WeightEntry) -> Span | None:
     lies = entry.source.lies
     if lies is not None:
         return (lies.device, *lies.bounds)
-    spans = spans_of(one) if (one := held_by(entry)) is not None else []
-    return spans[0] if len(spans) == 1 else None
+    held = held_by(entry)
+    if held is None:
+        return None
+    from tensornp.models.storage.in_memory import span_of
+
+    return span_of(held)
 
 
 def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
@@ -105,9 +115,6 @@ def _bytes_of(entry: WeightEntry) -> Bytes | None:
     """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
     if entry.source.lies is not None:
         return entry.source.lies
-    held = held_by(entry)
-    if is_tensor(held) and torch_private.is_lazily_copied(held):
-        # The first write gives it bytes of its own.
-        return None
-    found = extents_of(held)
-    return found[0] if len(found) == 1 else None
+    from tensornp.models.storage.in_memory import extent_of
+
+    return extent_of(held_by(entry))

@@ -23,6 +23,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call
 from tensornp.passes.recording.seen_tensors import Seen
@@ -135,7 +136,7 @@ class OperatorMode(TorchDispatchMode):
         if _tell_compiler is not None and _FLAGS[-1] in self._flags:
             _tell_compiler(self._flags[_FLAGS[-1]])
 
-    @modes.never_compiled
+    @never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and take in what it read and gave."""
         __tracebackhide__ = True

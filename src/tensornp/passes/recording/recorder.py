@@ -20,6 +20,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
@@ -276,7 +277,7 @@ class Recorder:
             if self._has_grads:
                 self.gradients.of_value(tensor, seen)
 
-    @modes.never_compiled
+    @never_compiled
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
@@ -286,7 +287,7 @@ class Recorder:
                 seen.gradients.append((self.num_gradients, *read))
                 self.num_gradients += 1
 
-    @modes.never_compiled
+    @never_compiled
     def _is_to_be_added(self, module: Module, place: tuple[int, str], key: int | None) -> None:
         """Look at what a parameter holds to which a gradient is about to be added."""
         if self.is_over or place in self.held.rows:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text

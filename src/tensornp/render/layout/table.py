@@ -191,7 +191,8 @@ def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) ->
 
 def _width(text: str) -> int:
     """Return how many columns of a terminal `text` takes: Chinese characters take two, combining ones none."""
-    if text.isascii():
+    # Before the first combining character, all of them take one.
+    if max(text, default="") < "\u0300":
         return len(text)
     from wcwidth import wcswidth
 

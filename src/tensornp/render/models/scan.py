@@ -35,8 +35,13 @@ _HEADINGS = ("name", "min", "max", "mean", "std", "zeros", "finding")
 _ALWAYS = ("name",)
 
 
-def scan_document(found: ScanTable) -> Document:
-    """Return the numbers, then what is not finite, over a table of what stands out, and what could not be read."""
+def scan_document(
+    found: ScanTable, has_all: tuple[str, str] = (".to_frame() of the scan", ".failed of the scan")
+) -> Document:
+    """Return the numbers, then what is not finite, over a table of what stands out, and what could not be read.
+
+    `has_all` says where the rest is of what is too much for a page: of the findings, and of why something was not read.
+    """
     every = {name: found.findings(name) for name in islice(found, found.num_alarms + found.num_quiet)}
     alarms = [(kind, names) for kind, names in by_kind(every.items()).items() if kind.is_alarm]
     plain = [name for name, findings in every.items() if _is_plain(found[name], findings)]
@@ -44,7 +49,7 @@ def scan_document(found: ScanTable) -> Document:
     groups = _alike(found, {name: findings for name, findings in every.items() if name not in is_plain})
     table = without_empty(Table(_HEADINGS, tuple(_rows(found, groups[:MAX_ROWS]))), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not groups else []
-    said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain))
+    said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain, has_all))
     loud = (Alarm(kind.said_of(len(names)), f": {_names(names)}") for kind, names in alarms)
     return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
 
@@ -123,9 +128,9 @@ def _figures(stats: TensorStats) -> Iterator[str]:
     yield f"{stats.zeros:,}" if stats.zeros else ""
 
 
-def _said(found: ScanTable, num_hidden: int, plain: list[str]) -> Iterator[str]:
+def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[str, str]) -> Iterator[str]:
     if num_hidden:
-        yield f"… {counted(num_hidden, 'more weight')} with findings; .to_frame() of the scan has all"
+        yield f"… {counted(num_hidden, 'more weight')} with findings; {has_all[0]} has all"
     if plain:
         yield f"{len(plain):,} constant, as initialized: {_names(plain)}"
     yield from (f"not all is listed: {legible(why)}" for why in found.not_listed[:MAX_FAILED])
@@ -133,4 +138,4 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str]) -> Iterator[str]:
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
     if len(found.failed) > MAX_FAILED:
         more = counted(len(found.failed) - MAX_FAILED, "more weight")
-        yield f"… {more} could not be read; .failed of the scan tells why"
+        yield f"… {more} could not be read; {has_all[1]} tells why"

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.optimizers.number import number_told
-from tensornp.models.outline.columns import columns, shares_of
+from tensornp.models.outline.columns import Column, columns, shares_of
 from tensornp.models.outline.fold import Row, folded, repeated_parts
-from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
+
+if TYPE_CHECKING:
+    from tensornp.models.pickles.wanted import WantedImport
 
 MAX_ROWS = 100
 """Rows that a page prints."""
@@ -35,15 +37,22 @@ _MAX_BITS = 1000
 
 
 def weights_document(
-    explorer: WeightsExplorer, alarms: Mapping[str, str] = MappingProxyType({}), said: Sequence[Alarm | Lines] = ()
+    explorer: WeightsExplorer,
+    alarms: Mapping[str, str] = MappingProxyType({}),
+    said: Sequence[Alarm | Lines] = (),
+    *,
+    max_rows: int | None = MAX_ROWS,
+    order: Column | None = None,
 ) -> Document:
     """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table.
 
     `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
-    what stands over the table then; the tree says both itself.
+    what stands over the table then; the tree says both itself. `order` is the column by which the rows are sorted.
     """
     rows = folded(explorer.values())
-    table, common, rest = _table(rows, explorer.source, alarms)
+    if order is not None:
+        rows = order.sorted(rows, lambda row: row.entries[0])
+    table, common, rest = _table(rows, explorer.source, alarms, max_rows)
     static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer))), table, Lines((rest,))))
     return Document(
         (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
@@ -63,6 +72,9 @@ def _loud(explorer: WeightsExplorer) -> list[Alarm]:
 
 
 def _is_loud(problem: str) -> TypeGuard[WantedImport]:
+    # Of other files than pickles, nothing is said by one.
+    from tensornp.models.pickles.wanted import WantedImport
+
     return isinstance(problem, WantedImport) and problem.is_alarm
 
 
@@ -83,17 +95,19 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     return " · ".join(filter(None, said))
 
 
-def _table(folded_rows: list[Row], source: str, alarms: Mapping[str, str]) -> tuple[Table, tuple[str, ...], str]:
+def _table(
+    folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None
+) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
     rows = [row for row in folded_rows if not row.entries[0].is_nothing]
     known = [column for column in columns() if column.text is not None]
-    table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:MAX_ROWS]))
-    hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
+    table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:max_rows]))
+    hidden = sum(len(row.entries) for row in rows[len(table.rows) :])
     cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", file_name(source)))
+    told = tuple(text for text in common if text not in ("tensor", cut(file_name(source), MAX_SHOWN)))
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 

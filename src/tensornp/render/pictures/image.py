@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
 from tensornp.core.values.pictures.picture import picture_of
 from tensornp.render.layout.style import SMALL_TEXT

@@ -12,8 +12,8 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits, limits

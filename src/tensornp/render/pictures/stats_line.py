@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 from tensornp.core.values.reading.blocks import ReadPart, StridedPart
 from tensornp.core.values.reading.supply import Supply
 

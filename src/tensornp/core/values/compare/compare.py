@@ -12,8 +12,9 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
 from tensornp.core.values.compare.quantized import other_scheme

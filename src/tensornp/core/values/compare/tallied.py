@@ -9,7 +9,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.workers import carried_out
-from tensornp.core.memory.strided import Block, batches
+from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.values.compare.aligned import Aligned, pairs_of, parts_alike
 from tensornp.core.values.compare.pair_loop import MIN_NUMEL, SHORT, pair_loop
 from tensornp.core.values.compare.pair_tally import PairTally

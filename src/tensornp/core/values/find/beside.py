@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.values.find.locate import Array, Index, Search, supply_to_search
 

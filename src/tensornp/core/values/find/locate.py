@@ -11,11 +11,12 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.strided import Block, batches
+from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of

@@ -13,7 +13,7 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.memory.strided import Block, batches
+from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits

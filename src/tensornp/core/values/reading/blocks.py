@@ -19,18 +19,9 @@ from tensornp.core.convert.dense import dequantized
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.memory.blocks import BLOCK_NUMEL, Block, blocks_of
 from tensornp.core.memory.still import still
-from tensornp.core.memory.strided import (
-    BLOCK_NUMEL,
-    Block,
-    Strided,
-    array_of_own,
-    bits_of,
-    blocks_of,
-    each_once,
-    strided_of_array,
-    strided_of_tensor,
-)
+from tensornp.core.memory.strided import Strided, array_of_own, bits_of, each_once, strided_of_array, strided_of_tensor
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain

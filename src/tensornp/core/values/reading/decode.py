@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from tensornp.core.tensor import dtypes
 
@@ -77,6 +76,8 @@ def _unknown(block: Array) -> Array:
 
 def _half(block: Array) -> Array:
     """Widen by torch, which is fifteen times as fast; in pieces that it does not spread over threads."""
+    import torch
+
     wide = np.empty(block.shape, np.float32)
     source, target = torch.from_numpy(block.reshape(-1)), torch.from_numpy(wide.reshape(-1))
     for start in range(0, block.size, _GRAIN):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.blocks import Block
 from tensornp.core.values.reading.supply import Supply
 from tensornp.core.values.stats.figures import MAX_CANCELLED, modulus_of, widened
 from tensornp.core.values.stats.record import TensorStats

@@ -12,11 +12,12 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.workers import carried_out
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
-from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
 from tensornp.core.values.stats.keys import Scheme, truncated

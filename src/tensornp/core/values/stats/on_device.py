@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.convert import float4
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.blocks import Block
 from tensornp.core.values.reading.blocks import DevicePart
 from tensornp.core.values.stats.figures import MAX_MODULUS, Figures, combined
 

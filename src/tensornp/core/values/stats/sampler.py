@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 
 Array = np.ndarray[Any, Any]
 _MAX_SAMPLED = 4 * BLOCK_NUMEL

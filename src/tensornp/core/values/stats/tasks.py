@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.memory.fingerprint import digest_of
-from tensornp.core.memory.strided import Block, batches
+from tensornp.core.memory.blocks import Block, batches
+from tensornp.core.memory.digest import digest_of
 from tensornp.core.values.reading.blocks import DevicePart, Part
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.scopes import PARTIAL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from tensornp.models.pickles.tensors import sizes_of
 from tensornp.models.reading.selection import Shape
 
 SHARDING_INFO = "DCP_SHARDING_INFO"
@@ -16,6 +15,9 @@ def saved_offsets(metadata: dict[str, str]) -> dict[str, Shape]:
         told = json.loads(metadata.get(SHARDING_INFO, "{}"))
     except (ValueError, RecursionError):
         return {}
-    pairs = told.items() if isinstance(told, dict) else ()
-    found = {name: sizes_of(one.get("saved_offsets")) for name, one in pairs if isinstance(one, dict)}
+    if not told or not isinstance(told, dict):
+        return {}
+    from tensornp.models.pickles.tensors import sizes_of
+
+    found = {name: sizes_of(one.get("saved_offsets")) for name, one in told.items() if isinstance(one, dict)}
     return {name: offsets for name, offsets in found.items() if offsets is not None}

@@ -1,0 +1,201 @@
+"""The command ``tensornp``: what is asked for is looked up, printed, and told by the status."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensornp
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.fallback import RAISE
+from tensornp.errors import TensornpError
+from tensornp.fronts.command_line.arguments import parsed, parser
+from tensornp.fronts.command_line.interrupts import INTERRUPTED, end_as_interrupted, leave_to_the_system
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tensornp.render.layout.document import Document
+
+EQUAL, DIFFERENT, TROUBLE = 0, 1, 2
+"""What the status of the process tells."""
+
+
+class _Answer(NamedTuple):
+    """What was found, in the two forms that may be asked for, the status that tells of it, and what went wrong."""
+
+    document: Callable[[], Document]
+    record: Callable[[], dict[str, Any]]
+    status: int = EQUAL
+    trouble: str = ""
+
+
+def main() -> int:
+    """Run the command with the arguments of the process, which is ended with the status that is returned."""
+    leave_to_the_system()
+    status = run(sys.argv[1:])
+    return end_as_interrupted() if status == INTERRUPTED else status
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments, and return its status."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TensornpError as error:
+        return _trouble(str(error))
+    except OSError as error:
+        return _trouble(": ".join(filter(None, (error.filename, error.strerror))) or str(error))
+    except MemoryError:
+        return _trouble("there is not enough memory")
+    except Exception as error:
+        if os.environ.get(RAISE):
+            raise
+        return _trouble(f"this should not have happened, {type(error).__name__}: {error} ({RAISE}=1 shows where)")
+
+
+def _run(arguments: Sequence[str]) -> int:
+    _spell_what_is_lacking()
+    made = parser()
+    asked = parsed(made, arguments)
+    if asked.help:
+        return _print(made.format_help().rstrip())
+    if asked.version:
+        return _print(f"tensornp {tensornp.__version__}")
+    if asked.completion:
+        from tensornp.fronts.command_line.completion import completion
+
+        return _print(completion(made, asked.completion))
+    # What a list is made of stays until it is printed, and is visited for nothing.
+    with nullcontext() if asked.command else uncollected():
+        return _answered(asked)
+
+
+def _answered(asked: argparse.Namespace) -> int:
+    answer = {"": _listed, "scan": _scanned, "diff": _compared}[asked.command](asked)
+    if answer.trouble:
+        _trouble(answer.trouble)
+    if asked.html:
+        _write_page(asked.html, answer.document())
+    return _print(_text_of(answer, asked), answer.status) if asked.json or not asked.html else answer.status
+
+
+def _listed(asked: argparse.Namespace) -> _Answer:
+    from tensornp.fronts.command_line.records import listed_record
+    from tensornp.models.outline.columns import column_called
+    from tensornp.render.models.weights import weights_document
+
+    explorer = _opened(asked.paths[0], asked.find)
+    order = column_called(asked.sort) if asked.sort else None
+    document = partial(weights_document, explorer, max_rows=None, order=order)
+    return _Answer(document, partial(listed_record, explorer, order))
+
+
+def _scanned(asked: argparse.Namespace) -> _Answer:
+    from tensornp.fronts.command_line.interrupts import raising
+    from tensornp.fronts.command_line.records import scanned_record
+    from tensornp.models.scan.progress import progress_of
+    from tensornp.render.models.scan import scan_document
+
+    explorer = _opened(asked.paths[0], asked.find)
+    with progress_of(_progress(), "scan") as bar, raising(bar) as told:
+        found = explorer.scan(progress=told)
+    # Ctrl-C has ended it, and what was finished is told.
+    status = INTERRUPTED if found.num_left else EQUAL
+    document = partial(scan_document, found, ("--json", "--json"))
+    return _Answer(document, partial(scanned_record, explorer, found), status)
+
+
+def _compared(asked: argparse.Namespace) -> _Answer:
+    from tensornp.fronts.command_line.records import compared_record
+    from tensornp.models.comparing.compare import compare
+    from tensornp.render.models.comparison import weights_comparison_document
+
+    first, second = (_opened(path, asked.find) for path in asked.paths)
+    found = compare(first, second, progress=_progress())
+    differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
+    status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
+    if not (found.equal or differs):
+        status, trouble = TROUBLE, "what could be compared is equal, and not all could be"
+    called = f"tnp.compare({', '.join(map(repr, asked.paths))})"
+    document = partial(weights_comparison_document, found, called)
+    return _Answer(document, partial(compared_record, found), status, trouble)
+
+
+def _opened(path: str, words: str | None) -> Any:
+    from tensornp.models.weights import weights
+
+    explorer = weights(path)
+    if not words:
+        return explorer
+    found = explorer.find(words)
+    # What is wrong with a file, and what it would run, is told whatever is looked for.
+    found.problems = explorer.problems
+    return found
+
+
+def _progress() -> Any:
+    """Return that a bar tells of the progress, where somebody sees it."""
+    from tensornp.fronts.command_line.colours import is_terminal
+
+    return None if is_terminal(sys.stderr) else False
+
+
+def _text_of(answer: _Answer, asked: argparse.Namespace) -> str:
+    if asked.json:
+        from tensornp.fronts.command_line.records import json_of
+
+        return json_of(answer.record())
+    from tensornp.fronts.command_line.colours import coloured, is_coloured
+
+    document = answer.document()
+    return coloured(document) if is_coloured(asked.color) else document.text()
+
+
+def _write_page(path: str, document: Document) -> None:
+    from tensornp.render.layout.page import page_of
+
+    page = page_of(document.html())
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page)
+
+
+def _spell_what_is_lacking() -> None:
+    """Have streams spell the glyphs that their encoding lacks."""
+    from tensornp.render.layout.spelled import SPELLED
+
+    for stream in (sys.stdout, sys.stderr):
+        # What stands in for one may have no encoding.
+        with suppress(AttributeError):
+            stream.reconfigure(errors=SPELLED)  # type: ignore[union-attr]
+
+
+def _print(text: str, status: int = EQUAL) -> int:
+    """Print a text, whether or not somebody reads all of it, and return the status."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # Python would try once more to write what is left, and tell of it.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Windows tells of a closed pipe so.
+        if not isinstance(error, BrokenPipeError) and error.errno != errno.EINVAL:
+            return _trouble(f"the output cannot be written: {error.strerror}")
+    return status
+
+
+def _trouble(said: str, status: int = TROUBLE) -> int:
+    """Tell in one line what went wrong."""
+    from tensornp.core.lowlevel.legible import legible
+
+    # One that was closed before the start is None.
+    with suppress(AttributeError, OSError):
+        sys.stderr.write(f"tensornp: {legible(said)}\n")
+        sys.stderr.flush()
+    return status

@@ -1,0 +1,77 @@
+"""What the command line tells as JSON: every weight by itself, and no number that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensornp.models.comparing.comparison import WeightsComparison
+    from tensornp.models.explorer import WeightsExplorer
+    from tensornp.models.outline.columns import Column
+    from tensornp.models.scan.table import ScanTable
+
+_OF_ENTRY = "name kind shape dtype nbytes location tied_to note problem wanted_imports".split()
+_OF_STATS = "count nan posinf neginf zeros min max mean std norm scope".split()
+_OF_COMPARED = "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp".split()
+_OF_BOTH = (
+    "equal same_bits missing unexpected renamed reshaped retyped retied requantized beside exempt failed not_listed"
+).split()
+
+
+def json_of(record: dict[str, Any]) -> str:
+    """Return a record as JSON, in ASCII, with a line for each weight."""
+    return "{" + ",\n ".join(f"{json.dumps(key)}: {_text(value)}" for key, value in _plain(record).items()) + "}"
+
+
+def _text(value: Any) -> str:
+    """Return a value as JSON, a list of weights in lines."""
+    if value and isinstance(value, list) and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(map(_text, value)) + "\n ]"
+    return json.dumps(value, allow_nan=False)
+
+
+def listed_record(explorer: WeightsExplorer, order: Column | None) -> dict[str, Any]:
+    """Return what an explorer lists, its weights in the order of a column, if any."""
+    entries = order.sorted(explorer.values(), lambda one: one) if order else explorer.values()
+    weights = [_some(one, _OF_ENTRY) | {"related": [other._asdict() for other in one.related]} for one in entries]
+    return {
+        "source": explorer.source, "totals": explorer.totals._asdict(), "problems": explorer.problems,
+        "weights": weights,
+    }  # fmt: skip
+
+
+def scanned_record(explorer: WeightsExplorer, found: ScanTable) -> dict[str, Any]:
+    """Return what a scan has found, the worst first."""
+    weights = [
+        {"name": name, "findings": [one.text for one in found.findings(name)], **_some(stats, _OF_STATS)}
+        for name, stats in found.items()
+    ]
+    return {
+        "source": explorer.source, "complete": found.complete, "problems": explorer.problems, "failed": found.failed,
+        "weights": weights,
+    }  # fmt: skip
+
+
+def compared_record(found: WeightsComparison) -> dict[str, Any]:
+    """Return what differs, what moved most first."""
+    first, second = found.sources
+    weights = [{"name": name, **_some(one, _OF_COMPARED)} for name, one in found.items()]
+    return {"first": first, "second": second, "verdict": found.told(), **_some(found, _OF_BOTH), "weights": weights}
+
+
+def _some(obj: Any, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(obj, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: a number that is not finite is a text, and what is no JSON its own text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,68 @@
+"""What is made of bits that were read of files: arrays, tensors and statistics. Who lists weights makes none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.reading.supply import Supply
+from tensornp.models.reading.selection import Array
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
+    from tensornp.core.values.stats.tasks import Tally, Tasks
+
+
+def tensor_of(bits: Array, name: str) -> torch.Tensor:
+    """Return elements of dtype `name`, contiguous and in native byte order, as a tensor in their memory."""
+    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
+
+
+@apart
+def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+    """Return what elements of dtype `name` are as an array; their memory is nobody else's, and their bytes native."""
+    if not whole.ndim and KNOWN[name].values_per_element > 1:
+        # One element is several values.
+        whole = whole.reshape(1)
+    if dtype is None and whole.dtype.name == name:
+        whole.flags.writeable = writeable
+        return whole
+    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
+    return made
+
+
+def tasks_of(supply: Supply) -> Tasks:
+    """Return the tasks in which statistics are made."""
+    from tensornp.core.values.stats.tasks import Tasks
+
+    return Tasks(supply, "auto", in_depth=True)
+
+
+@apart
+def tally_of(supply: Supply, number: int) -> Tally:
+    """Return what the task of that number finds."""
+    tasks = tasks_of(supply)
+    return tasks.tally(next(islice(tasks, number, None)), in_place=False)
+
+
+@ignoring_float_errors
+def put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
+    """Return the statistics of all tasks."""
+    return tasks_of(supply).result(tallies)
+
+
+@apart
+def stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
+    """Return the statistics of all values, which are read block by block."""
+    from tensornp.core.values.stats.compute import scan_supply
+
+    return scan_supply(supply, num_threads=num_threads, in_depth=True)

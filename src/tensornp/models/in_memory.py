@@ -1,0 +1,64 @@
+"""The explorer of what lies in memory: a module, an optimizer, or a container of tensors, modules and optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass
+from tensornp.core.namespace.caller import name_of
+from tensornp.core.tensor.containers import is_container, is_seen
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.errors import BadRequestError
+from tensornp.models.explorer import WeightsExplorer
+
+
+def explorer_of(
+    obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> WeightsExplorer:
+    """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
+    from tensornp.models.formats.contents import Beside
+    from tensornp.models.live.module import entries_of_module, parameters_of
+    from tensornp.models.live.optimizer import Reached, entries_of_optimizer
+    from tensornp.models.live.state_dict import contents_of_tree
+    from tensornp.models.opening.lora import with_pairs
+    from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.storage.relations import relate
+
+    root = expression or name_of(obj, namespace)
+    if is_subclass(type(obj), torch.nn.Module):
+        entries, problems, classes = entries_of_module(obj, root or "model")
+        entries = with_pairs(relate(entries))
+        source = expression or class_name(type(obj))
+        return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
+    if is_subclass(type(obj), torch.optim.Optimizer):
+        reached = Reached([obj], namespace)
+        entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
+        source = expression or class_name(type(obj))
+        return WeightsExplorer(entries, source, metadata=Beside(metadata), problems=problems)
+    if is_container(obj) and not is_tensor_like(obj):
+        found = contents_of_tree(obj, root or "state_dict", model, namespace)
+        if not found.entries and not found.optimizers:
+            raise BadRequestError("; ".join((_why_nothing(obj), *found.problems)))
+        entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
+        problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
+        entries = with_pairs(relate(entries))
+        source = expression or class_name(type(obj))
+        return WeightsExplorer(
+            entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,
+            classes=found.classes,
+        )  # fmt: skip
+    raise BadRequestError(
+        "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
+        f"not {an_instance(obj)}{'; tnp.view and tnp.stats look at one tensor' if is_tensor_like(obj) else ''}"
+    )
+
+
+def _why_nothing(obj: Any) -> str:
+    """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
+    name = class_name(type(obj))
+    if not is_seen(obj):
+        return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
+    return f"this {name} holds no tensor and no array"

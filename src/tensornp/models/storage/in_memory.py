@@ -1,0 +1,64 @@
+"""Where weights lie that are held in memory, and how much that is, each byte once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.memory.extents import Extent
+from tensornp.core.memory.footprint import Span, extents_of, spans_of
+from tensornp.core.memory.storages import Piece, counted_once, merged
+from tensornp.models.entries.tensor import PLAIN
+
+
+@unnoticed
+def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
+    """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
+    pieces = []
+    spans = []
+    for one in objects:
+        own = spans_of(one)
+        spans.extend(own)
+        # Most weights are a storage of their own, which is told in a tenth of the time.
+        if len(own) == 1 and _fills(one, own[0]):
+            pieces.append(Piece(*own[0], one.numel() * one.element_size(), one.numel()))
+            continue
+        for extent in extents_of(one):
+            low, high = extent.bounds
+            numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
+            pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+    return counted_once(pieces)[0], sum(merged(spans).values())
+
+
+def _fills(one: Any, span: Span) -> bool:
+    """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
+    if type(one) not in PLAIN or one.layout is not torch.strided or one.is_nested or not one.is_contiguous():
+        return False
+    return bool(one.numel() * one.element_size() == span[2] - span[1])
+
+
+def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    stored = 1
+    for size, step in zip(shape, strides, strict=True):
+        stored *= size if step else 1
+    return stored
+
+
+def span_of(held: Any) -> Span | None:
+    """Return from where to where the storage goes; None of what has several, or none."""
+    spans = spans_of(held)
+    return spans[0] if len(spans) == 1 else None
+
+
+def extent_of(held: Any) -> Extent | None:
+    """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
+    if is_tensor(held) and torch_private.is_lazily_copied(held):
+        # The first write gives it bytes of its own.
+        return None
+    found = extents_of(held)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,428 @@
+"""The command `tensornp`: what it prints, what its status tells, and that it ends quietly wherever it is run."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tensornp
+from tensornp.fronts.command_line.arguments import SORTED_BY
+from tensornp.fronts.command_line.main import main, run
+from tensornp.models.outline.columns import column_called
+
+needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX system is needed: signals and terminals")
+COMMAND = [sys.executable, "-m", "tensornp"]
+PATH = os.pathsep.join(filter(None, sys.path))
+STATE = {
+    **{f"layers.{i}.weight": torch.arange(12.0).reshape(3, 4) + i for i in range(3)},
+    "head.weight": torch.full((5, 4), 2.5), "head.bias": torch.zeros(5),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with a model, the same by torch.save, and another one, of which one value is NaN."""
+    folder = tmp_path_factory.mktemp("files")
+    save_file(STATE, folder / "model.safetensors", {"format": "pt"})
+    torch.save(STATE, folder / "model.pt")
+    save_file(STATE | {"head.bias": torch.tensor([0, 0, torch.nan, 0, 0])}, folder / "other.safetensors")
+    (folder / "text.safetensors").write_text("no weights")
+    return folder
+
+
+@pytest.fixture
+def said(files, capsys, monkeypatch):
+    """What runs the command in that folder, and gives its status, its output and its errors."""
+    monkeypatch.chdir(files)
+
+    def ran(*arguments: str) -> tuple[int, str, str]:
+        status = run(arguments)
+        return status, *capsys.readouterr()
+
+    return ran
+
+
+def in_child(folder, *arguments: str, command=COMMAND, **options) -> subprocess.CompletedProcess[bytes]:
+    """Run the command in a process of its own, whose environment has `env` besides."""
+    env = {key: value for key, value in os.environ.items() if key not in ("TENSORNP_RAISE", "NO_COLOR")}
+    env |= {"PYTHONPATH": PATH, **options.pop("env", {})}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300} | options
+    return subprocess.run([*command, *arguments], cwd=folder, env=env, check=False, **options)
+
+
+def test_a_path_is_listed_as_in_a_notebook(said):
+    """Layers that are alike in one line, under the totals."""
+    status, out, err = said("model.safetensors")
+    assert (status, err) == (0, "")
+    heading, columns, *rows = out.splitlines()
+    assert heading == "model.safetensors · 5 weights · 61 elements · 244 bytes · each float32"
+    assert columns.split() == ["name", "shape", "bytes"]
+    assert {row.split("  ")[0] for row in rows} == {"layers.{0..2}.weight", "head.weight", "head.bias", "format: pt"}
+
+
+def test_a_list_is_searched_and_sorted(said):
+    """By the words of `find`, and by a column, the largest first."""
+    assert "2 weights" in said("--find", "head", "model.safetensors")[1]
+    _, out, _ = said("model.safetensors", "--sort", "bytes")
+    assert [line.split()[0] for line in out.splitlines()[2:5]] == ["head.weight", "layers.{0..2}.weight", "head.bias"]
+    assert "0 weights" in said("--find", "nothing", "model.safetensors")[1]
+
+
+class Own:
+    """What loading a file would import."""
+
+
+def test_what_a_file_would_run_is_told_whatever_is_looked_for(said, tmp_path):
+    torch.save(STATE | {"own": Own()}, tmp_path / "own.pt")
+    for options in ([], ["--find", "head"]):
+        assert "Loading it would " in said(*options, str(tmp_path / "own.pt"))[1]
+        assert json.loads(said("--json", *options, str(tmp_path / "own.pt"))[1])["problems"]
+
+
+def test_each_order_is_that_of_a_column():
+    """Which is known without reading a value."""
+    assert all(column_called(name).order is not None for name in SORTED_BY)
+
+
+def test_json_tells_each_weight_by_itself(said):
+    status, out, _ = said("--json", "--sort", "name", "model.safetensors")
+    record = json.loads(out)
+    assert status == 0
+    assert list(record) == ["source", "totals", "problems", "weights"]
+    assert record["totals"] == {"parameters": 61, "elements_stored": 61, "nbytes": 244}
+    assert [one["name"] for one in record["weights"]] == sorted(STATE)
+    assert record["weights"][1] | {"location": ""} == {
+        "name": "head.weight", "kind": "tensor", "shape": [5, 4], "dtype": "float32", "nbytes": 80, "location": "",
+        "tied_to": [], "related": [], "note": "", "problem": "", "wanted_imports": [],
+    }  # fmt: skip
+
+
+def test_a_scan_tells_what_stands_out_and_has_the_status_of_one_that_found_nothing(said):
+    """A finding is no trouble."""
+    status, out, err = said("scan", "other.safetensors")
+    assert (status, err) == (0, "")
+    assert "1 weight has NaN: head.bias" in out
+    record = json.loads(said("scan", "--json", "other.safetensors")[1])
+    assert record["complete"]
+    assert record["weights"][0]["name"] == "head.bias"
+    assert record["weights"][0]["findings"] == ["1 of 5 is NaN"]
+    assert [one["name"] for one in json.loads(said("scan", "--find", "head.w*", "--json", "other.safetensors")[1])[
+        "weights"
+    ]] == ["head.weight"]  # fmt: skip
+
+
+def test_the_status_of_a_diff_tells_whether_two_are_equal(said):
+    """As that of diff does: 0, 1, or 2 for trouble."""
+    status, out, _ = said("diff", "model.safetensors", "model.pt")
+    assert (status, out) == (0, "model.safetensors and model.pt: same bits\n")
+    status, out, _ = said("diff", "model.safetensors", "other.safetensors")
+    assert (status, out.splitlines()[0]) == (1, "model.safetensors and other.safetensors: 1 of 5 weights differ")
+    status, out, _ = said("diff", "--json", "model.safetensors", "other.safetensors")
+    record = json.loads(out)
+    assert (status, record["equal"], record["first"]) == (1, False, "model.safetensors")
+    assert {one["name"]: one["equal"] for one in record["weights"]} == {name: name != "head.bias" for name in STATE}
+    assert said("diff", "--find", "layers", "model.safetensors", "other.safetensors")[0] == 0
+    assert said("diff", "model.safetensors", "nothing.safetensors")[0] == 2
+
+
+def test_what_could_not_be_compared_is_trouble_where_the_rest_is_equal(said, files):
+    """It is neither equal nor different."""
+    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
+        (files / "parts").mkdir(exist_ok=True)
+        save_file({name: torch.ones(2)}, files / "parts" / name)
+    (files / "parts" / "model-00002-of-00002.safetensors").write_bytes(b"")
+    status, out, err = said("diff", "parts", "parts")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "equal in what was listed" in out
+
+
+def test_a_page_is_written_that_stands_alone(said, files, tmp_path):
+    """It prints nothing then, unless JSON is asked for as well."""
+    status, out, err = said("--html", str(tmp_path / "page.html"), "model.safetensors")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert (status, out, err) == (0, "", "")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "5 weights" in page
+    assert "<script" not in page
+    assert json.loads(said("--json", "--html", str(tmp_path / "page.html"), "model.safetensors")[1])
+    assert said("diff", "--html", str(tmp_path / "page.html"), "model.safetensors", "other.safetensors")[:2] == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nothing.safetensors"], "there is no 'nothing.safetensors'"),
+        (["modle.safetensors"], "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        (["text.safetensors"], "seems to be text"),
+        (["scan", "text.safetensors"], "seems to be text"),
+        (["--unknown", "model.safetensors"], "unrecognized arguments: --unknown"),
+        (["--json=yes", "model.safetensors"], "--json"),
+        (["--sort", "colour", "model.safetensors"], "invalid choice: 'colour'"),
+        (["--sort", "bytes", "scan", "model.safetensors"], "scan has an order of its own"),
+        (["--html", "no/folder.html", "model.safetensors"], "no/folder.html: No such file or directory"),
+        ([], "takes PATH, and none are given"),
+        (["scan"], "tensornp scan takes PATH, and none are given"),
+        (["diff", "model.pt"], "tensornp diff takes A and B, and 1 is given"),
+        (["model.pt", "model.pt"], "takes PATH, and 2 are given"),
+        ([" "], "an empty text is no path"),
+        (["--", "--json"], "there is no '--json'"),
+        (["a\nb"], r"there is no 'a\nb'"),
+    ],
+)
+def test_trouble_is_a_line_and_a_status(said, arguments, told):
+    """On the stream of errors, without a traceback."""
+    status, out, err = said(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("tensornp: ")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_weights_is_trouble(said, tmp_path):
+    status, _, err = said(str(tmp_path))
+    assert status == 2
+    assert "has no file of weights" in err
+
+
+def test_words_stand_before_or_behind_the_options(said):
+    """A path that is called as a command is given with its folder."""
+    assert said("--json", "scan", "model.pt")[1][:20] == said("scan", "model.pt", "--json")[1][:20]
+    assert "there is no './scan'" in said("./scan")[2].replace("'scan'", "'./scan'")
+
+
+@needs_posix
+def test_a_file_that_may_not_be_read_is_trouble(files, tmp_path):
+    """Root may read all, and gives that up for it."""
+    locked = tmp_path / "locked.safetensors"
+    locked.write_bytes((files / "model.safetensors").read_bytes())
+    locked.chmod(0)
+    done = in_child(files, str(locked), preexec_fn=_give_up_reading_all if os.geteuid() == 0 else None)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert re.fullmatch(rb"tensornp: '.*' cannot be opened: Permission denied\n", done.stderr)
+    (tmp_path / "folder").mkdir(mode=0)
+    done = in_child(files, str(tmp_path / "folder"), preexec_fn=_give_up_reading_all if os.geteuid() == 0 else None)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+    assert b"Permission denied" in done.stderr
+
+
+def _give_up_reading_all() -> None:
+    """Drop what lets root pass by permissions, CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH (capabilities(7))."""
+    for capability in (1, 2):
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+
+
+def test_an_error_of_ours_is_trouble_too(said, monkeypatch):
+    """Python's own status of it would say that two are different."""
+    import tensornp.models.weights
+
+    def broken(path: str) -> None:
+        raise ZeroDivisionError("a\nb")
+
+    monkeypatch.setattr(tensornp.models.weights, "weights", broken)
+    monkeypatch.delenv("TENSORNP_RAISE")
+    status, out, err = said("diff", "model.pt", "model.pt")
+    assert (status, out) == (2, "")
+    assert err.startswith("tensornp: this should not have happened, ZeroDivisionError: a\\nb")
+
+
+def test_colours_are_for_terminals_unless_they_are_asked_for(said, monkeypatch):
+    """`NO_COLOR` turns them off, and who asks for them by name gets them."""
+    assert "\x1b" not in said("model.safetensors")[1]
+    _, out, _ = said("--color", "always", "scan", "other.safetensors")
+    assert out.startswith("\x1b[1m5 weights")
+    assert "\x1b[33m1 weight has NaN: head.bias\x1b[0m" in out
+    assert re.sub(r"\x1b\[\d*m", "", out) == said("scan", "other.safetensors")[1]
+    monkeypatch.setattr("tensornp.fronts.command_line.colours.is_terminal", lambda stream: True)
+    assert "\x1b" in said("model.safetensors")[1]
+    assert "\x1b" not in said("--color", "never", "model.safetensors")[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in said("model.safetensors")[1]
+    assert "\x1b" in said("--color", "always", "model.safetensors")[1]
+
+
+def test_help_names_every_option_and_the_version_is_told(said):
+    status, out, _ = said("--help")
+    assert status == 0
+    assert all(option in out for option in ("--find", "--sort", "--json", "--html", "--color", "--completion"))
+    assert said("--version")[:2] == (0, f"tensornp {tensornp.__version__}\n")
+
+
+@needs_posix
+@pytest.mark.parametrize("arguments", [["model.safetensors"], ["--json", "model.safetensors"], ["--help"]])
+def test_a_pipe_that_is_closed_early_is_no_trouble(files, arguments):
+    """`| true` reads nothing of it, and `| head -1` a line."""
+    ours = f"{' '.join(map(repr, COMMAND))} {' '.join(arguments)}"
+    for reader, num_lines in (("true", 0), ("head -1", 1)):
+        line = f"set -o pipefail; ({ours}; echo $? >&2) | {reader}"
+        done = in_child(files, "-c", line, command=["bash"])
+        assert (done.stderr, done.stdout.count(b"\n")) == (b"0\n", num_lines)
+
+
+@needs_posix
+def test_a_diff_that_nobody_reads_has_its_status_all_the_same(files):
+    ours = f"{' '.join(map(repr, COMMAND))} diff model.safetensors other.safetensors"
+    done = in_child(files, "-c", f"({ours}; echo $? >&2) | true", command=["bash"])
+    assert done.stderr == b"1\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is needed")
+def test_an_output_that_takes_nothing_is_trouble(files):
+    """A full disk; streams that were closed before the start are written to by nobody."""
+    with open("/dev/full", "wb") as full:
+        done = in_child(files, "model.safetensors", stdout=full)
+    assert (done.returncode, done.stderr) == (2, b"tensornp: the output cannot be written: No space left on device\n")
+    for closed, status in ((">&-", "0"), ("2>&-", "0"), (">&- 2>&-", "0")):
+        line = f"{' '.join(map(repr, COMMAND))} model.safetensors {closed}; echo $? >&2"
+        assert in_child(files, "-c", line, command=["bash"]).stderr == f"{status}\n".encode()
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONIOENCODING": "cp437"},
+        {"PYTHONIOENCODING": "cp932"},
+        {"PYTHONIOENCODING": "ascii:strict"},
+    ],
+    ids=str,
+)
+def test_an_output_that_lacks_glyphs_has_them_spelled(files, env):
+    """Without the locale of anywhere, columns stay under each other."""
+    encoding = env.get("PYTHONIOENCODING", "ascii").partition(":")[0]
+    done = in_child(files, "diff", "model.safetensors", "other.safetensors", env=env)
+    assert (done.returncode, done.stderr) == (1, b"")
+    out = done.stdout.decode(encoding)
+    assert "head.bias" in out
+    if encoding == "ascii":
+        assert "|d|" in out
+    done = in_child(files, "中…𝔸.safetensors", env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(rb"tensornp: there is no '\u4e2d...\U0001d538.safetensors'")
+
+
+@needs_posix
+def test_a_narrow_terminal_gets_all_of_it(files):
+    """Small print is wrapped there, and a table has its lines."""
+    import pty
+
+    main_end, end = pty.openpty()
+    try:
+        done = in_child(
+            files, "diff", "model.safetensors", "other.safetensors", stdin=end, stdout=end,
+            env={"COLUMNS": "40", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+        )  # fmt: skip
+        out = os.read(main_end, 2**16).decode()
+    finally:
+        os.close(end)
+        os.close(main_end)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert "\x1b" not in out
+    lines = out.replace("\r\n", "\n").splitlines()
+    assert "head.bias" in out
+    assert all(len(line) <= 40 for line in lines if "  " not in line.strip())
+    done = in_child(files, "--help", env={"COLUMNS": "40"})
+    assert max(map(len, done.stdout.decode().splitlines())) <= 41
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file that a scan reads for long, of which nothing is stored: a small tensor, and 80 GiB of zeros."""
+    path, numel, header = tmp_path_factory.mktemp("large") / "large.safetensors", 2**30, {}
+    for i in range(21):
+        begin, end = (16 + 4 * numel * (i - 1), 16 + 4 * numel * i) if i else (0, 16)
+        header[f"part.{i}"] = {"dtype": "F32", "shape": [(end - begin) // 4], "data_offsets": [begin, end]}
+    told = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(told).to_bytes(8, "little") + told)
+        file.truncate(8 + len(told) + end)
+    return path
+
+
+def begun(path, **options) -> subprocess.Popen[bytes]:
+    """Begin a scan, of which a line tells that Ctrl-C is the system's already."""
+    code = (
+        "from tensornp.fronts.command_line import interrupts, main; interrupts.leave_to_the_system(); import sys; "
+        "print('!', flush=True); sys.exit(main.main())"
+    )
+    env = {key: value for key, value in os.environ.items() if key != "TENSORNP_RAISE"} | {"PYTHONPATH": PATH}
+    command = [sys.executable, "-c", code, "scan", str(path)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, **({"stderr": subprocess.PIPE} | options))
+    assert child.stdout.readline() == b"!\n"
+    return child
+
+
+@needs_posix
+@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1, 4])
+def test_ctrl_c_ends_it_as_it_ends_any_command(large, delay):
+    """Without a traceback, whatever it was at."""
+    child = begun(large)
+    time.sleep(delay)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=100)
+    assert child.returncode == -signal.SIGINT
+    assert not re.sub(rb"numba compiles .*\n", b"", err)
+    assert not out or b"stopped, " in out
+
+
+@needs_posix
+def test_ctrl_c_has_a_scan_tell_what_it_has_finished(large):
+    """Of which a bar tells in a terminal, from the second on; the status is that of what Ctrl-C has ended."""
+    import pty
+
+    here, end = pty.openpty()
+    child = begun(large, stderr=end)
+    os.close(end)
+    seen = b""
+    while b"scan:" not in seen:
+        seen += os.read(here, 1000)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=100)
+    os.close(here)
+    assert child.returncode == -signal.SIGINT
+    assert re.match(rb"\d+ weights? .* stopped, \d+ (was|were) not read\n", out)
+
+
+@needs_posix
+def test_a_command_that_ignores_ctrl_c_goes_on_ignoring_it(files):
+    """As what a shell has put into the background does."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = "import signal; from tensornp.fronts.command_line.main import main; status = main(); "
+        code += "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN; raise SystemExit(status)"
+        done = in_child(files, "model.safetensors", command=[sys.executable, "-c", code])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_command_is_installed(files):
+    """By the name of the package; a wheel that is not installed has it as a module."""
+    import tomllib
+    from importlib import import_module
+    from pathlib import Path
+
+    project = Path(__file__).parents[3] / "pyproject.toml"
+    module, name = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["scripts"]["tensornp"].split(":")
+    assert getattr(import_module(module), name) is main
+
+
+def test_names_that_would_act_on_a_terminal_are_escaped(said, tmp_path):
+    """A file may be anybody's."""
+    np.savez(tmp_path / "a.npz", **{"a\x1b[31m": np.ones(2)})
+    _, out, _ = said(str(tmp_path / "a.npz"))
+    assert "\x1b" not in out
+    assert r"a\x1b[31m" in out
+    assert json.loads(said("--json", str(tmp_path / "a.npz"))[1])["weights"][0]["name"] == "a\x1b[31m"

@@ -1,0 +1,179 @@
+"""Listing a file needs no torch, whatever its format: nobody waits for what is not used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from saved_files import FORMATS
+
+import tensornp as tnp
+from tensornp.core.tensor.dtypes import KNOWN, SINCE
+from tensornp.models.entries import in_file
+from tensornp.models.pickles.records import Global
+from tensornp.models.pickles.wanted import WantedImport
+from tensornp.render.models.weights import weights_document
+
+HEAVY = ("torch", "IPython", "ipywidgets", "anywidget", "matplotlib", "pandas", "safetensors", "gguf", "ml_dtypes")
+COMMAND = "from tensornp.fronts.command_line.main import main; status = main()"
+FUNCTION = """
+import tensornp as tnp
+w = tnp.weights(sys.argv[1])
+one = w[next(iter(w))]
+print(w, w.totals, w.find(one.name), one, one.code, one.extents, one.is_trained, one.codes)
+status = 0
+"""
+
+
+def brought_by(code: str, *arguments: object) -> tuple[str, list[str]]:
+    """Return what code prints in a process of its own, and what is heavy of what it has imported."""
+    code = f"import sys\n{code}\nsys.stderr.write(' '.join({HEAVY} & sys.modules.keys())); sys.exit(status)"
+    code = code.replace(str(HEAVY), str(set(HEAVY)))
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, encoding="utf-8", env=env, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr.split()
+
+
+def checkpoint(folder):
+    """Write what people write: a model, its optimizer, and objects of their own."""
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "args": SimpleNamespace(lr=1)}
+    torch.save(state | {"weight": model.weight, "step": 3}, folder / "x.pt")
+    return (folder / "x.pt",) * 2
+
+
+def every_dtype(folder):
+    """Write a tensor of each dtype that `torch.save` knows."""
+    names = [name for name in KNOWN if hasattr(torch, name) and not name.startswith("float4")]
+    torch.save({name: torch.zeros(4, 4).to(getattr(torch, name)) for name in names}, folder / "x.pt")
+    return (folder / "x.pt",) * 2
+
+
+class Own(torch.nn.Module):
+    """A class that torch does not have."""
+
+
+def whole_modules(folder):
+    """Write modules as `torch.save` pickles them: what would be imported is told alike, with and without torch."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), Own())
+    torch.save([model, torch.optim.SGD(model.parameters())], folder / "x.pt")
+    return (folder / "x.pt",) * 2
+
+
+WAYS = FORMATS | {"checkpoint": checkpoint, "every dtype": every_dtype, "whole modules": whole_modules}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_format_is_listed_without_torch(tmp_path, way):
+    """By the command, and by `tnp.weights`: the text is there, and so is all that an entry tells of itself."""
+    path, _ = WAYS[way](tmp_path)
+    text, brought = brought_by(COMMAND, path)
+    assert text == weights_document(tnp.weights(str(path)), max_rows=None).text() + "\n"
+    assert brought == []
+    text, brought = brought_by(FUNCTION, path)
+    assert "<WeightsExplorer of " in text
+    assert brought == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--json", "--find a", "--sort notes", "--color always", "--html page.html", "--help", "--completion zsh"],
+)
+def test_no_option_of_a_list_needs_torch(tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    path, _ = WAYS["safetensors"](tmp_path)
+    text, brought = brought_by(COMMAND, *options.split(), path)
+    assert text or (tmp_path / "page.html").exists()
+    assert brought == []
+
+
+def test_values_bring_what_reads_them(tmp_path):
+    """Torch, as ever."""
+    path, _ = WAYS["safetensors"](tmp_path)
+    text, brought = brought_by(
+        "import tensornp as tnp; print(tnp.weights(sys.argv[1])['a'].to_numpy()[1, 2]); status = 0", path
+    )
+    assert text == "5.0\n"
+    assert "torch" in brought
+
+
+def test_what_was_imported_without_torch_knows_it_once_it_is_there(tmp_path):
+    """Who calls is found as ever, and a tensor is one."""
+    path, _ = WAYS["safetensors"](tmp_path)
+    code = """
+import tensornp as tnp
+from tensornp.core.lowlevel.attributes import is_tensor
+listed = tnp.weights(sys.argv[1])
+assert "torch" not in sys.modules and not is_tensor(listed)
+import torch
+state = {"a": torch.ones(2)}
+print(is_tensor(state["a"]), tnp.weights(state)["a"].code, sorted(tnp.compare(listed, state).missing))
+status = 0
+"""
+    assert brought_by(code, path)[0] == "True state['a'] ['b', 'c']\n"
+
+
+def test_what_a_list_has_said_is_never_compiled_once_there_is_torch(tmp_path):
+    """Functions that were there before torch are left alone by its compiler as all others."""
+    path, _ = WAYS["safetensors"](tmp_path)
+    code = """
+import tensornp as tnp
+from tensornp.models.pickles.records import Global
+from tensornp.models.pickles.wanted import WantedImport
+from tensornp.render.models.weights import weights_document
+text = weights_document(tnp.weights(sys.argv[1])).text()
+import torch
+def work(x):
+    seen.append(weights_document(tnp.weights(sys.argv[1])).text())
+    return x * 2
+seen = []
+assert torch.equal(torch.compile(work, backend="eager")(torch.ones(2)), torch.full((2,), 2.0))
+print(seen == [text])
+status = 0
+"""
+    assert brought_by(code, path)[0] == "True\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_known"),
+    [
+        ("torch.nn.modules.linear.Linear", True), ("torch.optim.adam.Adam", True), ("torch.optim.adam.Tensor", False),
+        ("torch.nn.modules.linear.Other", False), ("torch.nn.modules.nothing.Linear", False),
+        ("torch.nn.modules./etc/passwd.Linear", False), ("torch.nn.modules...linear.Linear", False),
+        ("torch.serialization.Linear", False), ("os.system", False),
+    ],
+)  # fmt: skip
+def test_a_class_of_torch_is_known_without_it(monkeypatch, wanted, is_known):
+    """By the source of the module that would define it, which is not run."""
+    one = WantedImport.of(Global(*wanted.rpartition(".")[::2]), is_called=True)
+    assert one.is_alarm is not is_known
+    monkeypatch.delitem(sys.modules, "torch")
+    assert one.is_alarm is not is_known
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_release_that_has_brought_a_dtype_tells_whether_it_is_there(monkeypatch, name):
+    """As torch itself does, where it has been imported."""
+    there = hasattr(torch, name)
+    assert there or name in SINCE
+    in_file._why_unknown.cache_clear()
+    told = in_file.why_no_array((2,), name)
+    assert bool(told) is not there
+    monkeypatch.delitem(sys.modules, "torch")
+    in_file._why_unknown.cache_clear()
+    assert in_file.why_no_array((2,), name) == told
+    monkeypatch.setattr("importlib.metadata.version", lambda package: "2.6.1+cpu")
+    in_file._why_unknown.cache_clear()
+    lacking = f"torch 2.6.1+cpu has no {name}; install a newer one"
+    assert in_file.why_no_array((2,), name) == (lacking if name in SINCE else "")
+    in_file._why_unknown.cache_clear()
