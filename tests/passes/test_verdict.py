@@ -215,8 +215,8 @@ SITUATIONS = {
     ),
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
-        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call with a "
-        "gradient",
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call with "
+        "a gradient",
     ),
     "between two calls": (
         "nan", back((NAN,), FINE, FINE), BACKWARD, "fc1",
@@ -228,8 +228,8 @@ SITUATIONS = {
     ),
     "NaN of Inf": (
         "nan", back((NAN,), (-1.0, INF), (-1.0, INF)), BACKWARD, "fc1",
-        "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was born "
-        "in the loss or its backward, after fc3, the last call with a gradient",
+        "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was "
+        "born in the loss or its backward, after fc3, the last call with a gradient",
     ),
     "in the backward of a call": (
         "nan", with_grads(back(FINE, FINE, FINE), gradients(("fc3.weight", FINE), ("fc2.weight", (NAN,)))),
