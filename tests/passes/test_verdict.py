@@ -215,8 +215,8 @@ SITUATIONS = {
     ),
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
-        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call with "
-        "a gradient",
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call "
+        "with a gradient",
     ),
     "between two calls": (
         "nan", back((NAN,), FINE, FINE), BACKWARD, "fc1",

@@ -323,8 +323,8 @@ class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
     `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
-    when it came, and was added to it; None where there was none. `num_backwards` is in how many backwards one came since
-    a step of an optimizer: the figures are those of the last, or of the first that is not finite.
+    when it came, and was added to it; None where there was none. `num_backwards` is in how many backwards one came
+    since a step of an optimizer: the figures are those of the last, or of the first that is not finite.
     """
 
     name: str
