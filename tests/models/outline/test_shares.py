@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import tensornp as tnp
+from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 
 
@@ -24,3 +25,18 @@ def test_states_of_optimizers_are_no_part_of_a_model():
     states = Outline([one for one in outline.weights if one.kind == "state"])
     assert sum(states.share_of(states.sums_of([one])) for one in states.weights) == pytest.approx(1)
     assert {by_name[one.name] for one in states.weights} == {0}
+
+
+def test_states_come_behind_the_model_when_sorted_by_share():
+    """They have more elements, and no share."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 9), torch.nn.Linear(9, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    for one in model.parameters():
+        one.grad = torch.ones_like(one)
+    optimizer.step()
+    explorer = tnp.weights({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+    outline = Outline(list(explorer.values()))
+    for sort, first in (("share", "model"), ("elements", "optimizer.state")):
+        asked = Asked(sort=sort, descending=True, orders_groups=True)
+        top = [line.label for line in outline.lines(asked, 0, 100) if line.parent < 0]
+        assert top[0] == first

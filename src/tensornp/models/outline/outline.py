@@ -211,10 +211,12 @@ class Outline:
         if not asked.orders_groups:
             return lines
 
-        def numel(one: Any) -> float:
-            return self._sums[self._numbers[id(one)]].numel / one.count if isinstance(one, Branch) else one.numel
+        def size(one: Any) -> tuple[float, float]:
+            count = one.count if isinstance(one, Branch) else 1
+            sums = self._sums[self._numbers[id(one)]] if isinstance(one, Branch) else self.sums_of((one,))
+            return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
 
-        return sorted(lines, key=numel, reverse=asked.descending)
+        return sorted(lines, key=size, reverse=asked.descending)
 
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
