@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.shown_in_marimo import display_of, mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
@@ -300,6 +301,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""

@@ -19,6 +19,7 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError, NoSuchCallError
@@ -354,6 +355,7 @@ class FollowedPass(Comparable[PassComparison]):
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         if self._record is None:
             return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.passes import short
 
 CAME_WITH_THE_CALL = "came with the call"
@@ -86,6 +87,7 @@ class Figures:
         """Whether every element is finite."""
         return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
 
+    @spelled
     def __repr__(self) -> str:
         return short.line_of("Figures", f"of {self.count:,}", (), short.figures_told(self))
 
@@ -166,6 +168,7 @@ class Value:
         """Whether every element is finite; None where nothing was read."""
         return self.figures.is_finite if self.figures else None
 
+    @spelled
     def __repr__(self) -> str:
         name = " ".join(filter(None, (self.path, short.shape_told(self))))
         told = self.note if self.figures is None else short.figures_told(self.figures)
@@ -259,6 +262,7 @@ class ModuleCall:
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
         facts = short.nth_told(self.nth), phase, f"{status} {short.text_told(self.error)}".strip()
@@ -312,6 +316,7 @@ class OperatorCall:
     is_held: bool = False
     notes: tuple[str, ...] = ()
 
+    @spelled
     def __repr__(self) -> str:
         phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
         facts = phase, self.node, f"{status} {short.text_told(self.error)}".strip()
@@ -334,6 +339,7 @@ class Gradient:
     held: Figures | None = None
     num_backwards: int = 1
 
+    @spelled
     def __repr__(self) -> str:
         told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"
         return short.line_of("Gradient", self.name, (), told)
@@ -435,6 +441,7 @@ class Origin:
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         return short.line_of("Origin", self.what, (self.phase,), self.sentence)
 
@@ -500,5 +507,6 @@ class PassRecord:
     scaling: LossScaling | None = None
     passed_by: str = ""
 
+    @spelled
     def __repr__(self) -> str:
         return short.line_of("PassRecord", f"of {len(self.calls):,} calls", ())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
+from tensornp.core.lowlevel.spelled import for_output
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
@@ -31,7 +32,7 @@ class Card:
     html: str
 
     def __str__(self) -> str:
-        return self.text
+        return for_output(self.text)
 
     __repr__ = __str__
 
@@ -40,7 +41,7 @@ class Card:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # A newline within a text would not be counted.
-        for i, line in enumerate(self.text.split("\n")):
+        for i, line in enumerate(str(self).split("\n")):
             if i:
                 printer.break_()
             printer.text(line)
@@ -69,7 +70,7 @@ class Card:
         Path(path).write_text(said, encoding="utf-8", errors="backslashreplace")
 
     def _static_bundle(self) -> dict[str, str]:
-        return {"text/plain": self.text, "text/html": self.html}
+        return {"text/plain": str(self), "text/html": self.html}
 
 
 @never_compiled

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
@@ -196,6 +197,7 @@ class TensorInfo:
 
     _mime_ = mime_of
 
+    @spelled
     def __str__(self) -> str:
         return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
 

@@ -168,7 +168,7 @@ def _write_page(path: str, document: Document) -> None:
 
 def _spell_what_is_lacking() -> None:
     """Have streams spell the glyphs that their encoding lacks."""
-    from tensornp.render.layout.spelled import SPELLED
+    from tensornp.core.lowlevel.spelled import SPELLED
 
     for stream in (sys.stdout, sys.stderr):
         # What stands in for one may have no encoding.

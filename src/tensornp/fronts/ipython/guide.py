@@ -17,6 +17,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
+from tensornp.core.lowlevel.spelled import for_output
 from tensornp.core.summary.options import COMPACT, DisplayOptions
 from tensornp.fronts.ipython.arguments import (
     Option,
@@ -108,7 +109,7 @@ class GuideMagics(Magics):
         elif not options:
             with as_usage_errors("%tensornp"):
                 text, html = self._guide()
-                display({"text/plain": text, "text/html": html}, raw=True)
+                display({"text/plain": for_output(text), "text/html": html}, raw=True)
 
     def _guide(self) -> tuple[str, str]:
         """Return the screen as text and as HTML."""

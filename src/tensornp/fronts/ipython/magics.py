@@ -18,6 +18,7 @@ from IPython.core.magic import (
 from IPython.display import display
 
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.spelled import for_output
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -221,7 +222,7 @@ class TensorMagics(Magics):
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
-            print(_explained(value, receipts, request.expression))
+            print(for_output(_explained(value, receipts, request.expression)))
             return None
         array = to_numpy(value, **arguments)
         with undisturbed():

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.reading.scopes import shards_told
@@ -318,6 +319,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         # First: what shows a failed assert cuts the rest.
         said = [self.told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]

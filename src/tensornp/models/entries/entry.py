@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source
@@ -273,6 +274,7 @@ class WeightEntry(Weight):
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         shape = shape_text(self.shape, self.kind) or "shape not known yet"
         said = filter(None, [self.kind, shape, self.dtype, self.location, self.note, self.problem])

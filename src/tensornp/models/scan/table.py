@@ -9,6 +9,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
@@ -192,5 +193,6 @@ class ScanTable(Mapping[str, TensorStats]):
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"

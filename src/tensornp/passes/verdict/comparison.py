@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes import short
 from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
@@ -105,6 +106,7 @@ class PassComparison:
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         return short.line_of("PassComparison", "", (), "; ".join((self.verdict, *self.problems[:1])))
 

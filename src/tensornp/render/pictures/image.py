@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
 from tensornp.core.values.pictures.picture import picture_of
@@ -40,6 +41,7 @@ class Image:
     places: tuple[Place, ...] = field(repr=False)
     has_frames: bool = False
 
+    @spelled
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
 

@@ -14,6 +14,7 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
@@ -120,6 +121,7 @@ class Comparison:
 
     _mime_ = mime_of
 
+    @spelled
     def __repr__(self) -> str:
         said = [self.verdict]
         if self.first_difference is not None and self.first_values is not None:

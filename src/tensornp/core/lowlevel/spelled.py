@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
 
 SPELLED = "tensornp-spelled"
 """The name of an error handler: of what an encoding lacks, glyphs of ours are spelled, and the others escaped."""
 _GLYPHS = {
     "·": "|", "…": "...", "‖": "|", "Δ": "d", "≤": "<=", "≥": ">=", "−": "-", "×": "x", "±": "+-", "≈": "~",
     "→": "->", "∞": "inf", "²": "^2", "–": "-", "└": "`", "├": "|", "│": "|", "─": "-",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)), "µ": "u", "↔": "<->",
 }  # fmt: skip
 """What views say beside names and values."""
 
@@ -25,3 +30,24 @@ def _escaped(char: str) -> str:
 
 
 codecs.register_error(SPELLED, _spell)
+
+
+def for_output(text: str) -> str:
+    """Return text as the standard output can encode it, which is any but where it is not UTF-8."""
+    encoding = getattr(sys.stdout, "encoding", None)
+    if text.isascii() or type(encoding) is not str:
+        return text
+    try:
+        return text.encode(encoding, SPELLED).decode(encoding)
+    except (LookupError, UnicodeError):
+        return text
+
+
+def spelled(said: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Have what an object says of itself be text that the standard output can encode."""
+
+    @functools.wraps(said)
+    def method(self: Any) -> str:
+        return for_output(said(self))
+
+    return method
