@@ -571,6 +571,15 @@ def test_a_nan_of_the_code_around_the_modules_is_told_as_often_as_it_is_made():
         assert run.problems[0].startswith("`loss` holds NaN"), run.problems
 
 
+def test_a_nan_of_a_name_from_before_is_no_origin():
+    """Whatever the layout of it is."""
+    weight = torch.ones(2, 2, requires_grad=True)
+    dense, sparse = weight * NAN, (weight * NAN).to_sparse()
+    with tnp.follow() as run:
+        nn.Linear(2, 2)(torch.ones(1, 2))
+    assert not dense.is_leaf and not sparse.is_leaf and run.first("nan") is None, run.problems
+
+
 @pytest.mark.parametrize("level", ["modules", "operators"])
 def test_what_was_bound_to_an_infinity_on_purpose_is_no_trouble(level: str):
     """A bound that is to be lowered, a figure that is not known yet, a mask."""

@@ -17,11 +17,11 @@ class NotCalled:
 
     def __init__(self) -> None:
         self._reached: set[tuple[int, str]] = set()
-        self._has_looked = False
+        self._unguarded, self._has_looked = Unguarded(), False
 
     def look(self, modules: Iterable[Module], gradients: AwaitedGradients) -> None:
         """Look at what they hold: before a step, after which a program lets go of gradients, and in the end."""
-        unguarded = Unguarded()
+        unguarded = self._unguarded
         for known in modules:
             if known.num_calls and self._has_looked:
                 continue
@@ -34,13 +34,12 @@ class NotCalled:
                 elif not self._has_looked and awaited.seen.gradients:
                     # Where those are gone that have come, nothing is known of the others.
                     self._has_looked = unguarded.grad_of(tensor) is not None
-        if unguarded.left_out:
-            self._has_looked = False
 
     def parameters(self, modules: Collection[Module], own: Iterable[torch.Tensor]) -> Iterator[tuple[Module, str]]:
         """Yield those without a gradient, of models that were called; what modules that were called `own` is theirs."""
         roots = {one.root for one in modules if one.num_calls and not one.name}
-        left = [one for one in modules if not one.num_calls and one.root in roots] if self._has_looked else []
+        has_looked = self._has_looked and not self._unguarded.left_out
+        left = [one for one in modules if not one.num_calls and one.root in roots] if has_looked else []
         seen = {id(tensor) for tensor in own} if left else set[int]()
         for known in left:
             for name, tensor in _parameters(known):

@@ -18,12 +18,13 @@ class Results:
     """Names of a program, before a block and after it; it is asked `undisturbed`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        # A weak reference to a storage keeps its address from being that of one which is made in the block.
-        self._before = {
-            (key, version_of(value)): StorageWeakRef(value.untyped_storage())
+        self._before = {_state_of(value) for _, value in _tensors(namespace)}
+        # While they are referred to, even weakly, no storage that is made in the block has their addresses.
+        self._storages = [
+            StorageWeakRef(value.untyped_storage())
             for _, value in _tensors(namespace)
-            if (key := storage_key(value)) is not None
-        }
+            if storage_key(value) is not None
+        ]
 
     def read(self, namespace: Mapping[str, Any], tensors: SeenTensors) -> list[tuple[str, Seen]]:
         """Return what is known of tensors that are new, or were written, and that autograd knows or are numbers.
@@ -32,7 +33,7 @@ class Results:
         """
         found: list[tuple[str, Seen]] = []
         for name, value in _tensors(namespace):
-            if (storage_key(value), version_of(value)) in self._before or len(found) == _MOST_NAMES:
+            if _state_of(value) in self._before or len(found) == _MOST_NAMES:
                 continue
             try:
                 is_result = not value.is_leaf or (value.dim() == 0 and not value.requires_grad)
@@ -42,6 +43,10 @@ class Results:
                 # Of an odd class, nothing is known.
                 continue
         return found
+
+
+def _state_of(value: torch.Tensor) -> tuple[int, int | None]:
+    return storage_key(value) or id(value), version_of(value)
 
 
 def _tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
