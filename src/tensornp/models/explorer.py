@@ -144,9 +144,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
         return WeightsExplorer(
-            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module,
-            classes=self.classes,
+            entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, classes=self.classes,
+            is_of_module=self.is_of_module,
         )  # fmt: skip
+
+    @property
+    def _metadata_of_part(self) -> Mapping[str, Any]:
+        """What is said besides, which is of the whole: it stands beside no part."""
+        return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights, which no expression reaches."""

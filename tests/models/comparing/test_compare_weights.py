@@ -445,7 +445,7 @@ def test_a_layer_that_moved_far_more_than_the_others_is_named_first():
         for name, one in model.named_parameters():
             one.add_(torch.randn_like(one), alpha=0.05 if "layers.1" in name else 0.001)
     told = weights_comparison_document(compared(before, model)).text().splitlines()[1]
-    assert re.fullmatch(r"layers\.1 moved (4\d|5\d) times as far as the others beside it", told)
+    assert re.fullmatch(r"layers\.1 moved \d+ to \d+ times as far as the others beside it", told)
     before = copy.deepcopy(model.state_dict())
     with torch.no_grad():
         for one in model.parameters():

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensornp
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.fallback import RAISE
-from tensornp.errors import TensornpError
+from tensornp.core.lowlevel.units import counted
+from tensornp.errors import BadRequestError, TensornpError
 from tensornp.fronts.command_line.arguments import parsed, parser
 from tensornp.fronts.command_line.interrupts import INTERRUPTED, end_as_interrupted, leave_to_the_system
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from tensornp.render.layout.document import Document
 
+_BEGIN = b"<!DOCTYPE html>"
 EQUAL, DIFFERENT, TROUBLE = 0, 1, 2
 """What the status of the process tells."""
 
@@ -82,7 +84,7 @@ def _answered(asked: argparse.Namespace) -> int:
     if answer.trouble:
         _trouble(answer.trouble)
     if asked.html:
-        _write_page(asked.html, answer.document())
+        _write_page(asked.html, answer.document(), asked.paths)
     return _print(_text_of(answer, asked), answer.status) if asked.json or not asked.html else answer.status
 
 
@@ -107,9 +109,12 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
     with progress_of(_progress(), "scan") as bar, raising(bar) as told:
         found = explorer.scan(progress=told)
     # Ctrl-C has ended it, and what was finished is told.
-    status = INTERRUPTED if found.num_left else EQUAL
+    unread = [name for name in found.failed if name not in explorer or not explorer[name].problem]
+    lost = [one for one in explorer.values() if one.problem and not one.is_pending and not one.is_nothing]
+    status = INTERRUPTED if found.num_left else TROUBLE if unread or lost else EQUAL
+    trouble = f"{counted(len(unread) + len(lost), 'weight')} could not be read" if status == TROUBLE else ""
     document = partial(scan_document, found, ("--json", "--json"))
-    return _Answer(document, partial(scanned_record, explorer, found), status)
+    return _Answer(document, partial(scanned_record, explorer, found), status, trouble)
 
 
 def _compared(asked: argparse.Namespace) -> _Answer:
@@ -118,6 +123,8 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     from tensornp.render.models.comparison import weights_comparison_document
 
     first, second = (_opened(path, asked.find) for path in asked.paths)
+    if asked.find and not (first or second):
+        raise BadRequestError(f"no name in either fits {asked.find!r}")
     found = compare(first, second, progress=_progress())
     differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
@@ -158,12 +165,21 @@ def _text_of(answer: _Answer, asked: argparse.Namespace) -> str:
     return coloured(document) if is_coloured(asked.color) else document.text()
 
 
-def _write_page(path: str, document: Document) -> None:
+def _write_page(path: str, document: Document, sources: Sequence[str]) -> None:
+    """Write a page to a path that is none of the sources, and is there, if at all, as a page."""
     from tensornp.render.layout.page import page_of
 
+    is_source = any(os.path.exists(path) and os.path.samefile(path, one) for one in sources)
+    if is_source or (os.path.isfile(path) and os.path.getsize(path) and not _is_page(path)):
+        raise BadRequestError(f"{path!r} is there and no page: nothing was written over it")
     page = page_of(document.html())
     with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(page)
+
+
+def _is_page(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_BEGIN)) == _BEGIN
 
 
 def _spell_what_is_lacking() -> None:

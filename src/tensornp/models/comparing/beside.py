@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,9 +11,11 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
+from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.optimizers.param_groups import GROUPS
 
-_OF_SET = "{…}"
+_OF_SET = "']{…}"
+_GROUP = re.compile(rf"(?:^|\.){GROUPS}(?:\.\d+|\[\d+\])\.")
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -26,7 +29,8 @@ def beside(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, str]:
     return {
         name: f"{quoted(value)} → {quoted(others[name])}"
         for name, value in own.items()
-        if name in others and not (GROUPS in name or _is_of_set(name, own, others) or _is_same(value, others[name]))
+        if name in others
+        and not (_GROUP.search(name) or _is_of_set(name, own, others) or _is_same(value, others[name]))
     }
 
 
@@ -41,19 +45,22 @@ def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, s
             told |= {} if has_same_sets else {name: "in sets that are not alike"}
         elif not all(has):
             # Groups of a live optimizer and of a saved one have names of their own.
-            told |= {} if GROUPS in name else {name: f"only in {sides_of(first, second)[has[1]]}"}
+            told |= {} if _GROUP.search(name) else {name: f"only in {sides_of(first, second)[has[1]]}"}
         elif cls := own.others.get(name) or others.others.get(name):
             told[name] = f"of the class {cls}"
         elif not (is_plain_value(own[name]) and is_plain_value(others[name])):
             told[name] = "no plain value"
-        elif GROUPS in name and not _is_same(own[name], others[name]):
+        elif _GROUP.search(name) and not _is_same(own[name], others[name]):
             told[name] = "another value in the groups of an optimizer"
     return told
 
 
 def _both(first: WeightsExplorer, second: WeightsExplorer) -> tuple[Beside, Beside]:
-    own, others = first.metadata, second.metadata
-    return (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
+    """Return what both hold besides, if both are containers; nothing of one that is not."""
+    both = [one.metadata for one in (first, second)]
+    is_told = all(type(one) in (Beside, ByteValues) for one in both)
+    own, others = (one if type(one) is Beside else Beside(one) for one in (both if is_told else ({}, {})))
+    return own, others
 
 
 def _is_of_set(name: str, *both: Beside) -> bool:

@@ -23,11 +23,15 @@ _FROZEN = "frozen (requires_grad=False)"
 
 
 class Unmoved(NamedTuple):
-    """Some weights that did not move, or none where they are only counted, and what is said before and after them."""
+    """Some weights that did not move, or none where they are only counted, and what is said before and after them.
+
+    `has_gradients` says that gradients had come, which did not move them.
+    """
 
     before: str
     names: list[str]
     after: str = ""
+    has_gradients: bool = False
 
 
 class _Parameter(NamedTuple):
@@ -84,8 +88,9 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     kinds: dict[object, list[str]] = {}
     for name, one in trained.items():
         kinds.setdefault(_kind(one), []).append(name)
-    alike = [(names, _said([trained[name] for name in names])) for names in kinds.values()]
-    told += [Unmoved("", names, said) for names, said in alike if said]
+    for names in kinds.values():
+        if said := _said([trained[name] for name in names]):
+            told.append(Unmoved("", names, said, has_gradients=bool(trained[names[0]].norm)))
     without = [name for name, one in trained.items() if one.norm is None]
     if without and _tells_something(found):
         have = "has" if len(without) == 1 else "have"

@@ -25,7 +25,7 @@ from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
-_MAX_SAID = 1000
+_MAX_SAID = 100_000
 """Numbers and texts that are kept."""
 _MAX_SECONDS = 0.5
 """For which parameters are looked for among the names of a notebook."""

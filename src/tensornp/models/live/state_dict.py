@@ -35,7 +35,7 @@ _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 _OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes and equality."""
-MAX_SAID = 1000
+MAX_SAID = 100_000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
 

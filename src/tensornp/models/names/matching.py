@@ -78,8 +78,10 @@ def _unwrapped(name: str) -> str:
 
 def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:
     """Return the prefixes that are worth a try, none at all first, and then those of one side."""
-    own = [*_prefixes_of(first), *_prefix_before(first, second)]
-    others = [*_prefixes_of(second), *_prefix_before(second, first)]
+    own, others = _prefixes_of(first), _prefixes_of(second)
+    if set(first).isdisjoint(second):
+        own += _prefix_before(first, second)
+        others += _prefix_before(second, first)
     pairs = [(a, b) for a in own for b in others if a != b or not a]
     return sorted(pairs, key=lambda pair: bool(pair[0]) + bool(pair[1]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     head, (alarm, cure) = headed(_sources(found), found.told()), memory_told(found)
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
-    unmoved = [_unmoved_text(found, one) for one in (unmoved_told(found) if found.changed() else ())]
+    unmoved = [_unmoved_text(found, one) for one in unmoved_told(found) if found.changed() or one.has_gradients]
     parts = (Lines((*unmoved, *_rule(found))), printed, folds, Lines(tuple(_said(found))))
     return Document((head, *([Alarm(alarm, cure)] if alarm else []), *parts))
 
@@ -226,8 +226,9 @@ def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
     modules = by_whole_modules(list(times), names)
     if not 0 < len(modules) <= _MAX_IN_ONE:
         return ""
-    verb = "others beside it" if len(modules) == 1 else "others beside them"
-    return f"{', '.join(map(legible, modules))} moved {median(times.values()):,.0f} times as far as the {verb}"
+    ends = " to ".join(dict.fromkeys(f"{end(times.values()):,.0f}" for end in (min, max)))
+    beside = "it" if len(modules) == 1 and "{" not in modules[0] else "them"
+    return f"{', '.join(map(legible, modules))} moved {ends} times as far as the others beside {beside}"
 
 
 def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
@@ -270,21 +271,26 @@ def _said(found: WeightsComparison) -> list[str]:
             # Of a whole part, such as an optimizer, its name says as much.
             told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
             lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
-    lines += [
-        f"what {legible(name)} gives is quantized otherwise: {said}"
-        for name, said in list(found.requantized.items())[:MAX_NAMED]
-    ]
-    lines += [
-        f"{legible(name)}, beside the weights, is another value: {legible(told)}"
-        for name, told in list(found.beside.items())[:MAX_NAMED]
-    ]
+    lines += _first(
+        f"what {legible(name)} gives is quantized otherwise: {said}" for name, said in found.requantized.items()
+    )
+    lines += _first(
+        f"{legible(name)}, beside the weights, is another value: {legible(told)}" for name, told in found.beside.items()
+    )
     if found.not_compared:
-        lines.append(f"beside the weights, not compared: {'; '.join(_by_reason(found.not_compared)[:MAX_NAMED])}")
-    lines += _by_reason(found.exempt)
+        lines.append(f"beside the weights, not compared: {'; '.join(_first(_by_reason(found.not_compared)))}")
+    lines += _first(_by_reason(found.exempt))
     lines += _prefixes_told(found)
-    lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
-    lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
+    lines += _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
+    lines += _first(f"not all is listed of {legible(why)}" for why in found.not_listed)
     return [line for line in lines if line]
+
+
+def _first(lines: Iterable[str]) -> list[str]:
+    """Return the first lines, and how many more there are."""
+    every = list(lines)
+    left = len(every) - MAX_NAMED
+    return [*every[:MAX_NAMED], *([f"… and {left:,} more of these"] if left > 0 else [])]
 
 
 def _by_reason(whys: Mapping[str, str]) -> list[str]:

@@ -116,18 +116,17 @@ def _layers(explorer: WeightsExplorer) -> list[str]:
     every = list(explorer.values())
     elsewhere = not_counted(every)
     # States of optimizers are no part of a model.
-    counted_here = [one for one in every if one.name not in elsewhere]
-    all_numel = sum(one.numel for one in counted_here if one.kind != "state") or sum(one.numel for one in counted_here)
+    has_weights = any(one.kind != "state" for one in every)
+    counted_here = (one for one in every if one.name not in elsewhere and not (has_weights and one.kind == "state"))
+    own = {one.name: one.numel for one in counted_here}
+    whole = max(sum(own.values()), 1)
     found = [
-        (sum(one.numel for one in held), branch.count, pattern)
+        (sum(one.numel for one in held), sum(own.get(one.name, 0) for one in held) / whole, branch.count, pattern)
         for pattern, branch, held in repeated_parts(every)
         if elsewhere.isdisjoint(one.name for one in held)
     ]
-    found.sort(key=lambda one: -one[0] / one[1])
-    said = (
-        (cut(name, MAX_SHOWN), shares_of(numel, numel / all_numel if all_numel else 0.0, count))
-        for numel, count, name in found[:MAX_NAMED]
-    )
+    found.sort(key=lambda one: -one[0] / one[2])
+    said = ((cut(name, MAX_SHOWN), shares_of(numel, part, count)) for numel, part, count, name in found[:MAX_NAMED])
     return [", ".join(filter(None, (f"{name}: {one['elements']} elements", one["share"]))) for name, one in said]
 
 

@@ -33,7 +33,7 @@ from tensornp.models.quantization.quantizer import Rows, quantized
 from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-_MAX_SAID = 1000
+_MAX_SAID = 100_000
 _MAX_SAID_IMPORTS = 100
 _PIECE_NBYTES = 2**18
 """Bytes that are read of a pickle of which nobody tells the size; most are far shorter."""
