@@ -162,7 +162,8 @@ def test_a_scaler_at_rest_says_nothing():
 def test_the_scale_of_gradients_stands_beside_them_once():
     """Where nothing is wrong with them, and no scaler says otherwise."""
     model, optimizer, scaler = made(65536.0)
-    for factor, said in ((1.0, "4 gradients back, scaled by 65,536 ·"), (1e38, "4 gradients back ·")):
+    scaled = "4 gradients back, 65,536 times those of a loss that was scaled ·"
+    for factor, said in ((1.0, scaled), (1e38, "4 gradients back ·")):
         with tnp.follow() as run:
             step_of(model, optimizer, scaler, factor)
         text = tnp.card(run).text
@@ -192,3 +193,15 @@ def test_no_scaler_is_kept():
     del scaler
     gc.collect()
     assert reference() is None
+
+
+def test_of_two_scalers_at_work_no_scale_is_told_of_all_gradients():
+    """Nobody knows which loss was scaled by which."""
+    model, optimizer, scaler = made(1024.0)
+    other, other_optimizer, other_scaler = made(16.0)
+    with tnp.follow() as run:
+        step_of(model, optimizer, scaler)
+        step_of(other, other_optimizer, other_scaler)
+    assert run.record.scaling is not None
+    assert not run.record.scaling.is_sole
+    assert "times those" not in tnp.card(run).text

@@ -230,7 +230,7 @@ def test_a_step_of_a_frozen_weight_is_told():
         assert bool(told) is bool(frozen)
         if told:
             assert told[0].startswith("2 parameters require no gradient, and a step of the optimizer (SGD, ")
-            assert told[0].endswith("changed them by a `.grad` from before: 0.weight, 0.bias")
+            assert told[0].endswith("changed them all the same: 0.weight, 0.bias")
         model.zero_grad()
 
 
@@ -255,3 +255,31 @@ def test_a_step_to_which_no_gradient_came_is_told(cut: Callable[[torch.Tensor], 
             model(torch.randn(4, 3))
         optimizer.step()
     assert not run.problems
+
+
+def test_gradients_that_a_closure_brings_are_none_that_are_missing():
+    """After the loss was shown first, as one does with LBFGS."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 3)).square().mean()
+        loss.backward()
+        return loss
+
+    with tnp.follow() as run:
+        model(torch.ones(2, 3)).square().mean().item()
+        optimizer.step(closure)
+    assert run.steps[0].num_inside > 0
+    assert not any("no gradient had come back" in one for one in run.problems)
+
+
+def test_tied_weights_get_their_gradient_in_one_backward():
+    """Two names, and one node that accumulates."""
+    emb, head = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False)
+    head.weight = emb.weight
+    with tnp.follow() as run:
+        head(emb(torch.arange(3))).sum().backward()
+    assert not any("backwards" in one for one in run.problems)
+    assert all(one.num_backwards == 1 for one in run.record.grads)

@@ -363,6 +363,8 @@ class OptimizerStep:
         Parameters that were finite before it, and not after it: their names, and figures of what they held then.
     frozen : tuple of str
         Parameters that required no gradient, and that it has changed all the same.
+    num_inside : int
+        How many gradients came back inside it, by its closure.
     """
 
     class_name: str
@@ -372,6 +374,7 @@ class OptimizerStep:
     is_done: bool = True
     spoilt: tuple[tuple[str, Figures], ...] = ()
     frozen: tuple[str, ...] = ()
+    num_inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,12 +391,15 @@ class LossScaling:
         Whether anything of it has changed in the block: else it is not known to have scaled the loss of this pass.
     will_skip : bool
         Whether it has found what is not finite, and the step was not tried yet.
+    is_sole : bool
+        Whether no other one was at work, and its scale was the same throughout.
     """
 
     scale: float
     num_skipped: int = 0
     was_used: bool = True
     will_skip: bool = False
+    is_sole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

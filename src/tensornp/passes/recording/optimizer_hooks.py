@@ -40,7 +40,8 @@ class Step:
     """
 
     __slots__ = (
-        "after", "before", "class_name", "frozen", "is_done", "num_calls", "num_gradients", "parameters", "source",
+        "after", "before", "class_name", "frozen", "is_done", "num_calls", "num_gradients", "num_inside", "parameters",
+        "source",
     )  # fmt: skip
 
     def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
@@ -49,6 +50,7 @@ class Step:
         self.frozen: tuple[bool, ...] = ()
         self.before, self.after = array("q"), array("q")
         self.is_done = False
+        self.num_inside = 0
 
     def rows(self) -> Iterable[tuple[Parameter, bool, int, int]]:
         """Return the parameters that were read before and after it, each with the two numbers of its figures."""
@@ -125,7 +127,7 @@ class OptimizerHooks:
         if step is None:
             return
         del self._open[key]
-        step.is_done = True
+        step.is_done, step.num_inside = True, self._recorder.num_gradients - step.num_gradients
         tensors, parameters = self._parameters_of(optimizer)
         self._recorder.forget_parameters(tensors)
         if parameters == step.parameters:

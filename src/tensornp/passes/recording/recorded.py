@@ -277,7 +277,9 @@ class _Recording:
         spoilt = tuple((name, Figures(*after, count)) for name, count, _, _, after in read if not _is_finite(after))
         frozen = tuple(name for name, _, is_frozen, _, _ in read if is_frozen)
         source = self._line_at(step.source)
-        return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen)
+        return OptimizerStep(
+            step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside
+        )
 
     def _zero_units(self, call: Call) -> ZeroUnits | None:
         if call.zero_units is None:

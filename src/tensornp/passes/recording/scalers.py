@@ -11,6 +11,7 @@ import math
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -68,7 +69,10 @@ class Scalers:
     def recorded(self, rows: Sequence[Row]) -> LossScaling | None:
         """Return how the losses were scaled: by a scaler that has been at work in the block, if there is one."""
         found = [_scaling(*one, rows) for one in self._states]
-        return next((one for one in found if one.was_used), found[0] if found else None)
+        used = [one for one in found if one.was_used]
+        if len(used) > 1:
+            return replace(used[0], is_sole=False)
+        return used[0] if used else found[0] if found else None
 
     @modes.unnoticed
     def _state_of(self, scaler: Any) -> _State:
@@ -146,7 +150,8 @@ def _scaling(facts: _Facts, before: list[_State], after: _State, rows: Sequence[
         for made, (then, now) in pairs
     )
     was_used = bool(after.found) or any(one != states[0] for one in states)
-    return LossScaling(known[0][0], num_lowered + ("STEPPED" in odd), was_used, "UNSCALED" in odd)
+    has_one_scale = all(one[0] == known[0][0] for one in known)
+    return LossScaling(known[0][0], num_lowered + ("STEPPED" in odd), was_used, "UNSCALED" in odd, has_one_scale)
 
 
 def _grown(facts: _Facts, then: list[float], now: list[float]) -> float:

@@ -142,7 +142,7 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
     for step in tree.record.steps if is_read else ():
         before = [call for call in tree.ended if call.parent is None and call.index < step.num_calls]
         gave = (one for call in before for one in call.outputs)
-        if not step.num_gradients and any(one.requires_grad for one in gave):
+        if not (step.num_gradients or step.num_inside) and any(one.requires_grad for one in gave):
             told = f"{named_step(step)} began, and no gradient had come back to what was called before it"
             yield Finding("step without gradient", before[0].title, told)
             return
@@ -153,8 +153,8 @@ def _stepped_frozen(tree: CallTree) -> Iterator[Finding]:
     names = (name for step in steps for name in step.frozen)
     changed = f"and {named_step(steps[0])} changed" if steps else ""
     yield from _folded(
-        "stepped while frozen", names, f"requires no gradient, {changed} it by a `.grad` from before",
-        "parameter", f"require no gradient, {changed} them by a `.grad` from before",
+        "stepped while frozen", names, f"requires no gradient, {changed} it all the same",
+        "parameter", f"require no gradient, {changed} them all the same",
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def scale_of_gradients(record: PassRecord) -> float:
     """Return by what a scaler at work has scaled the gradients, where that is not told otherwise; else 1."""
     scaling = record.scaling
     is_told = scaling is None or not scaling.was_used or told_of_scaling(CallTree(record))
-    return 1.0 if scaling is None or is_told else scaling.scale
+    return 1.0 if scaling is None or is_told or not scaling.is_sole else scaling.scale
 
 
 def _then(scaling: LossScaling) -> str:

@@ -133,7 +133,8 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield f"{counted(len(record.calls) - again, 'call')} forward" if record.calls else ""
     yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
-    scaled = f", scaled by {number(scale)}" if back and (scale := scale_of_gradients(record)) != 1 else ""
+    scale = scale_of_gradients(record) if back else 1
+    scaled = f", {number(scale)} times those of a loss that was scaled" if scale != 1 else ""
     yield f"{counted(back, 'gradient')} back{scaled}" if back else ""
     classes = dict.fromkeys(one.class_name for one in record.steps)
     yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
