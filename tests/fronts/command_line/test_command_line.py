@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -426,3 +427,51 @@ def test_names_that_would_act_on_a_terminal_are_escaped(said, tmp_path):
     assert "\x1b" not in out
     assert r"a\x1b[31m" in out
     assert json.loads(said("--json", str(tmp_path / "a.npz"))[1])["weights"][0]["name"] == "a\x1b[31m"
+
+
+@pytest.mark.parametrize("arguments", [["a.pt"], ["scan", "a.pt"], ["diff", "a.pt", "b.pt"]])
+@pytest.mark.parametrize("page", ["a.pt", "b.pt", "notes.txt"])
+def test_a_page_is_written_over_pages_alone(said, tmp_path, monkeypatch, arguments, page):
+    """A checkpoint where the page should stand is one argument away."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.pt", "b.pt"):
+        torch.save(STATE, name)
+    (tmp_path / "notes.txt").write_text("mine")
+    before = (tmp_path / page).read_bytes()
+    status, _, errors = said("--html", page, *arguments)
+    assert (status, errors) == (2, f"tensornp: {page!r} is there and no page: nothing was written over it\n")
+    assert (tmp_path / page).read_bytes() == before
+    assert [said("--html", "page.html", *arguments)[0] for _ in range(2)] == [0, 0]
+
+
+def test_a_scan_that_could_not_read_all_is_trouble(said, tmp_path, monkeypatch):
+    """A script would take it for one that has found nothing."""
+    monkeypatch.chdir(tmp_path)
+    save_file({"a": torch.ones(3)}, "1.safetensors")
+    files = {"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(files))
+    status, output, errors = said("scan", "model.safetensors.index.json")
+    assert status == 2
+    assert "1 weight" in output
+    assert errors.endswith("could not be read\n")
+
+
+def test_a_diff_of_names_that_are_nowhere_is_trouble(said):
+    """A word that is misspelt would find all of it equal."""
+    status, output, errors = said("diff", "--find", "haed", "model.safetensors", "other.safetensors")
+    assert (status, output) == (2, "")
+    assert errors == "tensornp: no name in either fits 'haed'\n"
+
+
+def test_the_readme_shows_what_is_printed(tmp_path):
+    """A model of these shapes is listed so."""
+    readme = (Path(tensornp.__file__).parents[2] / "README.md").read_text()
+    block = readme.split("$ tensornp before.safetensors\n")[1].split("```")[0]
+    layer = {"norm.weight": ((64,), torch.float32), "attn.qkv.weight": ((192, 64), torch.bfloat16),
+             "mlp.weight": ((256, 64), torch.bfloat16)}  # fmt: skip
+    state = {name: torch.zeros(1000, 64, dtype=torch.bfloat16) for name in ("embed.weight", "head.weight")}
+    state |= {
+        f"layers.{i}.{name}": torch.zeros(*told[0], dtype=told[1]) for i in range(4) for name, told in layer.items()
+    }
+    save_file(state, tmp_path / "before.safetensors", {"format": "pt"})
+    assert in_child(tmp_path, "before.safetensors").stdout.decode() == block

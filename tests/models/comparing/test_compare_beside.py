@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.distributed.checkpoint import save
 
 import tensornp as tnp
 from tensornp.render.models.comparison import weights_comparison_document
@@ -150,3 +151,45 @@ def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
     assert list(found.beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
     assert not found.not_compared
+
+
+def test_values_are_compared_however_many_stand_before_them(tmp_path: Path):
+    """A history, or the parameters of an optimizer, are numbers too."""
+    first, second = ({"losses": [0.5] * 1500, "epoch": epoch, "a": torch.ones(2)} for epoch in (1, 2))
+    torch.save(second, tmp_path / "second.pt")
+    for other in (second, tmp_path / "second.pt"):
+        assert tnp.compare(first, other).beside == {"epoch": "1 → 2"}
+
+
+def test_values_of_folders_of_dcp_are_compared(tmp_path: Path):
+    """With each other, and with what is in memory."""
+    states = [{"a": torch.ones(2), "epoch": epoch} for epoch in (1, 2)]
+    for name, state in zip(("first", "second"), states, strict=True):
+        save(state, checkpoint_id=tmp_path / name, no_dist=True)
+    for other in (tmp_path / "second", states[1]):
+        assert tnp.compare(tmp_path / "first", other).beside == {"epoch": "1 → 2"}
+    assert tnp.compare(tmp_path / "first", states[0]).same_bits
+
+
+def test_what_stands_beside_the_whole_stands_beside_no_part(tmp_path: Path):
+    """Of a checkpoint, the model may be the same, and the epoch another."""
+    for name, epoch in (("first.pt", 1), ("second.pt", 2)):
+        torch.save({"model": {"a": torch.ones(2)}, "epoch": epoch}, tmp_path / name)
+    first, second = (tnp.weights(tmp_path / name) for name in ("first.pt", "second.pt"))
+    assert not tnp.compare(first, second).equal
+    for part in (lambda one: one["model"], lambda one: one.find("a")):
+        assert tnp.compare(part(first), part(second)).same_bits
+
+
+def test_a_user_s_own_key_is_no_group_of_an_optimizer():
+    """Nor one with braces a set."""
+    first, second = ({"num_param_groups": n, "{…}": n, "a": torch.ones(2)} for n in (2, 3))
+    assert len(tnp.compare(first, second).beside) == 2
+
+
+def test_the_page_says_how_many_more_there_are():
+    """Of what is too much to be listed."""
+    first, second = ({"a": torch.ones(2), **{f"v{i}": i + n for i in range(20)}} for n in (0, 1))
+    lines = weights_comparison_document(tnp.compare(first, second)).text().splitlines()
+    assert sum("is another value" in line for line in lines) == 8
+    assert "… and 12 more of these" in lines

@@ -158,3 +158,14 @@ def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2))
     sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
     assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]
+
+
+def test_where_nothing_moved_gradients_say_that_something_should_have():
+    """An optimizer of another model steps; of two models that nobody trains, nothing is said."""
+    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    before = copy.deepcopy(model.state_dict())
+    assert len(weights_comparison_document(compared(before, model)).text().splitlines()) <= 2
+    model(torch.ones(1, 3)).sum().backward()
+    torch.optim.SGD(other.parameters(), 0.1).step()
+    text = weights_comparison_document(compared(before, model)).text()
+    assert "did not move: are they in the optimizer?" in text

@@ -57,10 +57,10 @@ def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, s
 
 def _both(first: WeightsExplorer, second: WeightsExplorer) -> tuple[Beside, Beside]:
     """Return what both hold besides, if both are containers; nothing of one that is not."""
-    both = [one.metadata for one in (first, second)]
-    is_told = all(type(one) in (Beside, ByteValues) for one in both)
-    own, others = (one if type(one) is Beside else Beside(one) for one in (both if is_told else ({}, {})))
-    return own, others
+    own, others = (
+        Beside(one.beside()) if type(one) is ByteValues else one for one in (first.metadata, second.metadata)
+    )
+    return (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
 
 
 def _is_of_set(name: str, *both: Beside) -> bool:

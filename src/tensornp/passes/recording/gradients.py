@@ -37,8 +37,6 @@ class AwaitedGradients:
         self.parameters: dict[tuple[int, str], _Parameter] = {}
         self._told, self._is_to_be_added = told, is_to_be_added
         self._handles: list[Any] = []
-        # By what is known of a parameter, which two names may share: the backward in which a gradient came last.
-        self._last: dict[int, int] = {}
 
     def of_value(self, tensor: torch.Tensor, seen: Seen) -> None:
         """Have the node that made `tensor` tell what comes back for it, once."""
@@ -83,10 +81,10 @@ class AwaitedGradients:
             known.task = task
             if known.is_leaf:
                 self._is_to_be_added(known.module, known.place, known.key)
-            if task is None or self._last.get(id(known.seen)) != task:
+            # Of tied weights, two names know of one gradient.
+            if task is None or task != known.seen.task:
+                known.seen.task = task
                 self._told(known.seen, number, grads)
-            if task is not None:
-                self._last[id(known.seen)] = task
 
     def end(self) -> None:
         """Take the prehooks away."""

@@ -33,7 +33,7 @@ class Seen:
 
     __slots__ = (
         "count", "device", "dtype", "gradients", "is_awaited", "is_held", "maker", "note", "operator", "requires_grad",
-        "row", "sample", "shape",
+        "row", "sample", "shape", "task",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool | None) -> None:
@@ -45,6 +45,8 @@ class Seen:
         self.gradients: list[tuple[int, int, float]] = []
         self.note, self.count = "", 0
         self.is_awaited = self.is_held = False
+        # The backward that has brought its gradient last.
+        self.task: int | None = None
 
     def as_of(self, requires_grad: bool) -> Seen:
         """Return the same state of a tensor that is another one for autograd, as what was detached is."""

@@ -117,7 +117,7 @@ def _of_integers(flat: Array) -> Figures:
     # Seen from the smallest, where the distance is a float exactly.
     base = low if high - low < 2**53 else 0
     moved = (flat - flat.dtype.type(base)).astype(np.float64)
-    # Far from zero on both sides, the mean of what was moved is rounded by more than the exact sum is divided.
+    # Far from zero on both sides, what was moved is rounded; the sum is exact, and so is its mean to the last bit.
     _, _, std = _moments(moved, low - base, high - base)
     return Figures(flat.size, 0, 0, 0, zeros, low, high, exact, exact / flat.size, std)
 

@@ -137,6 +137,10 @@ class ByteValues(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def beside(self) -> dict[str, Any]:
+        """Return what stands beside the weights, each looked into: not what a checkpoint says of itself."""
+        return {name: self[name] for name in self._stored}
+
     def problems(self, count: int, lost: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong with the first so many, for which they are looked into, but for files that are lost."""
         for name in islice(self._stored, count):
