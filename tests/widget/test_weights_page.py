@@ -18,10 +18,13 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.stats import fast
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
+from tensornp.models.live.find import released_from
+from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import module_view
 from tensornp.widget.navigator import look_again
 from tensornp.widget.tree_requests import MAX_LINES
 from tensornp.widget.weights import WeightsWidget
+from tensornp.widget.weights_scan import found_in
 
 
 class Reached(Find):
@@ -879,3 +882,20 @@ def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_o
         12: ["NaN or infinities in the gradient of 6 of 6 weights"] * 2,
     }
     assert closed == told[num]
+
+
+def test_gradients_are_looked_at_of_what_a_name_reaches_and_others_are_counted(monkeypatch):
+    """In a dictionary that is written out, too; of what its memory alone is known, nobody knows a gradient."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    for one in (*model.parameters(), *other.parameters()):
+        one.grad = torch.full_like(one, torch.nan)
+    names = {"model": model, "make": lambda: other}
+    for expression, num_found, num_blind in (("{'a': model}", 2, 0), ("{'a': model, 'b': make()}", 2, 2)):
+        explorer = tnp.weights(eval(expression, names), expression=expression)
+        rows, views = released_from(explorer, names, expression)
+        scanned = found_in(rows, LastScan(), lambda *_: True)
+        assert sum(one.alarm == "all NaN in its gradient" for one in scanned.found.values()) == num_found
+        assert not any(one.lacks_gradient for one in scanned.found.values())
+        assert (f"no name reaches {num_blind} weights: gradients were not looked at" in scanned.said) is bool(num_blind)
+        del views

@@ -11,7 +11,7 @@ from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
-from tensornp.models.entries.released import reached
+from tensornp.models.entries.released import Released, reached
 from tensornp.models.live.gradients import gradients_of, without_gradient
 from tensornp.models.live.last_scan import LastScan
 from tensornp.models.live.update import Update
@@ -47,9 +47,11 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
-    gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
+    found_again = {one.name for one in rows if isinstance(one.source, Released) and not one.source.is_itself}
+    themselves = [one for one in there if one.name not in found_again]
+    gradients = gradients_of(themselves, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     updates = last.updates_of(there, lambda: go_on(1, 1)) if table.complete and last is not None else {}
-    lacking = set() if unguarded.left_out else without_gradient(there, gradients)
+    lacking = set() if unguarded.left_out else without_gradient(themselves, gradients)
     odd = _few_of(lacking, gradients)
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
@@ -73,10 +75,12 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         update = Update(None, "", f"is not known: {why}") if updates else None
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
+    num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
     said = " · ".join(
         [
             *table.told(),
             *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else []),
+            *([f"no name reaches {counted(num_blind, 'weight')}: gradients were not looked at"] if num_blind else []),
             *([NOT_LOOKED_AT] if unguarded.left_out else []),
         ]
     )

@@ -533,3 +533,24 @@ def test_nothing_is_collected_while_many_weights_are_listed() -> None:
         gc.callbacks.remove(note)
     assert len(begun) <= 4
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("{'m': model, 'x': 3}", "model.weight"),
+        ("{'m': ns['model']}", "ns['model'].weight"),
+        ("[model]", "model.weight"),
+        ("(model, model)", "model.weight"),
+        ("{'m': make()}", "{'m': make()}['m'].weight"),
+        ("{'m': model, **more}", "model.weight"),
+        ("[*models]", "[*models][0].weight"),
+        ("bundle", "bundle['m'].weight"),
+    ],
+)
+def test_the_parts_of_a_container_that_is_written_out_are_reached_by_their_names(expression: str, code: str):
+    """The container is gone when its cell has ended."""
+    model = torch.nn.Linear(2, 2)
+    is_list = expression[0] in "[("
+    explorer = tnp.weights([model] if is_list else {"m": model}, expression=expression)
+    assert next(iter(explorer.values())).code == code

@@ -21,6 +21,11 @@ class Find(ABC):
         """What is said of weights that no expression reaches, since this alone keeps them; nothing of others."""
         return ""
 
+    @property
+    def is_itself(self) -> bool:
+        """Whether the very object is given, which alone has its gradient, and not another one over its memory."""
+        return True
+
     @abstractmethod
     def __call__(self, expression: str) -> Any:
         """Return the object; None where the name is one of nothing by now."""
@@ -65,6 +70,11 @@ class Released(Source):
     def note(self) -> str:
         """What is said of a weight that no expression reaches, since it is kept for this alone; nothing of others."""
         return self._find.note
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether what is found is the weight itself, and not another tensor over its memory."""
+        return self._find.is_itself
 
     def found(self, called: Called) -> WeightEntry:
         """Return the entry of the weight as it is by now; NoDataError if it is gone, or another one."""

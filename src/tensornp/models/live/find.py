@@ -85,6 +85,11 @@ class ByMemory(Find):
         """That nobody else has it."""
         return _KEPT_HERE if self._view.is_kept else ""
 
+    @property
+    def is_itself(self) -> bool:
+        """Never: it is made for each request."""
+        return False
+
     def __call__(self, expression: str) -> Any:
         """Return a tensor over the same elements; no expression that calls is run again."""
         tensor = self._view.tensor()

@@ -26,7 +26,7 @@ from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
 from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
 from tensornp.models.live.module import MAX_REPEATED
-from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
+from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, parts_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
@@ -54,6 +54,11 @@ class _Leaf(NamedTuple):
         keys = steps_below(path)
         return cls(what, ".".join(map(key_of, keys)), keys, "".join(map(bracket_of, keys)))
 
+    def code(self, expression: str, parts: Mapping[str, str]) -> str:
+        """Return the expression that reaches it: from what `parts` of the container are called, if that is told."""
+        first = bracket_of(self.keys[0]) if parts and self.keys else ""
+        return parts[first] + self.bracket[len(first) :] if first in parts else expression + self.bracket
+
 
 @unnoticed
 def contents_of_tree(
@@ -69,7 +74,8 @@ def contents_of_tree(
     modules = [(one.name, one.what) for one in others if is_module(one.what)]
     optimizers = [one.what for one in others if is_subclass(type(one.what), torch.optim.Optimizer)]
     holders, unlisted = Holders(modules, optimizers, model, namespace), Unlisted()
-    listed = [(one, leaf) for leaf in found for one in _listed(leaf, expression, holders, unlisted)]
+    parts = parts_of(expression)
+    listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
@@ -99,9 +105,9 @@ def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
     return names, others
 
 
-def _listed(leaf: _Leaf, expression: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
+def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
     """Yield the weights of what lies in a container, or the plain value that it is."""
-    what, name, code = leaf.what, leaf.name, expression + leaf.bracket
+    what, name = leaf.what, leaf.name
     is_usual = _is_usual(what)
     plain = what if is_usual else _plain_of(what)
     if is_plain_value(plain):

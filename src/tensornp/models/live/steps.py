@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -30,6 +31,36 @@ def key_of(step: Any) -> str:
 def bracket_of(step: Any) -> str:
     """Return what a step adds to the expression; of what no program can say, a description."""
     return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
+
+
+def parts_of(expression: str) -> dict[str, str]:
+    """Return what reaches the parts of a dictionary, list or tuple that is written out, by the steps to them.
+
+    Of ``{"model": model}`` it is ``model``, by which it is found again, where the dictionary is gone.
+    """
+    try:
+        display = ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    pairs: Iterable[tuple[Any, ast.expr]] = ()
+    if isinstance(display, ast.Dict):
+        pairs = (
+            (repr(key.value), value)
+            for key, value in zip(display.keys, display.values, strict=True)
+            if isinstance(key, ast.Constant)
+        )
+    elif isinstance(display, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in display.elts):
+        pairs = enumerate(display.elts)
+    return {f"[{key}]": ast.unparse(value) for key, value in pairs if _is_reached(value)}
+
+
+def _is_reached(value: ast.expr) -> bool:
+    """Return whether an expression is names, attributes and constant keys alone: it gives the same each time."""
+    while isinstance(value, (ast.Attribute, ast.Subscript)):
+        if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant):
+            return False
+        value = value.value
+    return isinstance(value, ast.Name)
 
 
 def joined(prefix: str, name: str) -> str:

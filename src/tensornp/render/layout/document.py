@@ -12,7 +12,17 @@ from html import escape
 
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
+from tensornp.render.layout.style import (
+    ALARM_TEXT,
+    BESIDE,
+    CARD,
+    HANGING,
+    HEADING,
+    SMALL_TEXT,
+    WIDE,
+    array_style,
+    badge_style,
+)
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
 _MIN_COLUMNS = 20
@@ -68,7 +78,7 @@ class Lines:
     @property
     def html(self) -> str:
         """A block of a line each."""
-        lines = "".join(f"<div>{html_of(line)}</div>" for line in self.said if line)
+        lines = "".join(f'<div style="{HANGING}">{html_of(line)}</div>' for line in self.said if line)
         return f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
 
 

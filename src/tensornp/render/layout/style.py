@@ -21,6 +21,8 @@ HEAD_BADGES = "min-width:44%"
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"
 HEADING = "line-height:1.5"
+HANGING = "padding-left:1em;text-indent:-1em"
+"""Of lines under each other, of which a narrow page breaks some."""
 SMALL = "flex-basis:100%;font-size:90%;line-height:1.5"
 _LINE_HEIGHT = 1.31
 _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;line-height:1.31"
