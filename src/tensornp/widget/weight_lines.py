@@ -278,16 +278,19 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
     if own is not None:
         return {"text": own.alarm, "number": line.number, "goal": own.goal} if own.alarm else None
-    kind, names = next((each for each in _below(line, told) if each[0].is_alarm), (None, []))
-    if kind is None or told.spreads is None:
+    names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
+    if not names or told.spreads is None:
         return None
     first = told.found[names[0]]
     if len(names) == 1:
         part = legible(part_of(names[0], *told.spreads.ends(line.branch)))
         text = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}"
     else:
-        what = f"{NOT_FINITE[first.goal]} in" if first.goal else f"{kind.what} of"
-        text = f"{what} {len(names):,} of {counted(told.spreads.num_weights(line.branch), 'weight')}"
+        num = told.spreads.num_weights(line.branch)
+        if first.goal:
+            text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(num, 'weight')}"
+        else:
+            text = f"{len(names):,} of {num:,} .grad not finite"
     return {"text": text, "number": told.numbers[names[0]], "goal": first.goal}
 
 
