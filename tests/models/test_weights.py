@@ -224,3 +224,12 @@ def test_an_explorer_can_be_pickled_and_copied(same, tmp_path):
         assert (other.metadata, other.classes) == (explorer.metadata, explorer.classes)
         for name, entry in explorer.items():
             assert np.array_equal(other[name].to_numpy(), entry.to_numpy())
+
+
+def test_what_a_checkpoint_says_of_itself_comes_before_what_its_optimizer_does(tmp_path):
+    """The epoch is not lost behind the options of a group."""
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.save({"optimizer": optimizer.state_dict(), "model": model.state_dict(), "epoch": 3}, tmp_path / "ck.pt")
+    text = str(tnp.card(tnp.weights(tmp_path / "ck.pt")))
+    assert text.index("epoch: 3") < text.index("param_groups.0.lr: 0.001")

@@ -137,3 +137,50 @@ def test_nothing_is_read_while_another_thread_runs():
     assert found(run) == []
     assert run.grads["0.weight"] is not None
     assert run.complete
+
+
+AGAIN = "`.grad` was not zeroed between two steps: the second took the gradients of the first once more"
+
+
+def trained(model: nn.Module, zeroed, num_backwards: int = 1) -> tnp.FollowedPass:
+    """Follow three steps, each after as many backwards; `zeroed` is called before the first of them."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with tnp.follow(model) as run:
+        for _ in range(3):
+            zeroed(optimizer)
+            for _ in range(num_backwards):
+                backward(model)
+            optimizer.step()
+    return run
+
+
+def test_gradients_that_are_stepped_twice_are_said():
+    """Of all parameters, or of those that were not zeroed."""
+    assert found(trained(made(), lambda optimizer: None)) == [AGAIN]
+    model = made()
+    assert found(trained(model, lambda optimizer: model[1].zero_grad())) == [f"{AGAIN} (0.weight, 0.bias)"]
+
+
+@pytest.mark.parametrize("num_backwards", [1, 3, 12])
+@pytest.mark.parametrize("to_none", [True, False])
+def test_gradients_that_are_zeroed_are_not(to_none, num_backwards):
+    """However many backwards a step takes."""
+    run = trained(made(), lambda optimizer: optimizer.zero_grad(set_to_none=to_none), num_backwards)
+    assert found(run) == []
+
+
+@pytest.mark.parametrize("is_zeroed", [True, False])
+def test_what_another_model_brings_between_two_steps_is_none_of_them(is_zeroed):
+    """The generator's backward goes through the discriminator, whose step zeroes first."""
+    generator, judge = made(), nn.Linear(2, 1)
+    of_judge, of_generator = (torch.optim.SGD(one.parameters(), 0.01) for one in (judge, generator))
+    with tnp.follow() as run:
+        for _ in range(3):
+            if is_zeroed:
+                of_judge.zero_grad()
+            judge(generator(torch.ones(2, 3)).detach()).square().sum().backward()
+            of_judge.step()
+            of_generator.zero_grad()
+            judge(generator(torch.ones(2, 3))).sum().backward()
+            of_generator.step()
+    assert found(run) == ([] if is_zeroed else [f"{AGAIN} (judge.weight, judge.bias)"])

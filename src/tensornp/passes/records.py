@@ -20,6 +20,8 @@ WARNED = "torch may warn of hooks for all modules: they follow it, and go with t
 """The note of a compiled module, at whose calls torch looks for such hooks."""
 NOT_CALLED = "of a module that was not called"
 """The note of the gradient of a parameter that was not used, where it is known to have got none."""
+IN_ITS_PLACE = "of what took its place in a functional call"
+"""The note of the gradient of a tensor with which a module computed instead of its own parameter."""
 UNSET = "nothing was observed yet"
 """The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
 BUFFER = "buffer"
@@ -330,6 +332,7 @@ class Gradient:
     `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
     when it came, and was added to it; None where there was none. `num_backwards` is in how many backwards one came
     since a step of an optimizer: the figures are those of the last, or of the first that is not finite.
+    `is_stepped_twice` tells that a step took what an earlier one had taken, since `.grad` was not zeroed between them.
     """
 
     name: str
@@ -338,6 +341,7 @@ class Gradient:
     note: str = ""
     held: Figures | None = None
     num_backwards: int = 1
+    is_stepped_twice: bool = False
 
     @spelled
     def __repr__(self) -> str:

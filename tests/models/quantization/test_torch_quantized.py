@@ -369,3 +369,14 @@ def test_the_navigator_shows_the_values(tmp_path, name):
     assert read_window(subject, window) == read_window(own, window)
     some = values.few([(0, *range(1, n)) for n in expected.shape]).numpy()
     assert same_bits(some, expected)
+
+
+def test_codes_that_mean_the_same_are_equal_and_no_same_bits(tmp_path):
+    """Of a file as in memory: other codes, and another zero point."""
+    values = {}
+    for name, start, zero in (("one", 1, 0), ("other", 101, 100)):
+        codes = torch.arange(start, start + 3, dtype=torch.uint8)
+        values[name] = {"w": torch._make_per_tensor_quantized_tensor(codes, 1.0, zero)}
+        torch.save(values[name], tmp_path / f"{name}.pt")
+    for found in (tnp.compare(tmp_path / "one.pt", tmp_path / "other.pt"), tnp.compare(values["one"], values["other"])):
+        assert (found.equal, found.same_bits) == (True, False)

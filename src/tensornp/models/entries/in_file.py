@@ -212,7 +212,10 @@ class FileSource(StoredSource):
         found = StoredSource.values(source, called)
         quantized = self.codecs[-1].quantized if self.codecs else ""
         stored = num_stored(self.shape, self.strides) if self.strides is not None else None
-        return replace(found, quantized=quantized, is_sequential=self.file.is_stream, max_stored=stored)
+        return replace(
+            found, quantized=quantized, codes=self.codes.values(called) if self.codes is not None else None,
+            is_sequential=self.file.is_stream, max_stored=stored,
+        )  # fmt: skip
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block; what several indices show is read once.

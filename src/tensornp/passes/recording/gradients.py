@@ -21,10 +21,10 @@ _Told = Callable[[Seen, int, Any], None]
 class _Parameter:
     """A parameter whose gradient is awaited."""
 
-    __slots__ = ("handle", "is_leaf", "key", "module", "place", "seen", "task")
+    __slots__ = ("handle", "is_leaf", "is_own", "key", "module", "place", "seen", "task")
 
-    def __init__(self, seen: Seen, module: Module, key: int | None) -> None:
-        self.seen, self.module, self.key = seen, module, key
+    def __init__(self, seen: Seen, module: Module, key: int | None, *, is_own: bool) -> None:
+        self.seen, self.module, self.key, self.is_own = seen, module, key, is_own
         self.place, self.is_leaf = (0, ""), False
         self.handle: Any = None
         self.task: int | None = None
@@ -54,12 +54,15 @@ class AwaitedGradients:
         """Have the node that accumulates the gradient of a parameter tell what comes.
 
         The call keeps it until it has used the parameter, from when on the graph does; kept for longer, it would keep
-        the parameter too, and the shape that this had.
+        the parameter too, and the shape that this had. What a functional call puts in its place is awaited where the
+        parameter itself is not.
         """
         place, key = place_of(call.module, name), storage_key(tensor)
-        known = self.parameters.get(place)
-        if known is None or known.key != key:
-            known = self.parameters[place] = _Parameter(seen, call.module, key)
+        known, is_own = self.parameters.get(place), isinstance(tensor, torch.nn.Parameter)
+        if known is not None and known.is_own and not is_own:
+            return
+        if known is None or known.key != key or known.is_own is not is_own:
+            known = self.parameters[place] = _Parameter(seen, call.module, key, is_own=is_own)
             known.place, known.is_leaf = place, tensor.is_leaf
         try:
             edge = get_gradient_edge(tensor) if type(tensor) is torch.nn.Parameter else _edge_of(tensor)
@@ -79,7 +82,7 @@ class AwaitedGradients:
         task = _graph_task() if _graph_task is not None else None
         if task is None or task != known.task:
             known.task = task
-            if known.is_leaf:
+            if known.is_leaf and known.is_own:
                 self._is_to_be_added(known.module, known.place, known.key)
             # Of tied weights, two names know of one gradient.
             if task is None or task != known.seen.task:

@@ -1,32 +1,65 @@
-"""What the `.grad` of parameters held when the first gradient of a pass came, which is added to it.
+"""What the `.grad` of parameters held when the first gradient of a pass came, or of a step, which is added to it.
 
 Asked then, and not as a parameter is first seen: between the call and its backward a program may have let go of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.passes.recording.remembered import Module
 from tensornp.passes.recording.seen_tensors import SeenTensors, storage_key
 
+_Place = tuple[int, str]
+_MOST_LOOKS = 8
+
+
+class Held(NamedTuple):
+    """The row of what a `.grad` held, None where it was none, and how many steps had begun by then."""
+
+    row: int | None
+    num_steps: int
+
 
 class HeldGradients:
-    """The figures of what was held before, by the places of the parameters; none where there was nothing."""
+    """What was held before a gradient was added, by the places of the parameters: at most some looks of each."""
 
     def __init__(self, tensors: SeenTensors) -> None:
         self._tensors, self._unguarded = tensors, Unguarded()
-        self.rows: dict[Hashable, int | None] = {}
+        self.looks: dict[_Place, list[Held]] = {}
+        self.num_steps = 0
 
-    def look(self, place: tuple[int, str], known: Module, key: int | None) -> None:
+    def is_asked_for(self, place: _Place) -> bool:
+        """Return whether a look tells more: the first of all, and after a step until one has found nothing."""
+        looks = self.looks.get(place)
+        if not looks or not self.num_steps:
+            return not looks
+        return len(looks) < _MOST_LOOKS and looks[-1] != (None, self.num_steps)
+
+    def look(self, place: _Place, known: Module, key: int | None) -> None:
         """Note what a parameter of a module holds, if it is the one that lay on a storage, and a leaf still."""
         module = known.reference()
         parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
         tensor = parameters.get(place[1].rpartition(".")[2])
-        self.rows[place] = None
+        row = None
         if tensor is not None and tensor.is_leaf and storage_key(tensor) == key:
             # Of two backwards at once, torch guards neither's: it is left out then.
             held = self._unguarded.grad_of(tensor)
             read = None if held is None else self._tensors.read(held)
-            self.rows[place] = read[0] if read is not None else None
+            row = read[0] if read is not None else None
+        self.looks.setdefault(place, []).append(Held(row, self.num_steps))
+
+
+def are_stepped_twice(looks: Sequence[Held], steps: Sequence[int], zeros: frozenset[int | None]) -> bool:
+    """Return whether one step of a parameter took gradients that an earlier one had taken, in all looks between them.
+
+    `steps` are the numbers of those that hold it, and `zeros` the rows of what is zero, None among them.
+    """
+    for one, other in pairwise(steps):
+        between = [look.row for look in looks if one < look.num_steps <= other]
+        if between and not zeros.intersection(between):
+            return True
+    return False

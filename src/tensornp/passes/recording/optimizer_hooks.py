@@ -119,6 +119,7 @@ class OptimizerHooks:
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
         self.steps.append(step)
+        recorder.held.num_steps = len(self.steps)
         self._open[key] = [step]
 
     def _end(self, optimizer: torch.optim.Optimizer) -> None:

@@ -7,7 +7,7 @@ import functools
 import math
 import threading
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +26,8 @@ from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
+from tensornp.passes.recording.gradients import place_of
+from tensornp.passes.recording.held_gradients import are_stepped_twice
 from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
 from tensornp.passes.recording.recorder import Recorder
@@ -36,6 +38,7 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    IN_ITS_PLACE,
     NOT_CALLED,
     UNCOUNTED,
     UNSET,
@@ -67,11 +70,11 @@ def recorded(
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
-    making = _Recording(recorder, namespace, rows, samples, [one.num_gradients for one in steps])
+    making = _Recording(recorder, namespace, rows, samples, steps)
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
     grads = (
-        *(making.gradient(place, one.seen, one.module) for place, one in awaited.items()),
+        *(making.gradient(place, one.seen, one.module, is_own=one.is_own) for place, one in awaited.items()),
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
     )
     operators = tuple(map(making.operator, recorder.operations))
@@ -185,10 +188,15 @@ class _Recording:
         namespace: Mapping[str, Any],
         rows: Sequence[Row],
         samples: Sequence[tuple[float, ...]],
-        stepped: Sequence[int],
+        steps: Sequence[Step],
     ) -> None:
-        self.rows, self._samples, self._stepped = rows, samples, sorted(stepped)
-        self._calls, self._held, self._sharded = recorder.calls, recorder.held.rows, recorder.sharded.rows
+        self.rows, self._samples, self._stepped = rows, samples, sorted(one.num_gradients for one in steps)
+        self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
+        self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
+        self._steps: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        for number, step in enumerate(steps):
+            for module, name in (one for parameter in step.parameters for one in parameter.names):
+                self._steps[place_of(module, name)].append(number)
         self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
         self._gradients: dict[int, tuple[Figures | None, int]] = {}
@@ -376,20 +384,24 @@ class _Recording:
         names = {self._wrappers.get((module.root, name)) for name in _around(module.name)}
         return next(filter(None, names), "")
 
-    def gradient(self, place: tuple[int, str], seen: Seen, module: Module) -> Gradient:
+    def gradient(self, place: tuple[int, str], seen: Seen, module: Module, *, is_own: bool) -> Gradient:
         """Return what came back for a parameter."""
         prefix, name = self._prefixes[module.root], place[1]
-        row = self._held.get(place)
+        looks = self._held.get(place, [])
+        row = looks[0].row if looks else None
         held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
+        is_stepped_twice = are_stepped_twice(looks, self._steps.get(place, []), self._zeros)
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
+        note = note if is_own else IN_ITS_PLACE
         kept = self._sharded.get(place)
         if figures is None and kept is not None:
             # Nobody has told when it came.
             figures = self._first_odd([self.rows[row] for row in kept], seen)
             note = NOTE.format(this_rank()) if kept else UNSEEN
         num_backwards = self._num_backwards([one for one, _, _ in seen.gradients])
-        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held, num_backwards)
+        full_name = ".".join(filter(None, (prefix, name)))
+        return Gradient(full_name, figures, order, note, held, num_backwards, is_stepped_twice)
 
     def _num_backwards(self, orders: Sequence[int]) -> int:
         """Return how many gradients have come since the last step before the last of them."""

@@ -290,7 +290,7 @@ class Recorder:
     @never_compiled
     def _is_to_be_added(self, module: Module, place: tuple[int, str], key: int | None) -> None:
         """Look at what a parameter holds to which a gradient is about to be added."""
-        if self.is_over or place in self.held.rows:
+        if self.is_over or not self.held.is_asked_for(place):
             return
         try:
             with modes.undisturbed(), self.lock:

@@ -13,6 +13,7 @@ from tensornp.models.names.whole import by_whole_modules
 from tensornp.passes.records import (
     BUFFER,
     CAME_WITH_THE_CALL,
+    IN_ITS_PLACE,
     NOT_CALLED,
     Figures,
     Finding,
@@ -136,6 +137,14 @@ def _not_called(tree: CallTree) -> Iterator[Finding]:
         yield Finding("not called", names[0], told, (len(names),))
 
 
+def _in_their_place(tree: CallTree) -> Iterator[Finding]:
+    names = [one.name for one in tree.record.grads if one.note == IN_ITS_PLACE and one.figures is not None]
+    yield from _folded(
+        "in its place", names, "has the gradient of what took its place in a functional call", "parameter",
+        "have the gradients of what took their place in a functional call",
+    )  # fmt: skip
+
+
 def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
     # Of what could not be read, such as gradients in compiled code, nothing is known.
     is_read = any(not one.note for one in tree.record.grads)
@@ -168,6 +177,14 @@ def _accumulated(tree: CallTree) -> Iterator[Finding]:
         whose = f" ({listed(names)})" if len(names) < len(came) else ""
         told = f"`.grad` held {word} before: this pass was added to {'them' if word == 'values' else 'it'}{whose}"
         yield Finding("accumulated", names[0], told, (len(names),))
+
+
+def _stepped_twice(tree: CallTree) -> Iterator[Finding]:
+    names = [one.name for one in tree.record.grads if one.is_stepped_twice]
+    if names:
+        whose = f" ({listed(names)})" if len(names) < len(tree.record.grads) else ""
+        told = f"`.grad` was not zeroed between two steps: the second took the gradients of the first once more{whose}"
+        yield Finding("stepped twice", names[0], told, (len(names),))
 
 
 def _several_backwards(tree: CallTree) -> Iterator[Finding]:
@@ -273,9 +290,11 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _lost_gradient,
     _no_gradient,
     _not_called,
+    _in_their_place,
     _stepped_without_gradient,
     _stepped_frozen,
     _accumulated,
+    _stepped_twice,
     _several_backwards,
     _recomputed_otherwise,
     _dead,

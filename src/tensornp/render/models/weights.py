@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -159,8 +159,9 @@ def _problems(explorer: WeightsExplorer) -> list[str]:
 
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:
-    """Return what the file says of itself; longer texts are cut."""
-    said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
+    """Return what the file says of itself, what lies deeper last; longer texts are cut."""
+    shown = nsmallest(MAX_SAID, explorer.metadata.items(), key=lambda item: str(item[0]).count("."))
+    said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]
     more = len(explorer.metadata) - MAX_SAID
     return said + ([f"… {counted(more, 'more item')} of metadata"] if more > 0 else [])
 

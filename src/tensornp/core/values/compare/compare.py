@@ -198,6 +198,9 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally = tallied(first, second, dtypes, num_threads=1 if is_sequential else None)
         if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
             tally.has_same_bits = _has_same_codes(first, second)
+        codes = [one.codes for one in (a, b) if is_subclass(type(one), StoredValues) and one.codes is not None]
+        if tally.has_same_bits and len(codes) == 2:
+            tally.has_same_bits = _compared(*codes).same_bits
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     found = replace(_told(tally, shapes, dtypes, first, second), note=same_memory_note(a, b))

@@ -45,6 +45,8 @@ class StoredValues:
         What they are, in a few words.
     quantized : str
         The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
+    codes : StoredValues or None
+        What is stored, where other codes may mean the same values.
     is_sequential : bool
         Whether they are best read by one thread, upwards.
     max_stored : int or None
@@ -59,6 +61,7 @@ class StoredValues:
     read_flat: Callable[[int, int], Array]
     where: str = "tensor of a file"
     quantized: str = ""
+    codes: StoredValues | None = None
     is_sequential: bool = False
     max_stored: int | None = None
     reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
