@@ -18,7 +18,7 @@ class Mapping(NamedTuple):
 def mappings(low: int, high: int) -> Iterator[Mapping]:
     """Yield the mappings between two addresses, by ``/proc/self/maps`` (Linux; ``man 5 proc_pid_maps``).
 
-    Takes about 0.1 ms. Elsewhere there are none.
+    Takes 2 µs for each that the process has, of which torch and numba bring hundreds. Elsewhere there are none.
     """
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numba import njit  # type: ignore[import-not-found,unused-ignore]  # an extra
 
-CHUNK_NUMEL = 2**10
+CHUNK_NUMEL = 2**12
 """What stays of both in the first cache while one loop after the other walks it."""
 CHANGED, FIRST, LARGEST_AT, FINITE, ONLY_FIRST, ONLY_SECOND, ODD, OTHER_BITS, LARGEST = range(9)
 """Where `counts` has how many differ, where the first one does, and where the largest difference is (-1: nowhere), how
 many are finite on both sides or on one, how many are not and differ, whether bits differ, and the largest difference:
 an integer, or the bits of a float64."""
-_FEW = 2**6
+_FEW = 2**8
 _SIZE_BITS = np.int64(2**63 - 1)
 _HALF_EXPONENT, _HALF_TOP, _HALF_LEAST = np.uint32(112 << 23), np.uint32(0x1F << 23), np.float32(2.0**-14)
 
@@ -223,16 +223,17 @@ def _square(number: Any) -> Any:
 @njit(nogil=True, cache=True)
 def _are_equal(codes_a: Any, codes_b: Any) -> bool:
     for start in range(0, len(codes_a), _FEW):
-        if _has_change(codes_a[start : start + _FEW], codes_b[start : start + _FEW]):
+        # By unsigned numbers: to cut parts out counts references, and of signed ones each is asked for its sign.
+        if _has_change(codes_a, codes_b, np.uint64(start), np.uint64(min(start + _FEW, len(codes_a)))):
             return False
     return True
 
 
 @njit(nogil=True, cache=True)
-def _has_change(codes_a: Any, codes_b: Any) -> Any:
+def _has_change(codes_a: Any, codes_b: Any, start: Any, end: Any) -> Any:
     kind = codes_a.dtype.type
     bits = kind(0)
-    for i in range(len(codes_a)):
+    for i in range(start, end):
         bits = kind(bits | kind(codes_a[i] ^ codes_b[i]))
     return bits != 0
 

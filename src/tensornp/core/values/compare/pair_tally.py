@@ -39,6 +39,8 @@ _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32
 Others are widened, which merges the payloads of NaN, and any byte but 0 is the same True.
 """
 _ROUNDED = 1e-9
+_MOST_FEW = 2**10
+"""Numbers that are looked at before the rest of a block."""
 _ONE_AT_A_TIME = Lock()
 
 
@@ -151,8 +153,10 @@ class PairTally:
             self.max_ulp = max(self.max_ulp, found.max_ulp)
         if self._may_be_scaled:
             a, b = numbers(a), numbers(b)
-            both = np.isfinite(a) & np.isfinite(b)
-            self._check_factor(a[both], b[both])
+            if found.finite < len(a):
+                both = np.isfinite(a) & np.isfinite(b)
+                a, b = a[both], b[both]
+            self._check_factor(a, b)
 
     def _add_equal(self, a: Array) -> None:
         finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not are_all_finite(a) else a
@@ -255,20 +259,30 @@ class PairTally:
         if not all(_is_float(name) for name in self._dtypes) or self.only_first or self.only_second:
             self._may_be_scaled = False
             return
-        wide_a, wide_b = (values.astype(np.float64, copy=False) for values in (a, b))
         if self._factor is None:
-            at = int(np.abs(wide_a).argmax())
-            if not wide_a[at]:
-                self._may_be_scaled = not wide_b.any()
+            at = int(np.abs(a).argmax())
+            if not a[at]:
+                self._may_be_scaled = not b.any()
                 return
-            self._factor = float(wide_b[at] / wide_a[at])
-        expected = wide_a * self._factor
+            self._factor = float(np.float64(b[at]) / np.float64(a[at]))
+        # Most often a few tell that there is none.
+        self._may_be_scaled = (
+            self._factor != 1
+            and math.isfinite(self._factor)
+            and self._are_products(a[:_MOST_FEW], b[:_MOST_FEW], self._factor)
+            and self._are_products(a[_MOST_FEW:], b[_MOST_FEW:], self._factor)
+        )
+
+    def _are_products(self, a: Array, b: Array, factor: float) -> bool:
+        """Return whether all of the second is the first times the factor, but for the last rounding."""
+        wide_a, wide_b = (values.astype(np.float64, copy=False) for values in (a, b))
+        expected = wide_a * factor
         if self._epsilon < _SHORT_EPSILON:
             is_product = np.abs(wide_b - expected) <= _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected)
         else:
             # A short float is the rounded product, or it is none: one unit more would let any noise pass.
             is_product = wide_b == expected.astype(resolve(self._dtypes[1])).astype(np.float64)
-        self._may_be_scaled = self._factor != 1 and math.isfinite(self._factor) and bool(is_product.all())
+        return bool(is_product.all())
 
     def distances(self) -> tuple[float | int | None, float | None, float | None]:
         """Return the largest size of a difference, its norm over that of the first, and 1 − cos of the angle."""

@@ -1,6 +1,9 @@
 """Loops over numbers, compiled by numba: each walks what the first cache holds, and keeps no other thread waiting.
 
 A sum may be taken in the order that the processor likes best; of as many numbers it is always the same one.
+
+A chunk is told by unsigned numbers: to cut it out counts references, and of signed ones it is asked of each whether it
+is counted from the end. Either takes two thirds of the speed.
 """
 
 from __future__ import annotations
@@ -30,17 +33,17 @@ def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
     address, size = floats.ctypes.data, _CHUNK_NBYTES // floats.itemsize
     for start in range(0, len(floats), size):
         end = min(start + size, len(floats))
-        # While these are summed up, memory brings those after the next: else a fifth of the time is waiting.
-        for line in range(_CHUNK_NBYTES, 2 * _CHUNK_NBYTES, _LINE_NBYTES):
+        # While these are summed up, memory brings what comes third: else a fifth of the time is waiting.
+        for line in range(2 * _CHUNK_NBYTES, 3 * _CHUNK_NBYTES, _LINE_NBYTES):
             _prefetch(address + end * floats.itemsize + line)  # type: ignore[call-arg,unused-ignore]
-        chunk = floats[start:end]
-        more, more_squares = _sums(chunk)
-        low, high, low_bits, high_bits = _ends(signed[start:end], unsigned[start:end])
+        begin, stop = np.uint64(start), np.uint64(end)
+        more, more_squares = _sums(floats, begin, stop)
+        low, high, low_bits, high_bits = _ends(signed, unsigned, begin, stop)
         total, squares = total + more, squares + more_squares
         least, most, first, last = min(least, low), max(most, high), min(first, low_bits), max(last, high_bits)
         # The zero of either sign is the least of one of both.
         if low_bits == 0 or low == minus_zero:
-            zeros += _num_zeros(chunk)
+            zeros += _num_zeros(floats, begin, stop)
     return total, squares, zeros, least, most, first, last
 
 
@@ -60,9 +63,9 @@ def _prefetch(_: Any, address: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _sums(floats: Any) -> Any:
+def _sums(floats: Any, start: Any, end: Any) -> Any:
     total, squares = 0.0, 0.0
-    for i in range(len(floats)):
+    for i in range(start, end):
         wide = np.float64(floats[i])
         total += wide
         squares += wide * wide
@@ -70,18 +73,18 @@ def _sums(floats: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _ends(signed: Any, unsigned: Any) -> Any:
-    least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
-    for i in range(len(signed)):
+def _ends(signed: Any, unsigned: Any, start: Any, end: Any) -> Any:
+    least, most, first, last = signed[start], signed[start], unsigned[start], unsigned[start]
+    for i in range(start, end):
         least, most = min(least, signed[i]), max(most, signed[i])
         first, last = min(first, unsigned[i]), max(last, unsigned[i])
     return least, most, first, last
 
 
 @njit(nogil=True, cache=True)
-def _num_zeros(floats: Any) -> Any:
+def _num_zeros(floats: Any, start: Any, end: Any) -> Any:
     count = 0
-    for i in range(len(floats)):
+    for i in range(start, end):
         count += floats[i] == 0
     return count
 
@@ -104,14 +107,14 @@ def add_squares(floats: Any, first: Any, size: Any, inner: Any, sums: Any) -> No
         channel = first % size
         while done < len(floats):
             num = min(size - channel, len(floats) - done)
-            row, into = floats[done : done + num], sums[channel : channel + num]
-            for i in range(num):
-                wide = np.float64(row[i])
-                into[i] += wide * wide
+            at, into = np.uint64(done), np.uint64(channel)
+            for i in range(np.uint64(num)):
+                wide = np.float64(floats[at + i])
+                sums[into + i] += wide * wide
             done, channel = done + num, 0
         return
     channel, inside = first % (size * inner) // inner, first % inner
     while done < len(floats):
         num = min(inner - inside, len(floats) - done)
-        sums[channel] += _sums(floats[done : done + num])[1]
+        sums[channel] += _sums(floats, np.uint64(done), np.uint64(done + num))[1]
         done, inside, channel = done + num, 0, (channel + 1) % size

@@ -114,7 +114,8 @@ class Scheme(NamedTuple):
         if not self.float_name:
             counts += np.bincount(numbers - self.least, minlength=self.num_keys)
             return
-        num_near = 0 if self.is_exact else self._num_near_zero(counts)
+        near_zero = self._near_zero(counts)
+        num_near = near_zero.sum()
         if kernels is not None:
             kernels.count(numbers.view(f"u{numbers.itemsize}"), self.shift, counts)
         else:
@@ -122,7 +123,7 @@ class Scheme(NamedTuple):
             counts += np.bincount(self._leading_bits(numbers).view(f"i{numbers.itemsize}"), minlength=self.num_keys)
         if self.is_exact:
             return
-        num_near = self._num_near_zero(counts) - num_near
+        num_near = near_zero.sum() - num_near
         # Most often there are none, or these are all zeros.
         if num_near and num_near != np.count_nonzero(numbers == 0):
             at, own = self._subnormals(numbers)
@@ -134,9 +135,9 @@ class Scheme(NamedTuple):
         bits = numbers.view(f"u{numbers.itemsize}")
         return bits >> bits.dtype.type(self.shift) if self.float_name else numbers
 
-    def _num_near_zero(self, counts: Array) -> int:
-        """Return how many have the keys of floats that are less than any normal one."""
-        return int(counts[: 2 * self.sign].reshape(2, -1)[:, : 2**_FINE].sum())
+    def _near_zero(self, counts: Array) -> Array:
+        """Return those of the counts that are of floats less than any normal one; none where keys are exact."""
+        return counts[: 2 * self.sign].reshape(2, -1)[:, : 0 if self.is_exact else 2**_FINE]
 
     def _subnormals(self, numbers: Array) -> tuple[Array, Array]:
         """Return which of the numbers are less than any normal float, and not 0, and the keys of their own."""
