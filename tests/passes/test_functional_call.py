@@ -17,7 +17,11 @@ def called(model: nn.Module, parameters: dict[str, torch.Tensor]) -> torch.Tenso
     return out.square().mean()
 
 
-@pytest.mark.parametrize("made_of", [lambda one: one * 2, lambda one: one.detach().requires_grad_()], ids=["*", "leaf"])
+@pytest.mark.parametrize(
+    "made_of",
+    [lambda one: one * 2, lambda one: one.detach().requires_grad_(), lambda one: nn.Parameter(one.detach().clone())],
+    ids=["computed", "leaf", "another's"],
+)
 def test_what_takes_the_place_of_parameters_is_named(made_of):
     """It is no gradient of theirs."""
     model = nn.Linear(3, 2)
@@ -47,3 +51,13 @@ def test_gradients_of_parameters_are_their_own_beside_it(is_first):
         {name: one.grad.norm().item() for name, one in own.items()}, rel=1e-5
     )
     assert not any(WORDS in one for one in run.problems)
+
+
+def test_what_took_a_place_and_got_no_gradient_is_a_parameter_without_one():
+    """Nothing else is known of it."""
+    model = nn.Linear(3, 2)
+    with tnp.follow(model) as run:
+        called(model, {"weight": model.weight * 2, "bias": model.bias.detach().requires_grad_()}).detach()
+        model(torch.ones(2, 3))[:, :0].sum().backward()
+        called(model, {"weight": model.weight * 2, "bias": torch.zeros(2)}).backward()
+    assert {one.name: one.note for one in run.record.grads} == {"weight": "", "bias": ""}

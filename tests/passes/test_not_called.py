@@ -44,7 +44,7 @@ def test_modules_that_were_not_called_are_told_by_their_names(num_steps: int, is
                 optimizer.step()
                 optimizer.zero_grad()
     assert (ONE if is_second_used else TWO) in run.problems
-    assert run.grads["ex.2.0.weight"] is None and ("ex.1.0.weight" in run.grads) is not is_second_used
+    assert run.grads["ex.2.0.weight"] is None and (run.grads["ex.1.0.weight"] is not None) is is_second_used
     assert run.grads["head.bias"] is not None
 
 
@@ -85,3 +85,52 @@ def test_what_others_compute_with_is_theirs():
     with tnp.follow() as run:
         model(torch.ones(3, 1, 4)).sum().backward()
     assert not any("not called" in one for one in run.problems), run.problems
+
+
+class Computes(nn.Module):
+    """Computes with the weight of a module that it does not call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return products."""
+        return nn.functional.linear(self.body(x), self.head.weight)
+
+
+def test_a_weight_that_is_computed_with_has_its_gradient():
+    """And the bias beside it, which is not, has none: it is not the whole module."""
+    model = Computes()
+    with tnp.follow() as run:
+        model(torch.ones(2, 3)).sum().backward()
+    assert run.grads["head.weight"].norm == pytest.approx(model.head.weight.grad.norm().item(), rel=1e-5)
+    assert "1 parameter of a module that was not called got no gradient: head.bias" in run.problems
+
+
+def test_a_nan_in_such_a_gradient_is_found():
+    """No module gave it."""
+    model = Computes()
+    with tnp.follow() as run:
+        (model(torch.ones(2, 3)) * torch.nan).sum().backward()
+    assert not run.grads["head.weight"].is_finite
+
+
+def test_a_gradient_of_before_is_listed_as_not_looked_at():
+    """Nobody knows that it is of this pass."""
+    model = nn.ModuleDict({"body": nn.Linear(3, 2), "head": nn.Linear(3, 2)})
+    model["head"].weight.grad = torch.ones(2, 3)
+
+    class Whole(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.parts["body"](x)
+
+    with tnp.follow() as run:
+        Whole()(torch.ones(2, 3)).sum().backward()
+    notes = {one.name: one.note for one in run.record.grads}
+    assert notes["parts.head.weight"] == "of a module that was not called: what its .grad holds was not looked at"
+    assert "1 parameter of a module that was not called got no gradient: parts.head.bias" in run.problems

@@ -546,3 +546,14 @@ def test_a_loss_that_nobody_holds_was_reached(loss_of, name):
     with tnp.follow() as run:
         step(loss_of)
     assert all(one.startswith("what modules gave was finite; ") for one in run.problems if "first" in one)
+
+
+def test_operators_in_inference_mode_are_said_to_have_other_last_bits_perhaps():
+    """Under any mode torch takes another path for what is not contiguous."""
+    model = nn.Linear(3, 2)
+    with tnp.follow(level="operators") as run, torch.inference_mode():
+        model(torch.ones(2, 3))
+    assert "torch may compute other last bits in inference mode where operators are followed" in run.problems
+    with tnp.follow() as run, torch.inference_mode():
+        model(torch.ones(2, 3))
+    assert run.problems == []

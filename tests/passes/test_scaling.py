@@ -162,7 +162,7 @@ def test_a_scaler_at_rest_says_nothing():
 def test_the_scale_of_gradients_stands_beside_them_once():
     """Where nothing is wrong with them, and no scaler says otherwise."""
     model, optimizer, scaler = made(65536.0)
-    scaled = "4 gradients back, 65,536 times those of a loss that was scaled ·"
+    scaled = "4 gradients back, those of a scaled loss 65,536 times as large ·"
     for factor, said in ((1.0, scaled), (1e38, "4 gradients back ·")):
         with tnp.follow() as run:
             step_of(model, optimizer, scaler, factor)
@@ -205,3 +205,14 @@ def test_of_two_scalers_at_work_no_scale_is_told_of_all_gradients():
     assert run.record.scaling is not None
     assert not run.record.scaling.is_sole
     assert "times those" not in tnp.card(run).text
+
+
+def test_gradients_of_a_scale_that_has_grown_are_told_to_be_scaled():
+    """By how much is not said of each."""
+    model, scaler = nn.Linear(2, 2), torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with tnp.follow() as run:
+        scaler.scale(model(torch.ones(1, 2)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert "1 gradient back, those of scaled losses larger by their scales ·" in str(tnp.card(run))

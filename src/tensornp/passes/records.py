@@ -20,6 +20,8 @@ WARNED = "torch may warn of hooks for all modules: they follow it, and go with t
 """The note of a compiled module, at whose calls torch looks for such hooks."""
 NOT_CALLED = "of a module that was not called"
 """The note of the gradient of a parameter that was not used, where it is known to have got none."""
+HELD = "of a module that was not called: what its .grad holds was not looked at"
+"""The note of the gradient of a parameter that has one, which nobody knows to be of this pass."""
 IN_ITS_PLACE = "of what took its place in a functional call"
 """The note of the gradient of a tensor with which a module computed instead of its own parameter."""
 UNSET = "nothing was observed yet"
@@ -369,6 +371,8 @@ class OptimizerStep:
         Parameters that required no gradient, and that it has changed all the same.
     num_inside : int
         How many gradients came back inside it, by its closure.
+    num_parameters : int
+        How many parameters of modules that had been called the optimizer has.
     """
 
     class_name: str
@@ -379,6 +383,7 @@ class OptimizerStep:
     spoilt: tuple[tuple[str, Figures], ...] = ()
     frozen: tuple[str, ...] = ()
     num_inside: int = 0
+    num_parameters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +504,8 @@ class PassRecord:
         Of a gradient scaler, where one was found.
     passed_by : str
         Why no call was followed, where modules were called.
+    has_inference : bool
+        Whether a call was made in inference mode.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -516,6 +523,7 @@ class PassRecord:
     steps: tuple[OptimizerStep, ...] = ()
     scaling: LossScaling | None = None
     passed_by: str = ""
+    has_inference: bool = False
 
     @spelled
     def __repr__(self) -> str:

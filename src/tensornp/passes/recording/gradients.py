@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -18,14 +18,15 @@ _graph_task = find("_C._current_graph_task_id")
 _Told = Callable[[Seen, int, Any], None]
 
 
-class _Parameter:
-    """A parameter whose gradient is awaited."""
+class AwaitedParameter:
+    """A parameter whose gradient is awaited: by its name in a module, and the storage on which it lies."""
 
-    __slots__ = ("handle", "is_leaf", "is_own", "key", "module", "place", "seen", "task")
+    __slots__ = ("handle", "is_leaf", "is_parameter", "key", "module", "name", "place", "seen", "task")
 
-    def __init__(self, seen: Seen, module: Module, key: int | None, *, is_own: bool) -> None:
-        self.seen, self.module, self.key, self.is_own = seen, module, key, is_own
-        self.place, self.is_leaf = (0, ""), False
+    def __init__(self, tensor: torch.Tensor, seen: Seen, module: Module, name: str) -> None:
+        self.seen, self.module, self.name, self.key = seen, module, name, storage_key(tensor)
+        self.place, self.is_leaf = place_of(module, name), tensor.is_leaf
+        self.is_parameter = isinstance(tensor, torch.nn.Parameter)
         self.handle: Any = None
         self.task: int | None = None
 
@@ -33,8 +34,9 @@ class _Parameter:
 class AwaitedGradients:
     """Prehooks of nodes: `told` gets the state of a tensor, its place among the gradients that have come, and these."""
 
-    def __init__(self, told: _Told, is_to_be_added: Callable[[Module, tuple[int, str], int | None], None]) -> None:
-        self.parameters: dict[tuple[int, str], _Parameter] = {}
+    def __init__(self, told: _Told, is_to_be_added: Callable[[AwaitedParameter], None]) -> None:
+        self.parameters: dict[tuple[int, str], AwaitedParameter] = {}
+        self._in_functional_calls: dict[tuple[int, str], dict[int | None, AwaitedParameter]] = {}
         self._told, self._is_to_be_added = told, is_to_be_added
         self._handles: list[Any] = []
 
@@ -50,20 +52,20 @@ class AwaitedGradients:
         seen.is_awaited = True
         self._handles.append(node.register_prehook(functools.partial(self._told, seen, number)))
 
-    def of_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
-        """Have the node that accumulates the gradient of a parameter tell what comes.
+    def of_parameter(
+        self, tensor: torch.Tensor, name: str, seen: Seen, call: Call, module: Module | None = None
+    ) -> None:
+        """Have the node that accumulates the gradient of a parameter, of the module that is called, tell what comes.
 
         The call keeps it until it has used the parameter, from when on the graph does; kept for longer, it would keep
-        the parameter too, and the shape that this had. What a functional call puts in its place is awaited where the
-        parameter itself is not.
+        the parameter too, and the shape that this had.
         """
-        place, key = place_of(call.module, name), storage_key(tensor)
-        known, is_own = self.parameters.get(place), isinstance(tensor, torch.nn.Parameter)
-        if known is not None and known.is_own and not is_own:
-            return
-        if known is None or known.key != key or known.is_own is not is_own:
-            known = self.parameters[place] = _Parameter(seen, call.module, key, is_own=is_own)
-            known.place, known.is_leaf = place, tensor.is_leaf
+        made = AwaitedParameter(tensor, seen, module or call.module, name)
+        known = self.parameters.get(made.place)
+        if call.is_functional and (known is None or known.key != made.key or not made.is_parameter):
+            known = self._in_functional_calls.setdefault(made.place, {}).setdefault(made.key, made)
+        elif known is None or known.key != made.key:
+            known = self.parameters[made.place] = made
         try:
             edge = get_gradient_edge(tensor) if type(tensor) is torch.nn.Parameter else _edge_of(tensor)
             call.edges.append(edge)
@@ -78,16 +80,28 @@ class AwaitedGradients:
         known.handle = handle
         self._handles.append(handle)
 
-    def _came_back(self, known: _Parameter, number: int, grads: tuple[Any, ...]) -> None:
+    def _came_back(self, known: AwaitedParameter, number: int, grads: tuple[Any, ...]) -> None:
         task = _graph_task() if _graph_task is not None else None
         if task is None or task != known.task:
             known.task = task
-            if known.is_leaf and known.is_own:
-                self._is_to_be_added(known.module, known.place, known.key)
+            if known.is_leaf and known.is_parameter:
+                self._is_to_be_added(known)
             # Of tied weights, two names know of one gradient.
             if task is None or task != known.seen.task:
                 known.seen.task = task
                 self._told(known.seen, number, grads)
+
+    def found(self, held: Iterable[tuple[Module, str, torch.Tensor]]) -> Iterator[tuple[AwaitedParameter, bool]]:
+        """Yield what was awaited in each place, and whether it is what a module held there, or `held` in the end.
+
+        A functional call computes with the parameters themselves, or with what it has put in their places.
+        """
+        keys = {place_of(module, name): storage_key(tensor) for module, name, tensor in held}
+        for place in {**self.parameters, **self._in_functional_calls}:
+            given = self._in_functional_calls.get(place, {})
+            one = given.get(keys.get(place))
+            own = self.parameters.get(place) or (one if one is not None and one.is_parameter else None)
+            yield (own, True) if own is not None else (next(reversed(given.values())), False)
 
     def end(self) -> None:
         """Take the prehooks away."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.passes.recording.remembered import Module
+from tensornp.passes.recording.gradients import AwaitedParameter
 from tensornp.passes.recording.seen_tensors import SeenTensors, storage_key
 
 _Place = tuple[int, str]
@@ -39,26 +39,27 @@ class HeldGradients:
             return not looks
         return len(looks) < _MOST_LOOKS and looks[-1] != (None, self.num_steps)
 
-    def look(self, place: _Place, known: Module, key: int | None) -> None:
-        """Note what a parameter of a module holds, if it is the one that lay on a storage, and a leaf still."""
-        module = known.reference()
-        parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
-        tensor = parameters.get(place[1].rpartition(".")[2])
-        row = None
-        if tensor is not None and tensor.is_leaf and storage_key(tensor) == key:
+    def look(self, one: AwaitedParameter) -> None:
+        """Note what a parameter of a module holds, if it is the one that was awaited, and a leaf still."""
+        tensor, row = one.module.parameter(one.name), None
+        if tensor is not None and tensor.is_leaf and storage_key(tensor) == one.key:
             # Of two backwards at once, torch guards neither's: it is left out then.
             held = self._unguarded.grad_of(tensor)
             read = None if held is None else self._tensors.read(held)
             row = read[0] if read is not None else None
-        self.looks.setdefault(place, []).append(Held(row, self.num_steps))
+        self.looks.setdefault(one.place, []).append(Held(row, self.num_steps))
 
 
 def are_stepped_twice(looks: Sequence[Held], steps: Sequence[int], zeros: frozenset[int | None]) -> bool:
     """Return whether one step of a parameter took gradients that an earlier one had taken, in all looks between them.
 
-    `steps` are the numbers of those that hold it, and `zeros` the rows of what is zero, None among them.
+    `steps` are the numbers of those that hold it, and `zeros` the rows of what is zero, None among them. Of what came
+    after the last of so many looks nothing is known.
     """
+    known_up_to = looks[-1].num_steps if len(looks) == _MOST_LOOKS else len(steps) and steps[-1] + 1
     for one, other in pairwise(steps):
+        if other >= known_up_to:
+            return False
         between = [look.row for look in looks if one < look.num_steps <= other]
         if between and not zeros.intersection(between):
             return True

@@ -1,4 +1,4 @@
-"""Parameters of modules that a model has and did not call: no gradient is awaited for them, and `.grad` tells."""
+"""Parameters of modules that a model has and did not call: where none has come for them, `.grad` tells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NotCalled:
     """Which of them have got a gradient all the same, as of a program that computes with them itself."""
 
     def __init__(self) -> None:
-        self._reached: set[tuple[int, str]] = set()
+        self.reached: dict[tuple[int, str], tuple[Module, str]] = {}
         self._unguarded, self._has_looked = Unguarded(), False
 
     def look(self, modules: Iterable[Module], gradients: AwaitedGradients) -> None:
@@ -28,22 +28,26 @@ class NotCalled:
             for name, tensor in _parameters(known):
                 place = place_of(known, name)
                 awaited = gradients.parameters.get(place)
-                if awaited is None:
-                    if place not in self._reached and unguarded.grad_of(tensor) is not None:
-                        self._reached.add(place)
+                if awaited is None or not (known.num_calls or awaited.seen.gradients):
+                    if place not in self.reached and unguarded.grad_of(tensor) is not None:
+                        self.reached[place] = known, name
                 elif not self._has_looked and awaited.seen.gradients:
                     # Where those are gone that have come, nothing is known of the others.
                     self._has_looked = unguarded.grad_of(tensor) is not None
 
-    def parameters(self, modules: Collection[Module], own: Iterable[torch.Tensor]) -> Iterator[tuple[Module, str]]:
+    def parameters(
+        self, modules: Collection[Module], own: Iterable[torch.Tensor], gradients: AwaitedGradients
+    ) -> Iterator[tuple[Module, str]]:
         """Yield those without a gradient, of models that were called; what modules that were called `own` is theirs."""
         roots = {one.root for one in modules if one.num_calls and not one.name}
         has_looked = self._has_looked and not self._unguarded.left_out
         left = [one for one in modules if not one.num_calls and one.root in roots] if has_looked else []
         seen = {id(tensor) for tensor in own} if left else set[int]()
+        come = {place for place, one in gradients.parameters.items() if one.seen.gradients} if left else set()
         for known in left:
             for name, tensor in _parameters(known):
-                if tensor.requires_grad and id(tensor) not in seen and place_of(known, name) not in self._reached:
+                has_one = place_of(known, name) in come or place_of(known, name) in self.reached
+                if tensor.requires_grad and id(tensor) not in seen and not has_one:
                     seen.add(id(tensor))
                     yield known, name
 

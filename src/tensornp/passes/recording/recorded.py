@@ -6,7 +6,7 @@ import difflib
 import functools
 import math
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +38,7 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    HELD,
     IN_ITS_PLACE,
     NOT_CALLED,
     UNCOUNTED,
@@ -72,10 +73,15 @@ def recorded(
         _look_again(recorder, rows)
     making = _Recording(recorder, namespace, rows, samples, steps)
     calls = tuple(map(making.call, recorder.calls))
-    awaited = recorder.gradients.parameters
+    awaited = recorder.gradients.found(recorder.known_parameters())
     grads = (
-        *(making.gradient(place, one.seen, one.module, is_own=one.is_own) for place, one in awaited.items()),
+        *(
+            making.gradient(one.place, one.seen, one.module, is_own=is_own)
+            for one, is_own in awaited
+            if one.module.num_calls or one.seen.gradients
+        ),
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
+        *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
     operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
@@ -96,6 +102,7 @@ def recorded(
         passed_by=making.passed_by(recorder),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),
+        has_inference=recorder.has_inference,
     )
     return bounded(record, max_calls)
 
@@ -190,7 +197,7 @@ class _Recording:
         samples: Sequence[tuple[float, ...]],
         steps: Sequence[Step],
     ) -> None:
-        self.rows, self._samples, self._stepped = rows, samples, sorted(one.num_gradients for one in steps)
+        self.rows, self._samples, self._num_before = rows, samples, [one.num_gradients for one in steps]
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
         self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
         self._steps: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
@@ -286,8 +293,9 @@ class _Recording:
         frozen = tuple(name for name, _, is_frozen, _, _ in read if is_frozen)
         source = self._line_at(step.source)
         return OptimizerStep(
-            step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside
-        )
+            step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside,
+            len(step.parameters),
+        )  # fmt: skip
 
     def _zero_units(self, call: Call) -> ZeroUnits | None:
         if call.zero_units is None:
@@ -393,22 +401,22 @@ class _Recording:
         is_stepped_twice = are_stepped_twice(looks, self._steps.get(place, []), self._zeros)
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
-        note = note if is_own else IN_ITS_PLACE
+        note = note if is_own or figures is None else IN_ITS_PLACE
         kept = self._sharded.get(place)
         if figures is None and kept is not None:
             # Nobody has told when it came.
             figures = self._first_odd([self.rows[row] for row in kept], seen)
             note = NOTE.format(this_rank()) if kept else UNSEEN
-        num_backwards = self._num_backwards([one for one, _, _ in seen.gradients])
+        num_backwards = self._num_backwards([one for one, _, _ in seen.gradients], place)
         full_name = ".".join(filter(None, (prefix, name)))
         return Gradient(full_name, figures, order, note, held, num_backwards, is_stepped_twice)
 
-    def _num_backwards(self, orders: Sequence[int]) -> int:
-        """Return how many gradients have come since the last step before the last of them."""
+    def _num_backwards(self, orders: Sequence[int], place: tuple[int, str]) -> int:
+        """Return how many gradients of a parameter have come since the last step of it before the last of them."""
         if len(orders) < 2:
             return 1
-        at = bisect_right(self._stepped, orders[-1])
-        return len(orders) - bisect_left(orders, self._stepped[at - 1] if at else 0)
+        begun = [num for num in (self._num_before[step] for step in self._steps.get(place, [])) if num <= orders[-1]]
+        return len(orders) - bisect_left(orders, max(begun, default=0))
 
 
 def _around(name: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call, own_class, wrapper_of
-from tensornp.passes.recording.gradients import AwaitedGradients, place_of
+from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import HeldGradients
 from tensornp.passes.recording.kept import Kept
 from tensornp.passes.recording.not_called import NotCalled
@@ -38,6 +38,9 @@ from tensornp.passes.recording.zero_units import zero_units
 from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
+_functional_code = getattr(find("nn.utils.stateless._functional_call"), "__code__", None)
+_CALLS = ("_call_impl", "_wrapped_call_impl", "__call__", "inner")
+"""Functions of torch between a call and who calls."""
 _STOPS = ("_StopRecomputationError",)
 """Errors by which a checkpoint ends what it calls again, once it has what the backward needs."""
 _COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "torch/_functorch/")
@@ -71,6 +74,7 @@ class Recorder:
         self.sharded = ShardedGradients(self.tensors)
         self._not_called = NotCalled()
         self.not_called: list[tuple[Module, str]] = []
+        self.not_looked_at: list[tuple[Module, str]] = []
         self.gradients = AwaitedGradients(self._came_back, self._is_to_be_added)
         self._held: set[int] = set()
         self.roots: list[tuple[Any, str]] = []
@@ -80,7 +84,7 @@ class Recorder:
         self.lines = SourceLines()
         self.is_over = self.has_operators = False
         self.thread = threading.get_ident()
-        self.has_others = self.has_compiled = False
+        self.has_others = self.has_compiled = self.has_inference = False
         self.lock = threading.RLock()
         self._process = os.getpid()
         self._has_grads, self._max_samples = has_grads, max_samples
@@ -166,6 +170,7 @@ class Recorder:
     def began(self, module: torch.nn.Module, args: Any) -> None:
         """Take in a call that begins."""
         frame = sys._getframe(2)
+        self.has_inference = self.has_inference or torch.is_inference_mode_enabled()
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
         with modes.undisturbed(), self.lock:
             if not self.is_over:
@@ -190,6 +195,7 @@ class Recorder:
         parent = stack[-1] if stack else None
         call = Call(len(self.calls), self._of(module, parent), parent, thread, id(frame))
         call.module.num_calls += 1
+        call.is_functional = call.is_functional or _is_functional(frame)
         if _graph_task is not None and _graph_task() != -1:
             call.phase = RECOMPUTED
         call.is_within = call.is_within or _is_named(call, self.only)
@@ -276,6 +282,21 @@ class Recorder:
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
             if self._has_grads:
                 self.gradients.of_value(tensor, seen)
+        if call.parent is None and call.has_grads:
+            self._await_others(call)
+
+    def _await_others(self, call: Call) -> None:
+        """Have the parameters of modules that a model did not call tell what comes, if it has computed with them."""
+        others = [
+            (known, name, tensor)
+            for known, name, tensor in self.known_parameters()
+            if known.root == call.module.root and not known.num_calls and tensor.requires_grad
+        ]
+        own = {id(tensor) for tensor in self._own()} if others else ()
+        for known, name, tensor in others:
+            if id(tensor) not in own and not isinstance(tensor, UninitializedTensorMixin):
+                self.gradients.of_parameter(tensor, name, self.tensors.unread(tensor), call, known)
+        call.edges.clear()
 
     @never_compiled
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
@@ -288,13 +309,13 @@ class Recorder:
                 self.num_gradients += 1
 
     @never_compiled
-    def _is_to_be_added(self, module: Module, place: tuple[int, str], key: int | None) -> None:
+    def _is_to_be_added(self, one: AwaitedParameter) -> None:
         """Look at what a parameter holds to which a gradient is about to be added."""
-        if self.is_over or not self.held.is_asked_for(place):
+        if self.is_over or not self.held.is_asked_for(one.place):
             return
         try:
             with modes.undisturbed(), self.lock:
-                self.held.look(place, module, key)
+                self.held.look(one)
         except Exception as error:
             self.problems.append(told("what .grad held", error))
 
@@ -332,7 +353,8 @@ class Recorder:
         """Forget all that leads to the user's objects."""
         try:
             self.look_at_gradients()
-            self.not_called = list(self._not_called.parameters(self._modules.values(), self._own()))
+            self.not_called = list(self._not_called.parameters(self._modules.values(), self._own(), self.gradients))
+            self.not_looked_at = [one for one in self._not_called.reached.values() if not one[0].num_calls]
         except Exception as error:
             self.problems.append(told("gradients that are kept", error))
         self.is_over = True
@@ -354,6 +376,14 @@ def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple
 
 
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
+
+
+def _is_functional(frame: FrameType) -> bool:
+    """Return whether the frame that calls a module is called by a functional call, with parameters of its own."""
+    outer = frame.f_back
+    while outer is not None and outer.f_code.co_name in _CALLS:
+        outer = outer.f_back
+    return outer is not None and outer.f_code is _functional_code
 
 
 def _is_named(call: Call, pattern: str | None) -> bool:

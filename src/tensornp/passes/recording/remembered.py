@@ -37,6 +37,14 @@ class Module:
         self.num_calls = 0
         self.is_activation = is_activation(module, self.class_name)
 
+    def parameter(self, name: str) -> torch.Tensor | None:
+        """Return the parameter that has a name in the module now, or in one that it holds; None where there is none."""
+        module, (*path, last) = self.reference(), name.split(".")
+        for step in path:
+            module = module.__dict__.get("_modules", {}).get(step) if module is not None else None
+        found: torch.Tensor | None = module.__dict__.get("_parameters", {}).get(last) if module is not None else None
+        return found
+
 
 _OBSERVERS = "torch.ao.quantization.", "torchao.quantization."
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
@@ -68,9 +76,31 @@ class Call:
     """
 
     __slots__ = (
-        "depth", "edges", "error", "frame", "has_grads", "has_keywords", "index", "inputs", "is_grad_enabled",
-        "is_kept", "is_lazy", "is_within", "module", "notes", "nth", "order", "outputs", "params", "parent", "phase",
-        "source", "status", "thread", "zero_units",
+        "depth",
+        "edges",
+        "error",
+        "frame",
+        "has_grads",
+        "has_keywords",
+        "index",
+        "inputs",
+        "is_functional",
+        "is_grad_enabled",
+        "is_kept",
+        "is_lazy",
+        "is_within",
+        "module",
+        "notes",
+        "nth",
+        "order",
+        "outputs",
+        "params",
+        "parent",
+        "phase",
+        "source",
+        "status",
+        "thread",
+        "zero_units",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
@@ -89,3 +119,4 @@ class Call:
         self.is_grad_enabled = True
         self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within
+        self.is_functional: bool = parent is not None and parent.is_functional

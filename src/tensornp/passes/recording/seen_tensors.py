@@ -215,6 +215,10 @@ class SeenTensors:
         except Exception:
             return None
 
+    def unread(self, tensor: torch.Tensor) -> Seen:
+        """Return what a tensor is, of which nothing is read but what comes back for it."""
+        return self._new(tensor, tensor.requires_grad)
+
     def forget_storages(self, storages: Iterable[int]) -> None:
         """Have what lies on these storages be read again: they may be written without being counted."""
         for key in storages:

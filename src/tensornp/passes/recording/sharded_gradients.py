@@ -37,8 +37,8 @@ class ShardedGradients:
         """Read the `.grad` of those that were noted, where it has been written since."""
         unguarded = Unguarded()
         for place, parameter in parameters if self.rows else ():
-            rows = self.rows.get(place)
-            if rows is None or awaited[place].seen.gradients or form_of(parameter).kind is not kinds.LOCAL:
+            rows, one = self.rows.get(place), awaited.get(place)
+            if rows is None or one is None or one.seen.gradients or form_of(parameter).kind is not kinds.LOCAL:
                 continue
             grad = unguarded.grad_of(parameter)
             state = _state_of(grad)

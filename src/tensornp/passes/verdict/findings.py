@@ -75,6 +75,13 @@ def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
             return
 
 
+def _inference(tree: CallTree) -> Iterator[Finding]:
+    if tree.record.has_operators and tree.record.has_inference:
+        # It takes another path under any mode, as for what is not contiguous.
+        told = "torch may compute other last bits in inference mode where operators are followed"
+        yield Finding("inference", "", told)
+
+
 def _scaled(tree: CallTree) -> Iterator[Finding]:
     if told := told_of_scaling(tree):
         yield Finding("scaled gradients", "", told)
@@ -157,6 +164,16 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             return
 
 
+def _stepped_others(tree: CallTree) -> Iterator[Finding]:
+    *_, last = tree.record.steps or (None,)
+    if last is None or any(step.num_parameters for step in tree.record.steps):
+        return
+    came = [one.name for one in tree.record.grads if 0 <= one.order < last.num_gradients and one.note != IN_ITS_PLACE]
+    if came:
+        told = f"{named_step(last)} moved none of the parameters that got gradients: the optimizer has others"
+        yield Finding("stepped others", came[0], told, (len(came),))
+
+
 def _stepped_frozen(tree: CallTree) -> Iterator[Finding]:
     steps = [step for step in tree.record.steps if step.frozen]
     names = (name for step in steps for name in step.frozen)
@@ -193,7 +210,7 @@ def _several_backwards(tree: CallTree) -> Iterator[Finding]:
     if several:
         whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
         up_to = "up to " if len(set(several.values())) > 1 else ""
-        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told, not their sum"
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told"
         yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
 
 
@@ -284,6 +301,7 @@ def _called_again(tree: CallTree) -> Iterator[Finding]:
 
 
 _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
+    _inference,
     _scaled,
     _not_finite_before,
     _spoilt,
@@ -292,6 +310,7 @@ _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _not_called,
     _in_their_place,
     _stepped_without_gradient,
+    _stepped_others,
     _stepped_frozen,
     _accumulated,
     _stepped_twice,

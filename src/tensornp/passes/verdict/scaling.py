@@ -43,11 +43,14 @@ def told_of_scaling(tree: CallTree) -> str:
     return ""
 
 
-def scale_of_gradients(record: PassRecord) -> float:
-    """Return by what a scaler at work has scaled the gradients, where that is not told otherwise; else 1."""
+def scale_told(record: PassRecord) -> str:
+    """Return how much larger gradients of a loss are that a scaler has scaled, if it is not told otherwise."""
     scaling = record.scaling
-    is_told = scaling is None or not scaling.was_used or told_of_scaling(CallTree(record))
-    return 1.0 if scaling is None or is_told or not scaling.is_sole else scaling.scale
+    if scaling is None or not scaling.was_used or told_of_scaling(CallTree(record)):
+        return ""
+    if not scaling.is_sole:
+        return "those of scaled losses larger by their scales"
+    return f"those of a scaled loss {number(scaling.scale)} times as large" if scaling.scale != 1 else ""
 
 
 def _then(scaling: LossScaling) -> str:

@@ -21,8 +21,8 @@ from tensornp.passes.records import (
     SourceLine,
 )
 from tensornp.passes.verdict.origin import first_origin
-from tensornp.passes.verdict.scaling import scale_of_gradients
-from tensornp.passes.verdict.wording import is_floating, listed, number
+from tensornp.passes.verdict.scaling import scale_told
+from tensornp.passes.verdict.wording import is_floating, listed
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -133,9 +133,8 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield f"{counted(len(record.calls) - again, 'call')} forward" if record.calls else ""
     yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
-    scale = scale_of_gradients(record) if back else 1
-    scaled = f", {number(scale)} times those of a loss that was scaled" if scale != 1 else ""
-    yield f"{counted(back, 'gradient')} back{scaled}" if back else ""
+    scaled = scale_told(record) if back else ""
+    yield ", ".join(filter(None, (f"{counted(back, 'gradient')} back", scaled))) if back else ""
     classes = dict.fromkeys(one.class_name for one in record.steps)
     yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
     dropped = f"{record.num_dropped:,} calls and operators" if record.operators else counted(record.num_dropped, "call")
