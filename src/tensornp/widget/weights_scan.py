@@ -76,11 +76,12 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
     num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
+    blind = f"gradients of {counted(num_blind, 'weight')} were not looked at: no name is known for them"
     said = " · ".join(
         [
             *table.told(),
             *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else []),
-            *([f"no name reaches {counted(num_blind, 'weight')}: gradients were not looked at"] if num_blind else []),
+            *([blind] if num_blind else []),
             *([NOT_LOOKED_AT] if unguarded.left_out else []),
         ]
     )

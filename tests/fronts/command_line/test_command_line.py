@@ -86,7 +86,8 @@ def test_a_list_is_searched_and_sorted(said):
     assert "2 weights" in said("--find", "head", "model.safetensors")[1]
     _, out, _ = said("model.safetensors", "--sort", "bytes")
     assert [line.split()[0] for line in out.splitlines()[2:5]] == ["head.weight", "layers.{0..2}.weight", "head.bias"]
-    assert "0 weights" in said("--find", "nothing", "model.safetensors")[1]
+    for command in ([], ["scan"]):
+        assert said(*command, "--find", "nothing", "model.safetensors") == (2, "", "tensornp: no name fits 'nothing'\n")
 
 
 class Own:

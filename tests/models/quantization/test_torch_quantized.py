@@ -141,7 +141,8 @@ def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind)
         assert found.sum == pytest.approx(wanted.sum)
         assert found.norm == pytest.approx(wanted.norm)
     assert tnp.stats(entry.values()).sum == wanted.sum
-    assert tnp.compare(entry, torch.from_numpy(entry.to_numpy())).same_bits
+    as_floats = tnp.compare(entry, torch.from_numpy(entry.to_numpy()))
+    assert (as_floats.equal, as_floats.num_changed) == (False, 0)
     assert eval(entry.code).dequantize().shape == made.shape
 
 
@@ -355,7 +356,12 @@ def test_files_of_quantized_tensors_are_compared(tmp_path):
     assert tnp.compare(a, a).same_bits
     assert not tnp.compare(a, b).equal
     assert 0 < tnp.compare(plain, a)["w"].max_abs <= 0.0051
-    assert tnp.compare(tnp.weights(a)["w"], torch.load(a, weights_only=False)["w"].dequantize()).equal
+    as_floats = tnp.compare(tnp.weights(a)["w"], torch.load(a, weights_only=False)["w"].dequantize())
+    assert (as_floats.equal, as_floats.verdict) == (False, "the same values, qint8 and float32")
+    of_other_scheme = torch.quantize_per_channel(values, torch.full((6,), 0.01), torch.zeros(6), 0, torch.qint8)
+    torch.save({"w": of_other_scheme}, tmp_path / "c.pt")
+    found = tnp.compare(a, tmp_path / "c.pt")
+    assert (found.equal, found.same_bits) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["rows", "columns", "gaps", "channels last", "floats"])

@@ -34,12 +34,13 @@ codecs.register_error(SPELLED, _spell)
 
 def for_output(text: str) -> str:
     """Return text as the standard output can encode it, which is any but where it is not UTF-8."""
-    encoding = getattr(sys.stdout, "encoding", None)
-    if text.isascii() or type(encoding) is not str:
+    if text.isascii():
         return text
     try:
-        return text.encode(encoding, SPELLED).decode(encoding)
-    except (LookupError, UnicodeError):
+        encoding = getattr(sys.stdout, "encoding", None)
+        return text.encode(encoding, SPELLED).decode(encoding) if type(encoding) is str else text
+    except Exception:
+        # What stands in for it may raise anything.
         return text
 
 

@@ -93,7 +93,7 @@ def _listed(asked: argparse.Namespace) -> _Answer:
     from tensornp.models.outline.columns import column_called
     from tensornp.render.models.weights import weights_document
 
-    explorer = _opened(asked.paths[0], asked.find)
+    (explorer,) = _opened(asked)
     order = column_called(asked.sort) if asked.sort else None
     document = partial(weights_document, explorer, max_rows=None, order=order)
     return _Answer(document, partial(listed_record, explorer, order))
@@ -105,7 +105,7 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
     from tensornp.models.scan.progress import progress_of
     from tensornp.render.models.scan import scan_document
 
-    explorer = _opened(asked.paths[0], asked.find)
+    (explorer,) = _opened(asked)
     with progress_of(_progress(), "scan") as bar, raising(bar) as told:
         found = explorer.scan(progress=told)
     # Ctrl-C has ended it, and what was finished is told.
@@ -122,9 +122,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     from tensornp.models.comparing.compare import compare
     from tensornp.render.models.comparison import weights_comparison_document
 
-    first, second = (_opened(path, asked.find) for path in asked.paths)
-    if asked.find and not (first or second):
-        raise BadRequestError(f"no name in either fits {asked.find!r}")
+    first, second = _opened(asked)
     found = compare(first, second, progress=_progress())
     differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
@@ -135,15 +133,19 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     return _Answer(document, partial(compared_record, found), status, trouble)
 
 
-def _opened(path: str, words: str | None) -> Any:
+def _opened(asked: argparse.Namespace) -> list[Any]:
+    """Return what lies at the paths, of which some names are asked for; BadRequestError where none fits."""
     from tensornp.models.weights import weights
 
-    explorer = weights(path)
-    if not words:
-        return explorer
-    found = explorer.find(words)
-    # What is wrong with a file, and what it would run, is told whatever is looked for.
-    found.problems = explorer.problems
+    whole = [weights(path) for path in asked.paths]
+    if not asked.find:
+        return whole
+    found = [explorer.find(asked.find) for explorer in whole]
+    if any(whole) and not any(found):
+        raise BadRequestError(f"no name{' in either' if len(found) > 1 else ''} fits {asked.find!r}")
+    for some, explorer in zip(found, whole, strict=True):
+        # What is wrong with a file, and what it would run, is told whatever is looked for.
+        some.problems = explorer.problems
     return found
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _OF_ENTRY = "name kind shape dtype nbytes location tied_to note problem wanted_imports".split()
 _OF_STATS = "count nan posinf neginf zeros min max mean std norm scope".split()
-_OF_COMPARED = "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp".split()
+_OF_COMPARED = (
+    "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp only_finite_first "
+    "only_finite_second"
+).split()
 _OF_BOTH = (
     "equal same_bits missing unexpected renamed reshaped retyped retied requantized beside not_compared exempt failed "
     "not_listed"

@@ -214,6 +214,7 @@ class FileSource(StoredSource):
         stored = num_stored(self.shape, self.strides) if self.strides is not None else None
         return replace(
             found, quantized=quantized, codes=self.codes.values(called) if self.codes is not None else None,
+            scheme=self.codecs,
             is_sequential=self.file.is_stream, max_stored=stored,
         )  # fmt: skip
 

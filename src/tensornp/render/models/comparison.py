@@ -154,7 +154,7 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
     folds = (
         (left, f"… {counted(_num_in(left), f'more {noun}')} that moved less"),
         (same, f"{counted(_num_in(same), noun)} with the same bits"),
-        (other, f"{counted(_num_in(other), noun)} equal, with other bits"),
+        (other, f"{counted(_num_in(other), noun)} of equal values"),
     )
     return [Fold(said, rows) for rows, said in folds if rows]
 
@@ -219,8 +219,9 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
 def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
     """Return which layers have moved far more than those that they are folded with; empty where none has."""
     times: dict[str, float] = {}
-    for row in found.rows_of([name for name in names if not found[name].equal]):
-        moved = {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
+    for row in found.rows_of(list(names)):
+        equal = {one.name: 0.0 for one in row.entries if found[one.name].equal}
+        moved = equal | {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
         usual = median(moved.values()) if len(moved) >= _MIN_LAYERS else 0.0
         times |= {name: size / usual for name, size in moved.items() if usual and size > _APART * usual}
     modules = by_whole_modules(list(times), names)

@@ -198,9 +198,8 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally = tallied(first, second, dtypes, num_threads=1 if is_sequential else None)
         if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
             tally.has_same_bits = _has_same_codes(first, second)
-        codes = [one.codes for one in (a, b) if is_subclass(type(one), StoredValues) and one.codes is not None]
-        if tally.has_same_bits and len(codes) == 2:
-            tally.has_same_bits = _compared(*codes).same_bits
+        if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
+            tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     found = replace(_told(tally, shapes, dtypes, first, second), note=same_memory_note(a, b))
@@ -209,12 +208,8 @@ def _compared(a: Any, b: Any) -> Comparison:
 
 
 def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
-    """Return the dtypes of both: what is quantized in a file stands for floats, unless the other is quantized too."""
-    own, other = described(a).dtype, described(b).dtype
-    if type(a) is StoredValues and a.quantized == other:
-        own = other
-    elif type(b) is StoredValues and b.quantized == own:
-        other = own
+    """Return the dtypes of both, as a tensor in memory has them."""
+    own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
     return own, other
 
 

@@ -47,6 +47,8 @@ class StoredValues:
         The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
     codes : StoredValues or None
         What is stored, where other codes may mean the same values.
+    scheme : object
+        How codes mean them; equal for the same.
     is_sequential : bool
         Whether they are best read by one thread, upwards.
     max_stored : int or None
@@ -62,6 +64,7 @@ class StoredValues:
     where: str = "tensor of a file"
     quantized: str = ""
     codes: StoredValues | None = None
+    scheme: object = None
     is_sequential: bool = False
     max_stored: int | None = None
     reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
