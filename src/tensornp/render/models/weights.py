@@ -52,7 +52,7 @@ def weights_document(
     rows = folded(explorer.values())
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
-    table, common, rest = _table(rows, explorer.source, alarms, max_rows)
+    table, common, rest = table_of(rows, explorer.source, alarms, max_rows)
     static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer))), table, Lines((rest,))))
     return Document(
         (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
@@ -95,7 +95,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     return " · ".join(filter(None, said))
 
 
-def _table(
+def table_of(
     folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None
 ) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""

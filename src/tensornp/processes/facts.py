@@ -1,0 +1,73 @@
+"""The facts of a weight that are the same on all ranks where all is well, and how lists of them travel."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+MAX_NBYTES = 2**28
+"""Bytes of a list that is unpacked: a million weights take a hundred million."""
+
+
+class Facts(NamedTuple):
+    """What is told of a weight on each rank, and is not the rank's own.
+
+    Attributes
+    ----------
+    kind, dtype : str
+    shape : tuple of int or None
+        Of the whole tensor, whatever part of it a rank holds.
+    nbytes : int
+        Of all ranks together.
+    requires_grad : bool or None
+    device : str
+        Its kind alone: "cuda".
+    layout : str
+        How it is spread over ranks: "S(0), R on dp 4 × tp 8"; empty of what is not.
+    tied_to : str
+        The first of its other names.
+    """
+
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    nbytes: int
+    requires_grad: bool | None
+    device: str
+    layout: str
+    tied_to: str
+
+
+def packed(rows: Iterable[Any]) -> bytes:
+    """Return a list of plain values in few bytes."""
+    return zlib.compress(json.dumps(list(rows), separators=(",", ":")).encode(), 1)
+
+
+def unpacked(data: Any) -> list[Any]:
+    """Return the list again; raises where `data` is none, or one that would take more memory than any has."""
+    reader = zlib.decompressobj()
+    found = json.loads(reader.decompress(data, MAX_NBYTES))
+    if type(found) is not list or not reader.eof:
+        raise ValueError("no list")
+    return found
+
+
+def named_facts(row: Any) -> tuple[str, Facts]:
+    """Return the name and the facts of a row; raises where it is none."""
+    name, *values = row
+    facts = Facts(*values)
+    shape = None if facts.shape is None else tuple(whole(size, -1) for size in facts.shape)
+    if {type(one) for one in (name, facts.kind, facts.dtype, facts.device, facts.layout, facts.tied_to)} != {str}:
+        raise TypeError("no facts")
+    if facts.requires_grad not in (True, False, None):
+        raise TypeError("no facts")
+    return name, facts._replace(shape=shape, nbytes=whole(facts.nbytes))
+
+
+def whole(value: Any, least: int = 0) -> int:
+    """Return a whole number; raises where it is none, or less."""
+    if type(value) is not int or value < least:
+        raise TypeError("no such number")
+    return value

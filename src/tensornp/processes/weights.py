@@ -1,0 +1,255 @@
+"""`RankWeights`: the weights of all ranks by name, and in which of them ranks differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.spelled import spelled
+from tensornp.core.lowlevel.units import counted
+from tensornp.errors import NoSuchWeightError
+from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
+from tensornp.processes.asking import Asker, Asking, Told
+from tensornp.processes.drift import Drift, drift_on
+from tensornp.processes.facts import Facts, named_facts, unpacked, whole
+from tensornp.processes.rolls import Roll, ranks_text
+from tensornp.processes.shown import Shown
+from tensornp.processes.stats import RankStats, stats_on
+
+_Rows = list[tuple[str, Facts]]
+_MAX_ROWS = 2_000_000
+"""Weights that are listed, of all groups together: a gigabyte holds them."""
+_MAX_NAMED = 3
+_SAID = {"shape": "{}", "dtype": "{}", "kind": "a {}", "device": "on {}", "layout": "{}", "tied_to": "tied to {}"}
+
+
+@dataclass(frozen=True, slots=True)
+class RankGroup:
+    """Ranks that hold weights of the same facts.
+
+    Attributes
+    ----------
+    ranks : tuple
+    num_weights, parameters : int
+        Of each of them; a sharded weight counts with all of its elements.
+    nbytes : tuple of int
+        What each of them holds itself.
+    is_listed : bool
+        Whether one of them has told its weights in time.
+    """
+
+    ranks: tuple[Any, ...]
+    num_weights: int
+    parameters: int
+    nbytes: tuple[int, ...]
+    is_listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OnRanks:
+    """One weight: its `Facts` where most ranks agree, all `variants` with the ranks of each, and who lacks it."""
+
+    name: str
+    variants: tuple[tuple[Facts, tuple[Any, ...]], ...]
+    lacking: tuple[Any, ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """The facts on most ranks."""
+        return max(self.variants, key=lambda one: len(one[1]))[0]
+
+    @property
+    def ranks(self) -> tuple[Any, ...]:
+        """The ranks that have it."""
+        return tuple(rank for _, ranks in self.variants for rank in ranks)
+
+
+class _Mark(NamedTuple):
+    """What a process tells of all of its weights together."""
+
+    digest: bytes
+    num_weights: int
+    parameters: int
+    nbytes: int
+
+
+class RankWeights(Shown, Mapping[str, OnRanks]):
+    """The weights that all ranks have by one name; a mapping from name to `OnRanks`.
+
+    Attributes
+    ----------
+    expression : str
+        What was looked for on each rank.
+    answered : tuple
+        The ids of the processes that have answered.
+    silent : dict
+        By id, why a process has not, in a sentence.
+    groups : tuple of RankGroup
+        Ranks with the same facts, the largest group first.
+    """
+
+    def __init__(
+        self, asker: Asker, expression: str, roll: Roll, rows: Mapping[bytes, list[tuple[str, Facts]]]
+    ) -> None:
+        self._asker, self.expression, self._roll = asker, expression, roll
+        self.answered, self.silent = roll.answered, roll.silent
+        held: dict[bytes, list[Any]] = {}
+        for id in roll.answered:
+            held.setdefault(roll.found[id].digest, []).append(id)
+        ordered = sorted(held.items(), key=lambda one: -len(one[1]))
+        self.groups = tuple(self._group(ids, digest in rows) for digest, ids in ordered)
+        # Of each name its facts, and by a bit each which groups have these.
+        self._bits: dict[str, dict[Facts, int]] = {}
+        for number, (digest, _) in enumerate(ordered):
+            for name, facts in rows.get(digest, ()):
+                bits = self._bits.setdefault(name, {})
+                bits[facts] = bits.get(facts, 0) | 1 << number
+
+    def _group(self, ids: list[Any], is_listed: bool) -> RankGroup:
+        marks: list[_Mark] = [self._roll.found[id] for id in ids]
+        ranks = tuple(map(self._roll.rank_of, ids))
+        nbytes = tuple(mark.nbytes for mark in marks)
+        return RankGroup(ranks, marks[0].num_weights, marks[0].parameters, nbytes, is_listed)
+
+    def __getitem__(self, name: str) -> OnRanks:
+        """Return what is told of one weight; NoSuchWeightError where no rank has it."""
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
+        if name not in self._bits:
+            raise NoSuchWeightError(f"no rank has {shown_name(name)}{closest(name, self._bits)}")
+        bits = self._bits[name]
+        of = {facts: self._ranks(one) for facts, one in bits.items()}
+        any_of = sum(bits.values())
+        return OnRanks(name, tuple(of.items()), self._ranks(~any_of))
+
+    def _ranks(self, bits: int) -> tuple[Any, ...]:
+        """Return the ranks of listed groups whose bits are set."""
+        chosen = (one for i, one in enumerate(self.groups) if bits >> i & 1 and one.is_listed)
+        return tuple(rank for one in chosen for rank in one.ranks)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bits)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._bits)
+
+    def stats(self, name: str) -> RankStats:
+        """Return the statistics of one weight on all ranks, each of which reads its own part; nothing counts twice."""
+        return stats_on(self._asker, self.expression, self[name].name)
+
+    def drift(self, max_nbytes: int = 2**26) -> Drift:
+        """Return which weights differ where they should be the same: by name, on which ranks, and from which block on.
+
+        Replicas of a sharded weight are compared, and plain tensors. Of one of more than `max_nbytes`, samples are.
+        """
+        return drift_on(self._asker, self.expression, max_nbytes)
+
+    @property
+    def agree(self) -> bool:
+        """Whether most ranks that have answered have the same weights."""
+        return bool(self.groups) and 2 * len(self.groups[0].ranks) > len(self.answered)
+
+    @property
+    def told(self) -> str:
+        """Return in how many weights how many ranks agree: "32 ranks: the same 1,200 tensors"."""
+        if not self.groups:
+            return f"0 of {counted(self._roll.num_ranks, 'rank')}"
+        if self.agree:
+            num = self.groups[0].num_weights
+            return f"{self._roll.told}: {f'the same {num:,} tensors' if num != 1 else 'the same tensor'}"
+        return f"{self._roll.told}: {counted(len(self), 'tensor')} in all, in {len(self.groups):,} groups of ranks"
+
+    def differences(self) -> Iterator[str]:
+        """Yield in what the other groups differ from the largest, in a sentence each."""
+        for number, group in enumerate(self.groups):
+            who = ranks_text(group.ranks)
+            if not self.agree:
+                yield f"{who}: {counted(group.num_weights, 'tensor')}, {counted(group.parameters, 'element')}"
+            if not group.is_listed:
+                yield f"{who}: {counted(group.num_weights, 'tensor')} that were not listed"
+            elif number and self.agree and self.groups[0].is_listed:
+                yield from self._against_first(1 << number, who)
+
+    def _against_first(self, bit: int, who: str) -> Iterator[str]:
+        lacking: list[str] = []
+        besides: list[str] = []
+        other: list[str] = []
+        for name, bits in self._bits.items():
+            here, first = (next((facts for facts, of in bits.items() if of & one), None) for one in (bit, 1))
+            if here is not first:
+                found = lacking if here is None else besides if first is None else other
+                found.append(name)
+                if here is not None and first is not None and len(other) <= _MAX_NAMED:
+                    yield f"{who}: {cut(name, MAX_SHOWN)} is {_unlike(here, first)}"
+        if len(other) > _MAX_NAMED:
+            yield f"{who}: {len(other) - _MAX_NAMED:,} more are not as on the others"
+        for names, said in ((lacking, "lack"), (besides, "alone have")):
+            if names:
+                more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+                verb = said if who.startswith("ranks") else {"lack": "lacks", "alone have": "alone has"}[said]
+                yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}"
+
+    @property
+    def nbytes(self) -> int:
+        """What all ranks that have answered hold together."""
+        return sum(nbytes for group in self.groups for nbytes in group.nbytes)
+
+    @spelled
+    def __repr__(self) -> str:
+        said = "; ".join([self.told, *list(self.differences())[:_MAX_NAMED]])
+        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"
+
+
+def _unlike(here: Facts, first: Facts) -> str:
+    """Return which facts of a weight are others here, and what they are on the other ranks."""
+    names = [name for name in Facts._fields if getattr(here, name) != getattr(first, name)]
+    told = [name for name in names if name in _SAID]
+    if not told:
+        return "other in " + ", ".join(names)
+    mine, others = (", ".join(_SAID[n].format(getattr(f, n) or "none") for n in told) for f in (here, first))
+    return f"{mine} here, {others} on the others"
+
+
+def weights_on(asker: Asker, expression: str) -> RankWeights:
+    """Return the weights of all ranks: each tells what tells its facts, and one of each kind lists them."""
+    asking = Asking(asker)
+    asking.ask_all("facts", expression, check=_mark)
+    told: dict[Any, Told] = {}
+    holders: dict[bytes, list[Any]] = {}
+    rows: dict[bytes, _Rows] = {}
+    interned: dict[Facts, Facts] = {}
+    num_rows = 0
+    for id, (question, *_), one in asking:
+        if question == "facts":
+            told[id] = one
+        digest = told[id].found.digest if not told[id].said else b""
+        if question == "listing" and not one.said:
+            rows[digest] = [(name, interned.setdefault(facts, facts)) for name, facts in one.found]
+        elif question == "listing":
+            # Another one of the same kind tells the same.
+            holders[digest].remove(id)
+            for other in holders[digest][:1]:
+                asking.ask(other, "listing", expression, check=_listing)
+        elif not one.said:
+            same = holders.setdefault(digest, [])
+            same.append(id)
+            if len(same) == 1 and num_rows + one.found.num_weights <= _MAX_ROWS:
+                num_rows += one.found.num_weights
+                asking.ask(id, "listing", expression, check=_listing)
+    return RankWeights(asker, expression, Roll(asker, asking.ids, told), rows)
+
+
+def _mark(found: Any) -> _Mark:
+    digest, *numbers = found
+    if type(digest) is not bytes:
+        raise TypeError("no digest")
+    return _Mark(digest, *map(whole, numbers))
+
+
+def _listing(found: Any) -> _Rows:
+    return list(map(named_facts, unpacked(found)))

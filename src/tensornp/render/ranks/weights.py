@@ -1,0 +1,85 @@
+"""The weights of all ranks as one table, in which names that repeat are folded, over who has not answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from itertools import islice
+from typing import Any
+
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.source import NoSource
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.outline.fold import folded
+from tensornp.processes.rolls import Silent, ranks_text
+from tensornp.processes.weights import OnRanks, RankWeights
+from tensornp.render.layout.document import Alarm, Both, Document, Lines
+from tensornp.render.layout.style import ALARM_TEXT, HEADING
+from tensornp.render.layout.table import said_once
+from tensornp.render.models.weights import MAX_ROWS, table_of
+
+_IN_HEADING = 2
+_MAX_LINES = 10
+_MAX_LINE = 400
+
+
+def rank_weights_document(weights: RankWeights) -> Document:
+    """Return in what ranks agree, and in what not, over a table, and under it who has not answered, and why."""
+    rows = folded(map(_entry, weights.values()))
+    table, common, rest = table_of(rows, "", {}, MAX_ROWS)
+    found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
+    head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
+    beside = "".join(f" · {one}" for one in [*_sizes(weights), *said_once(common, is_whole=True)])
+    in_heading = found if len(found) <= _IN_HEADING and weights.agree else []
+    lines = [] if in_heading else found
+    return Document(
+        (
+            _heading(head, in_heading, beside),
+            *(Alarm(one) if weights.agree else Lines((one,)) for one in lines[:_MAX_LINES]),
+            Lines(("… and more differs",) if len(found) > _MAX_LINES else ()),
+            *silent_alarms(weights.silent),
+            table,
+            Lines((rest,)),
+        )
+    )
+
+
+def _heading(head: str, differences: list[str], beside: str) -> Both:
+    said = "".join(f"; {one}" for one in differences)
+    alarms = "".join(f' <span style="{ALARM_TEXT}">{escape(one)}</span>' for one in differences)
+    return Both(head + said + beside, f'<div style="{HEADING}">{escape(head)}{alarms}{escape(beside)}</div>')
+
+
+def _sizes(weights: RankWeights) -> Iterator[str]:
+    """Yield how many elements there are, and the bytes that all ranks hold together, and each."""
+    if weights.agree:
+        yield counted(weights.groups[0].parameters, "element")
+    held = [nbytes for group in weights.groups for nbytes in group.nbytes]
+    if held:
+        low, high = format_nbytes(min(held)), format_nbytes(max(held))
+        each = f"{low} on each rank" if low == high else f"{low} to {high} on a rank"
+        yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
+
+
+def silent_alarms(silent: Silent) -> Iterator[Alarm | Lines]:
+    """Yield who has not answered and why, the first of them."""
+    yield from (Alarm(cut(why, _MAX_LINE)) for why in silent.told[:_MAX_LINES])
+    if len(silent.told) > _MAX_LINES:
+        yield Lines((f"… and {len(silent.told) - _MAX_LINES:,} more; .silent has all {len(silent):,}",))
+
+
+def _entry(one: OnRanks) -> WeightEntry:
+    """Return a weight as the table of weights shows it."""
+    facts = one.facts
+    here = ranks_text(one.ranks) if one.lacking else ""
+    other = f"other on {ranks_text(_others(one))}" if len(one.variants) > 1 else ""
+    note = ", ".join(filter(None, (facts.layout, f"on {here}" if here else "", other)))
+    return WeightEntry(
+        one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "", note,
+        tied_to=(facts.tied_to,) if facts.tied_to else (),
+    )  # fmt: skip
+
+
+def _others(one: OnRanks) -> list[Any]:
+    return [rank for facts, ranks in one.variants if facts != one.facts for rank in ranks]
