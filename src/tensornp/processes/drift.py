@@ -56,6 +56,8 @@ class Drift(Shown, Mapping[str, str]):
     @property
     def told(self) -> str:
         """Return how many of how many weights differ, on how many ranks that was asked."""
+        if not self.num_compared:
+            return f"{self._roll.told}: no tensor that several hold"
         compared = f"{counted(self.num_compared, 'tensor')} that several hold{', sampled' if self.is_sampled else ''}"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
         return f"{self._roll.told}: of {compared}, {num}"

@@ -54,16 +54,26 @@ def unpacked(data: Any) -> list[Any]:
     return found
 
 
-def named_facts(row: Any) -> tuple[str, Facts]:
-    """Return the name and the facts of a row; raises where it is none."""
-    name, *values = row
-    facts = Facts(*values)
-    shape = None if facts.shape is None else tuple(whole(size, -1) for size in facts.shape)
-    if {type(one) for one in (name, facts.kind, facts.dtype, facts.device, facts.layout, facts.tied_to)} != {str}:
+def listed(rows: Iterable[Any]) -> dict[str, Facts]:
+    """Return facts by name, from rows of both; raises where one is none. Equal facts are one object."""
+    known: dict[tuple[Any, ...], Facts] = {}
+    found = {}
+    for name, kind, shape, *rest in rows:
+        key = (kind, None if shape is None else tuple(shape), *rest)
+        if (facts := known.get(key)) is None:
+            facts = known[key] = _checked(Facts(*key))
+        if type(name) is not str:
+            raise TypeError("no name")
+        found[name] = facts
+    return found
+
+
+def _checked(facts: Facts) -> Facts:
+    if {type(one) for one in (facts.kind, facts.dtype, facts.device, facts.layout, facts.tied_to)} != {str}:
         raise TypeError("no facts")
-    if facts.requires_grad not in (True, False, None):
+    if facts.requires_grad not in (True, False, None) or any(whole(size, -1) < -1 for size in facts.shape or ()):
         raise TypeError("no facts")
-    return name, facts._replace(shape=shape, nbytes=whole(facts.nbytes))
+    return facts._replace(nbytes=whole(facts.nbytes))
 
 
 def whole(value: Any, least: int = 0) -> int:

@@ -75,9 +75,10 @@ class Roll:
         self.answered = tuple(self.found)
         groups = max([one.num_ranks for one in told.values()], default=0)
         self.num_ranks = max(len(told), groups)
-        missing = set(range(groups)).difference(self._ranks.values())
-        # Who is silent may be one of them.
-        self.silent.missing = tuple(sorted(missing)) if len(missing) > len(self.silent) else ()
+        told_before = [asker.ranks.get(id) for id in self.silent]
+        missing = set(range(groups)).difference(self._ranks.values(), told_before)
+        # Who has never told its rank may be one of them.
+        self.silent.missing = tuple(sorted(missing)) if len(missing) > told_before.count(None) else ()
 
     def rank_of(self, id: Id) -> Any:
         """Return the rank of a process that has answered; its id where it has none."""

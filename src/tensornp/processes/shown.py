@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
@@ -11,9 +12,9 @@ from tensornp.core.lowlevel.spelled import spelled
 class Shown:
     """A result that is a card of its own; the renderers are above it."""
 
-    __slots__ = ()
     _mime_ = mime_of
 
+    @cached_property
     def _card(self) -> Any:
         import tensornp
 
@@ -21,11 +22,10 @@ class Shown:
 
     @spelled
     def __str__(self) -> str:
-        return str(self._card().text)
+        return str(self._card.text)
 
     def _repr_html_(self) -> str:
-        return str(self._card().html)
+        return str(self._card.html)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        card = self._card()
-        return {"text/plain": str(card), "text/html": card.html}
+        return {"text/plain": str(self), "text/html": self._repr_html_()}

@@ -16,7 +16,7 @@ from tensornp.core.values.stats.figures import Figures, combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.asking import Asker, Asking, Told
-from tensornp.processes.facts import Facts, named_facts, whole
+from tensornp.processes.facts import Facts, listed, whole
 from tensornp.processes.rolls import Roll, Silent, ranks_text
 from tensornp.processes.shown import Shown
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     location: Location
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankStats(Shown, TensorStats):
     """Statistics of all ranks: what several hold counts once.
 
@@ -179,9 +179,8 @@ def _part(found: Any) -> _Part:
     facts, box, figures, mark = found
     if type(mark) is not bytes:
         raise TypeError("no mark")
-    _, facts = named_facts(("", *facts))
     runs = None if box is None else tuple(tuple((whole(a), whole(b)) for a, b in dim) for dim in box)
-    return _Part(facts, runs, tuple(map(_figures, figures)), mark)
+    return _Part(listed([("", *facts)])[""], runs, tuple(map(_figures, figures)), mark)
 
 
 def _figures(values: Any) -> Figures:

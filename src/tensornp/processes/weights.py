@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
@@ -13,12 +14,11 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.drift import Drift, drift_on
-from tensornp.processes.facts import Facts, named_facts, unpacked, whole
+from tensornp.processes.facts import Facts, listed, unpacked, whole
 from tensornp.processes.rolls import Roll, ranks_text
 from tensornp.processes.shown import Shown
 from tensornp.processes.stats import RankStats, stats_on
 
-_Rows = list[tuple[str, Facts]]
 _MAX_ROWS = 2_000_000
 """Weights that are listed, of all groups together: a gigabyte holds them."""
 _MAX_NAMED = 3
@@ -90,9 +90,7 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
         Ranks with the same facts, the largest group first.
     """
 
-    def __init__(
-        self, asker: Asker, expression: str, roll: Roll, rows: Mapping[bytes, list[tuple[str, Facts]]]
-    ) -> None:
+    def __init__(self, asker: Asker, expression: str, roll: Roll, rows: Mapping[bytes, Mapping[str, Facts]]) -> None:
         self._asker, self.expression, self._roll = asker, expression, roll
         self.answered, self.silent = roll.answered, roll.silent
         held: dict[bytes, list[Any]] = {}
@@ -102,8 +100,9 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
         self.groups = tuple(self._group(ids, digest in rows) for digest, ids in ordered)
         # Of each name its facts, and by a bit each which groups have these.
         self._bits: dict[str, dict[Facts, int]] = {}
+        self._of_bits: dict[int, tuple[Any, ...]] = {}
         for number, (digest, _) in enumerate(ordered):
-            for name, facts in rows.get(digest, ()):
+            for name, facts in rows.get(digest, {}).items():
                 bits = self._bits.setdefault(name, {})
                 bits[facts] = bits.get(facts, 0) | 1 << number
 
@@ -126,8 +125,10 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
 
     def _ranks(self, bits: int) -> tuple[Any, ...]:
         """Return the ranks of listed groups whose bits are set."""
-        chosen = (one for i, one in enumerate(self.groups) if bits >> i & 1 and one.is_listed)
-        return tuple(rank for one in chosen for rank in one.ranks)
+        if bits not in self._of_bits:
+            chosen = [one for i, one in enumerate(self.groups) if bits >> i & 1 and one.is_listed]
+            self._of_bits[bits] = tuple(rank for one in chosen for rank in one.ranks)
+        return self._of_bits[bits]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bits)
@@ -175,23 +176,32 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
             elif number and self.agree and self.groups[0].is_listed:
                 yield from self._against_first(1 << number, who)
 
+    @cached_property
+    def _odd(self) -> list[tuple[str, dict[Facts, int]]]:
+        """The names that are not of the same facts in all groups that are listed."""
+        every = sum(1 << i for i, group in enumerate(self.groups) if group.is_listed)
+        return [(name, bits) for name, bits in self._bits.items() if every not in bits.values()]
+
     def _against_first(self, bit: int, who: str) -> Iterator[str]:
         lacking: list[str] = []
         besides: list[str] = []
-        other: list[str] = []
-        for name, bits in self._bits.items():
+        other = 0
+        for name, bits in self._odd:
             here, first = (next((facts for facts, of in bits.items() if of & one), None) for one in (bit, 1))
-            if here is not first:
-                found = lacking if here is None else besides if first is None else other
-                found.append(name)
-                if here is not None and first is not None and len(other) <= _MAX_NAMED:
-                    yield f"{who}: {cut(name, MAX_SHOWN)} is {_unlike(here, first)}"
-        if len(other) > _MAX_NAMED:
-            yield f"{who}: {len(other) - _MAX_NAMED:,} more are not as on the others"
-        for names, said in ((lacking, "lack"), (besides, "alone have")):
+            if here is first:
+                continue
+            if here is None or first is None:
+                (lacking if here is None else besides).append(name)
+                continue
+            other += 1
+            if other <= _MAX_NAMED:
+                yield f"{who}: {cut(name, MAX_SHOWN)} is {_unlike(here, first)}"
+        if other > _MAX_NAMED:
+            yield f"{who}: {other - _MAX_NAMED:,} more are not as on the others"
+        ending = "" if who.startswith("ranks") else "s"
+        for names, verb in ((lacking, f"lack{ending}"), (besides, "alone have" if not ending else "alone has")):
             if names:
                 more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-                verb = said if who.startswith("ranks") else {"lack": "lacks", "alone have": "alone has"}[said]
                 yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}"
 
     @property
@@ -221,15 +231,14 @@ def weights_on(asker: Asker, expression: str) -> RankWeights:
     asking.ask_all("facts", expression, check=_mark)
     told: dict[Any, Told] = {}
     holders: dict[bytes, list[Any]] = {}
-    rows: dict[bytes, _Rows] = {}
-    interned: dict[Facts, Facts] = {}
+    rows: dict[bytes, dict[str, Facts]] = {}
     num_rows = 0
     for id, (question, *_), one in asking:
         if question == "facts":
             told[id] = one
         digest = told[id].found.digest if not told[id].said else b""
         if question == "listing" and not one.said:
-            rows[digest] = [(name, interned.setdefault(facts, facts)) for name, facts in one.found]
+            rows[digest] = one.found
         elif question == "listing":
             # Another one of the same kind tells the same.
             holders[digest].remove(id)
@@ -251,5 +260,5 @@ def _mark(found: Any) -> _Mark:
     return _Mark(digest, *map(whole, numbers))
 
 
-def _listing(found: Any) -> _Rows:
-    return list(map(named_facts, unpacked(found)))
+def _listing(found: Any) -> dict[str, Facts]:
+    return listed(unpacked(found))

@@ -54,7 +54,8 @@ VIEWS = {
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),
     "tensornp.models.scan.table.ScanTable": View("tensornp.render.models.scan.scan"),
-    "tensornp.processes.weights.RankWeights": View("tensornp.render.ranks.weights.rank_weights"),
+    "tensornp.processes.weights.RankWeights": View(summarize="tensornp.processes.summary.summarize_ranks"),
+    "tensornp.processes.summary.RankSummary": View("tensornp.render.ranks.weights.rank_weights"),
     "tensornp.processes.stats.RankStats": View("tensornp.render.ranks.stats.rank_stats"),
     "tensornp.processes.drift.Drift": View("tensornp.render.ranks.drift.drift"),
     "tensornp.models.comparing.comparison.WeightsComparison": View(

@@ -118,6 +118,7 @@ class WeightMagics(Magics):
     def _show_ranks(self, options: dict[str, str], rest: str, local_ns: dict[str, Any] | None) -> None:
         """Show what all ranks have by a name, each of which is asked by itself."""
         from tensornp.processes.ranks import ranks
+        from tensornp.processes.summary import summarize_ranks
         from tensornp.render.layout.document import displayed
         from tensornp.render.ranks.weights import rank_weights_document
 
@@ -125,6 +126,6 @@ class WeightMagics(Magics):
         client = evaluated(self.shell, options["ranks"], local_ns, USAGE)
         with as_usage_errors("%weights"):
             found = ranks(client).weights(rest.removesuffix(";"))
-            display(displayed("%weights", lambda: rank_weights_document(found)), raw=True)
+            display(displayed("%weights", lambda: rank_weights_document(summarize_ranks(found))), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: found})

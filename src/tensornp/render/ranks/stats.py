@@ -37,7 +37,7 @@ def rank_stats_document(stats: RankStats) -> Document:
 
 
 def _rows(stats: RankStats) -> Iterator[TableRow]:
-    yield TableRow(("elements", f"{stats.count:,}", stats.scope))
+    yield TableRow(("elements", f"{stats.count:,}", ""))
     for what, num in (("nan", stats.nan), ("inf", stats.num_infinite)):
         places = [one for one in stats.places if one.location.what == what]
         first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]

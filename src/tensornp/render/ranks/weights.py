@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from itertools import islice
-from typing import Any
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.outline.fold import folded
-from tensornp.processes.rolls import Silent, ranks_text
-from tensornp.processes.weights import OnRanks, RankWeights
+from tensornp.processes.rolls import Silent
+from tensornp.processes.summary import RankSummary
+from tensornp.processes.weights import RankWeights
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import ALARM_TEXT, HEADING
 from tensornp.render.layout.table import said_once
@@ -24,10 +21,10 @@ _MAX_LINES = 10
 _MAX_LINE = 400
 
 
-def rank_weights_document(weights: RankWeights) -> Document:
-    """Return in what ranks agree, and in what not, over a table, and under it who has not answered, and why."""
-    rows = folded(map(_entry, weights.values()))
-    table, common, rest = table_of(rows, "", {}, MAX_ROWS)
+def rank_weights_document(summary: RankSummary) -> Document:
+    """Return in what ranks agree, in what not, and who has not answered, over a table."""
+    weights = summary.weights
+    table, common, rest = table_of(summary.rows, "", {}, MAX_ROWS)
     found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
     head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
     beside = "".join(f" · {one}" for one in [*_sizes(weights), *said_once(common, is_whole=True)])
@@ -67,19 +64,3 @@ def silent_alarms(silent: Silent) -> Iterator[Alarm | Lines]:
     yield from (Alarm(cut(why, _MAX_LINE)) for why in silent.told[:_MAX_LINES])
     if len(silent.told) > _MAX_LINES:
         yield Lines((f"… and {len(silent.told) - _MAX_LINES:,} more; .silent has all {len(silent):,}",))
-
-
-def _entry(one: OnRanks) -> WeightEntry:
-    """Return a weight as the table of weights shows it."""
-    facts = one.facts
-    here = ranks_text(one.ranks) if one.lacking else ""
-    other = f"other on {ranks_text(_others(one))}" if len(one.variants) > 1 else ""
-    note = ", ".join(filter(None, (facts.layout, f"on {here}" if here else "", other)))
-    return WeightEntry(
-        one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "", note,
-        tied_to=(facts.tied_to,) if facts.tied_to else (),
-    )  # fmt: skip
-
-
-def _others(one: OnRanks) -> list[Any]:
-    return [rank for facts, ranks in one.variants if facts != one.facts for rank in ranks]
