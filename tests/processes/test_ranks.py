@@ -496,6 +496,15 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
     assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
 
 
+def test_of_two_the_second_differs(monkeypatch):
+    """In whichever order they answer."""
+    names = {i: {"w": {"a": torch.full((3,), float(i))}} for i in range(2)}
+    transport = Simulated(monkeypatch, names)
+    transport.places = {0: (1, 2), 1: (0, 2)}
+    assert dict(ranks(transport).weights("w").drift()) == {"a": "differs on rank 1, first in block 0"}
+    assert ranks(transport).weights("w").stats("a").differing == (1,)
+
+
 def test_where_nothing_differs_nobody_is_asked_for_blocks(monkeypatch):
     """A few bytes of each rank are enough."""
     transport = simulated(monkeypatch, 16)

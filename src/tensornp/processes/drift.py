@@ -144,7 +144,8 @@ def _drift(roll: Roll, expression: str, odd: Iterable[_Mark], blocks: Mapping[_M
         f"{counted(mark.num, 'tensor')} on {ranks_text(alike[mark])}: which of them differ is not told"
         for mark in odd if mark in alike and mark not in blocks
     )  # fmt: skip
-    found = {mark: some for mark, some in blocks.items() if mark in alike}
+    # In the order of the ranks: of as many on both sides, the first have what is usual.
+    found = {mark: blocks[mark] for mark in alike if mark in blocks}
     return Drift(roll, expression, dict(_differing(found, alike)), sum(compared.values()), left)
 
 

@@ -6,11 +6,11 @@ from itertools import islice
 
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.drift import Drift
-from tensornp.render.layout.document import Alarm, Document, Heading, Lines
+from tensornp.render.layout.document import Document, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow
-from tensornp.render.ranks.weights import silent_alarms
+from tensornp.render.ranks.weights import silent_lines
 
-_MAX_ROWS = 100
+_MAX_ROWS, _MAX_LINES = 100, 10
 
 
 def drift_document(drift: Drift) -> Document:
@@ -20,8 +20,8 @@ def drift_document(drift: Drift) -> Document:
     return Document(
         (
             Heading(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
-            *map(Alarm, drift.not_compared[:_MAX_ROWS]),
-            *silent_alarms(drift.silent),
+            Lines(drift.not_compared[:_MAX_LINES]),
+            silent_lines(drift.silent),
             Table(("name", "what"), tuple(rows)),
             Lines((more,)),
         )

@@ -11,7 +11,7 @@ from tensornp.processes.stats import Place, RankStats
 from tensornp.render.layout.document import Alarm, Document, Heading
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.pictures.stats_line import number_text
-from tensornp.render.ranks.weights import silent_alarms
+from tensornp.render.ranks.weights import silent_lines
 
 _MAX_PLACES = 16
 _WORDS = {"nan": "NaN", "inf": "infinite"}
@@ -30,7 +30,7 @@ def rank_stats_document(stats: RankStats) -> Document:
         (
             Heading(" · ".join(filter(None, said))),
             *map(Alarm, [*alarms, *stats.left_out]),
-            *silent_alarms(stats.silent),
+            silent_lines(stats.silent),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
     )

@@ -35,7 +35,7 @@ def rank_weights_document(summary: RankSummary) -> Document:
             _heading(head, in_heading, beside),
             *(Alarm(one) if weights.agree else Lines((one,)) for one in lines[:_MAX_LINES]),
             Lines(("… and more differs",) if len(found) > _MAX_LINES else ()),
-            *silent_alarms(weights.silent),
+            silent_lines(weights.silent),
             table,
             Lines((rest,)),
         )
@@ -59,8 +59,8 @@ def _sizes(weights: RankWeights) -> Iterator[str]:
         yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
 
 
-def silent_alarms(silent: Silent) -> Iterator[Alarm | Lines]:
-    """Yield who has not answered and why, the first of them."""
-    yield from (Alarm(cut(why, _MAX_LINE)) for why in silent.told[:_MAX_LINES])
-    if len(silent.told) > _MAX_LINES:
-        yield Lines((f"… and {len(silent.told) - _MAX_LINES:,} more; .silent has all {len(silent):,}",))
+def silent_lines(silent: Silent) -> Lines:
+    """Return who has not answered and why, the first of them."""
+    said = [cut(why, _MAX_LINE) for why in silent.told]
+    more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all {len(silent):,}" if len(said) > _MAX_LINES else ""
+    return Lines((*said[:_MAX_LINES], more))
