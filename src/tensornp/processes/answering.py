@@ -6,16 +6,27 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensornp
-
-if TYPE_CHECKING:
-    from tensornp.core.memory.fingerprint import Fingerprint
-    from tensornp.core.tensor.shards import ShardFacts
-    from tensornp.models.entries.entry import WeightEntry
-
-# What takes torch is imported when it is asked: whoever asks needs none of it.
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.memory.digest import digest_of
+from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
+from tensornp.core.memory.footprint import parts_under
+from tensornp.core.namespace.lookup import look_up
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.find.locate import locate
+from tensornp.core.values.stats.compute import stats
+from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.tensor import PLAIN, kind_of, weight_of
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.in_memory import explorer_of
+from tensornp.models.names.quoted import closest, shown_name
+from tensornp.processes.facts import packed
 
 
 def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
@@ -28,17 +39,11 @@ def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
         if version == tensornp.__version__:
             rank, num_ranks = _place()
             found = _QUESTIONS[question](*details)
+    except TensornpError as error:
+        said = str(error) if str(error).startswith("has ") else f"says: {error}"
     except Exception as error:
-        said = _why(error)
+        said = f"raised {error_text(error)}"
     return tensornp.__version__, rank, num_ranks, said, found
-
-
-def _why(error: Exception) -> str:
-    from tensornp.core.lowlevel.attributes import error_text
-    from tensornp.errors import TensornpError
-
-    said = str(error) if isinstance(error, TensornpError) else f"raised {error_text(error)}"
-    return said if said.startswith(("has ", "raised ")) else f"says: {said}"
 
 
 def _place() -> tuple[int | None, int]:
@@ -57,30 +62,25 @@ def _names() -> dict[str, Any]:
 
 def _reached(expression: str) -> Any:
     """Return what names, attributes and constant keys reach; nothing of the user's runs."""
-    from tensornp.core.namespace.lookup import look_up
-    from tensornp.errors import BadRequestError
-    from tensornp.models.names.quoted import closest, shown_name
-
     names = _names()
     try:
         return look_up(expression, names)
     except BadRequestError:
         node: Any = ast.parse(expression, mode="eval").body
     while not isinstance(node, ast.Name):
-        before, part = node.value, getattr(node, "attr", "") or ast.unparse(node).removeprefix(ast.unparse(node.value))
+        before, part = ast.unparse(node.value), ast.unparse(node)
         try:
-            held = look_up(ast.unparse(before), names)
+            held = look_up(before, names)
         except BadRequestError:
-            node = before
+            node = node.value
             continue
-        raise BadRequestError(f"has no {shown_name(part)} in {ast.unparse(before)}{closest(part, _names_in(held))}")
-    raise BadRequestError(f"has no {shown_name(node.id)}{closest(node.id, names)}")
+        part = part.removeprefix(before).removeprefix(".")
+        raise NoSuchWeightError(f"has no {shown_name(part)} in {before}{closest(part, _names_in(held))}")
+    raise NoSuchWeightError(f"has no {shown_name(node.id)}{closest(node.id, names)}")
 
 
 def _names_in(obj: Any) -> list[str]:
     """Return by what the weights are called that an object holds, each whole and by its first part."""
-    from tensornp.errors import TensornpError
-
     try:
         names = list(_weights_of(obj, ""))
     except TensornpError:
@@ -88,44 +88,32 @@ def _names_in(obj: Any) -> list[str]:
     return list(dict.fromkeys([*(name.partition(".")[0] for name in names), *names]))
 
 
+def _held(expression: str) -> Mapping[str, WeightEntry]:
+    return _weights_of(_reached(expression), expression)
+
+
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
     """Return what an object holds by name, or a tensor by the expression itself; a path is not opened."""
-    from tensornp.core.lowlevel.attributes import is_tensor
-    from tensornp.core.tensor.info import inspect
-    from tensornp.core.tensor.stand_ins import is_tensor_like
-    from tensornp.models.entries.tensor import kind_of, weight_of
-    from tensornp.models.explorer import WeightsExplorer
-    from tensornp.models.in_memory import explorer_of
-
     if isinstance(obj, WeightsExplorer):
         return obj
-    if is_tensor_like(obj):
-        kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
-        return {expression: weight_of(expression, kind, obj, expression)}
-    return explorer_of(obj, expression, None, {})
+    if not is_tensor_like(obj):
+        return explorer_of(obj, expression, None, {})
+    kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
+    return {expression: weight_of(expression, kind, obj, expression)}
 
 
 def _weight(expression: str, name: str) -> WeightEntry:
-    from tensornp.core.lowlevel.units import counted
-    from tensornp.errors import NoSuchWeightError
-    from tensornp.models.names.quoted import closest, shown_name
-
-    found = _weights_of(_reached(expression), expression)
-    if name == expression and name not in found:
-        raise NoSuchWeightError(f"has {counted(len(found), 'weight')} in {shown_name(name)}; .weights(...) lists them")
-    if name not in found:
-        raise NoSuchWeightError(f"has no {shown_name(name)}{closest(name, found)}")
-    return found[name]
+    held = _held(expression)
+    if name not in held and name == expression:
+        raise NoSuchWeightError(f"has {counted(len(held), 'weight')} in {shown_name(name)}; .weights(...) lists them")
+    if name not in held:
+        raise NoSuchWeightError(f"has no {shown_name(name)}{closest(name, held)}")
+    return held[name]
 
 
 def _shard_of(entry: WeightEntry) -> ShardFacts | None:
-    from tensornp.core.tensor.info import inspect
-    from tensornp.core.tensor.stand_ins import is_tensor_like
-    from tensornp.models.entries.tensor import PLAIN
-
     tensor = entry.tensor
-    is_plain = type(tensor) in PLAIN or not is_tensor_like(tensor)
-    return None if is_plain else inspect(tensor).shard
+    return None if type(tensor) in PLAIN or not is_tensor_like(tensor) else inspect(tensor).shard
 
 
 def _layout_of(shard: ShardFacts | None) -> str:
@@ -150,126 +138,94 @@ def _row(entry: WeightEntry) -> tuple[Any, ...]:
 
 def _facts(expression: str) -> tuple[Any, ...]:
     """Return what tells equal facts, the number of weights, of parameters in all and of bytes here."""
-    from tensornp.core.memory.digest import digest_of
-
-    held = _weights_of(_reached(expression), expression)
-    counted, nbytes = sum(entry.numel for entry in held.values()), sum(entry.nbytes for entry in held.values())
-    if totals := getattr(held, "totals", None):
-        counted, nbytes = totals.parameters, held.nbytes_here  # type: ignore[attr-defined]
+    held = _held(expression)
+    counts = sum(entry.numel for entry in held.values()), sum(entry.nbytes for entry in held.values())
+    if isinstance(held, WeightsExplorer):
+        counts = held.totals.parameters, held.nbytes_here
     rows = sorted(map(repr, _rows(held)))
-    return digest_of("\n".join(rows).encode()), len(rows), counted, nbytes
+    return digest_of("\n".join(rows).encode()), len(rows), *counts
 
 
 def _listing(expression: str) -> bytes:
-    from tensornp.processes.facts import packed
-
-    return packed(_rows(_weights_of(_reached(expression), expression)))
+    return packed(_rows(_held(expression)))
 
 
 def _part(expression: str, name: str) -> tuple[Any, ...]:
     """Return of a weight its `Facts`, which box of it is here, the figures of that, and what tells its bits."""
-    from tensornp.core.values.stats.compute import stats
-
     entry = _weight(expression, name)
-    shard, facts = _shard_of(entry), _row(entry)
+    shard = _shard_of(entry)
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
-        return facts, (), (), b""
-    values = _readable(entry)
-    found = stats(values, histogram=None)
+        return _row(entry), (), (), b""
+    found = stats(_readable(entry), histogram=None)
     figures = tuple(astuple(one.figures) for one in (found, found.real, found.imag) if one is not None)
-    return facts, _box_of(entry), figures, _mark_of(_fingerprint(entry, sys.maxsize))
+    return _row(entry), _box_of(entry), figures, _mark_of(_fingerprint(entry, sys.maxsize))
 
 
 def _readable(entry: WeightEntry) -> Any:
     """Return what the values here are read from; raises where they are codes, or a part of a sum."""
     shard = _shard_of(entry)
-    if entry.packed is not None or (shard is not None and shard.pending):
+    if shard is not None and shard.pending:
         entry.check_readable()
+    if entry.packed is not None:
+        # It says why they mean nothing.
         entry.stats()
     return entry.values_here()
 
 
 def _box_of(entry: WeightEntry) -> tuple[Any, ...] | None:
-    """Return which indices of each dimension this rank holds, as `indices_held` tells them; None where none does."""
+    """Return which indices of each dimension are here, of what is not spread (); None where nothing tells."""
     shard = _shard_of(entry)
-    if shard is not None:
-        return shard.held
-    return tuple(((0, size),) if size else () for size in entry.shape or ())
+    return shard.held if shard is not None else ()
 
 
 def _fingerprint(entry: WeightEntry, max_nbytes: int) -> Fingerprint | None:
     """Return the fingerprint of what this rank holds, block by block; None where there is none."""
-    from tensornp.core.lowlevel.attributes import is_array
-    from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
-    from tensornp.core.memory.footprint import parts_under
-
     tensor = entry.tensor
-    if is_array(tensor):
-        return fingerprint_of_array(tensor, max_nbytes)
-    if tensor is None or _shard_of(entry) is None:
-        return None if tensor is None else fingerprint(tensor, max_nbytes)
-    (local,) = parts_under(tensor)
-    return fingerprint(local, max_nbytes)
+    if tensor is None or is_array(tensor):
+        return fingerprint_of_array(tensor, max_nbytes) if tensor is not None else None
+    return fingerprint(tensor if _shard_of(entry) is None else parts_under(tensor)[0], max_nbytes)
 
 
 def _mark_of(found: Fingerprint | None) -> bytes:
     """Return a few bytes that tell equal fingerprints; none where there is none."""
-    from tensornp.core.memory.digest import digest_of
-
     return b"" if found is None else digest_of(repr((found.way, found.one_in, found.blocks)).encode())
 
 
 def _places(expression: str, name: str, what: str) -> tuple[Any, ...]:
     """Return where elements of a weight are, by their indices in the whole tensor."""
-    from tensornp.core.values.find.locate import locate
-
     found = locate(_readable(_weight(expression, name)), what)
     return found.count, found.indices, found.axes, found.value
 
 
-def _alike(expression: str, max_nbytes: int) -> list[tuple[str, str, tuple[Any, ...] | None, Fingerprint]]:
-    """Return of each weight its class, its name, its box and its fingerprint.
+def _alike(expression: str, max_nbytes: int) -> Iterator[tuple[str, str, str, Fingerprint]]:
+    """Yield of each weight its class, its name, its box and its fingerprint.
 
     What is of one kind and laid out in one way is a class: the ranks that hold the same boxes of it are replicas.
     """
-    found = []
-    for name, entry in _weights_of(_reached(expression), expression).items():
+    for name, entry in _held(expression).items():
         shard = _shard_of(entry)
         mark = None if shard is not None and shard.pending else _fingerprint(entry, max_nbytes)
         if mark is not None and mark.blocks:
-            found.append((f"{entry.kind} {_layout_of(shard)}", name, _box_of(entry), mark))
-    return found
+            yield f"{entry.kind} {_layout_of(shard)}", name, repr(_box_of(entry)), mark
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:
     """Return for each class what tells its names, its boxes and its bits, how many weights, and if all was read."""
-    from tensornp.core.memory.digest import digest_of
-
-    classes: dict[str, list[Any]] = {}
+    classes: dict[str, list[tuple[str, str, Fingerprint]]] = {}
     for own, *rest in _alike(expression, max_nbytes):
-        classes.setdefault(own, []).append(rest)
-    return tuple(
-        (
-            own,
-            digest_of(repr([name for name, _, _ in some]).encode()),
-            digest_of(repr([box for _, box, _ in some]).encode()),
-            digest_of(b"".join(_mark_of(mark) for _, _, mark in some)),
-            len(some),
-            all(mark.one_in == 1 for _, _, mark in some),
-        )
-        for own, some in classes.items()
-    )
+        classes.setdefault(own, []).append(tuple(rest))  # type: ignore[arg-type]
+    found = []
+    for own, some in classes.items():
+        names, boxes, marks = zip(*some, strict=True)
+        told = repr(names).encode(), repr(boxes).encode(), b"".join(map(_mark_of, marks))
+        found.append((own, *map(digest_of, told), len(some), all(mark.one_in == 1 for mark in marks)))
+    return tuple(found)
 
 
 def _blocks(expression: str, max_nbytes: int, wanted: str) -> bytes:
     """Return of one class the name, the box, and the fingerprint of each weight, block by block."""
-    from tensornp.processes.facts import packed
-
-    return packed(
-        (name, repr(box), mark.way, mark.one_in, mark.blocks)
-        for own, name, box, mark in _alike(expression, max_nbytes)
-        if own == wanted
-    )
+    every = _alike(expression, max_nbytes)
+    return packed((name, box, mark.way, mark.one_in, mark.blocks) for own, name, box, mark in every if own == wanted)
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {

@@ -20,6 +20,7 @@ from tensornp.processes.facts import whole
 from tensornp.processes.transport import Id, Transport
 
 _CURE = f"the same as here, {tensornp.__version__}, is needed"
+_MAX_RANKS = 2**20
 _GARBAGE = "gave an answer that is none of tensornp's"
 
 
@@ -122,8 +123,10 @@ class Asking:
             version, rank, num_ranks, said, found = reply
             if version != tensornp.__version__:
                 return Told(f"has tensornp {cut(str(version), 20)}: {_CURE}")
-            self._asker.ranks[id] = rank = None if rank is None else whole(rank)
-            return Told(cut(said, MAX_TOLD), None if said else check(found), rank, whole(num_ranks))
+            if whole(num_ranks) > _MAX_RANKS or (rank is not None and whole(rank) >= num_ranks):
+                return Told(_GARBAGE)
+            self._asker.ranks[id] = rank
+            return Told(cut(said, MAX_TOLD), None if said else check(found), rank, num_ranks)
         except Exception:
             # Of whatever class: a process may answer anything, and a version is compared with whatever comes.
             return Told(_GARBAGE)

@@ -11,6 +11,9 @@ MAX_NBYTES = 2**28
 """Bytes of a list that is unpacked: a million weights take a hundred million."""
 
 
+_SAID = {"shape": "{}", "dtype": "{}", "kind": "a {}", "device": "on {}", "layout": "{}", "tied_to": "tied to {}"}
+
+
 class Facts(NamedTuple):
     """What is told of a weight on each rank, and is not the rank's own.
 
@@ -81,3 +84,13 @@ def whole(value: Any, least: int = 0) -> int:
     if type(value) is not int or value < least:
         raise TypeError("no such number")
     return value
+
+
+def unlike(here: Facts, first: Facts) -> str:
+    """Return which facts of a weight are others here, and what they are on the other ranks."""
+    names = [name for name in Facts._fields if getattr(here, name) != getattr(first, name)]
+    told = [name for name in names if name in _SAID]
+    if not told:
+        return "other in " + ", ".join(names)
+    mine, others = (", ".join(_SAID[n].format(getattr(f, n) or "none") for n in told) for f in (here, first))
+    return f"{mine} here, {others} on the others"

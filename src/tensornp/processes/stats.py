@@ -16,7 +16,7 @@ from tensornp.core.values.stats.figures import Figures, combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.asking import Asker, Asking, Told
-from tensornp.processes.facts import Facts, listed, whole
+from tensornp.processes.facts import Facts, listed, unlike, whole
 from tensornp.processes.rolls import Roll, Silent, ranks_text
 from tensornp.processes.shown import Shown
 
@@ -121,8 +121,8 @@ def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> R
     facts = usual[0][0] if usual else None
     same = {id: part for id, part in parts.items() if part.facts == facts}
     left_out = tuple(
-        f"{ranks_text([roll.rank_of(id)])} has another one: {part.facts.shape} {part.facts.dtype}, and is left out"
-        for id, part in parts.items() if id not in same
+        f"{ranks_text([roll.rank_of(id)])} has another one, which is left out: {unlike(part.facts, facts)}"
+        for id, part in parts.items() if facts is not None and id not in same
     )  # fmt: skip
     boxes: dict[Any, list[Any]] = {}
     for id, part in same.items():
@@ -135,7 +135,7 @@ def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> R
         differing += [id for id in ids if same[id].mark != mark]
     columns = zip(*(same[id].figures for id in owners), strict=False)
     figures, *others = [combined(column) for column in columns] or [Figures()]
-    scope = _scope(facts, list(boxes), figures.count)
+    scope = _scope(facts, [same[id] for id in owners])
     if len(parts) < roll.num_ranks:
         scope += f", of {roll.told}"
     halves = {one: stats_of_figures(of, scope=scope) for one, of in zip(("real", "imag"), others, strict=False)}
@@ -166,13 +166,15 @@ def _holding_the_same(parts: dict[Any, _Part], id: Any) -> list[Any]:
     ]
 
 
-def _scope(facts: Facts | None, boxes: list[Any], count: int) -> str:
-    """Return whether all elements were read: by the boxes, since two ranks may have the same ones."""
+def _scope(facts: Facts | None, owned: list[_Part]) -> str:
+    """Return whether all elements were read: by the boxes, and where these are not told by the count."""
     if facts is None:
         return "nothing"
-    covered = sum(math.prod(map(num_of, box)) for box in boxes if type(box) is tuple)
-    numel = math.prod(facts.shape) if facts.shape is not None else covered
-    return ALL if covered == numel else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
+    count = sum(part.figures[0].count for part in owned)
+    numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else count
+    covered = sum(math.prod(map(num_of, part.box)) if part.box else part.figures[0].count for part in owned)
+    is_whole = covered >= numel or any(part.box == () for part in owned)
+    return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 
 
 def _part(found: Any) -> _Part:

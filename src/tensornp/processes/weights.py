@@ -14,7 +14,7 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.drift import Drift, drift_on
-from tensornp.processes.facts import Facts, listed, unpacked, whole
+from tensornp.processes.facts import Facts, listed, unlike, unpacked, whole
 from tensornp.processes.rolls import Roll, ranks_text
 from tensornp.processes.shown import Shown
 from tensornp.processes.stats import RankStats, stats_on
@@ -22,7 +22,6 @@ from tensornp.processes.stats import RankStats, stats_on
 _MAX_ROWS = 2_000_000
 """Weights that are listed, of all groups together: a gigabyte holds them."""
 _MAX_NAMED = 3
-_SAID = {"shape": "{}", "dtype": "{}", "kind": "a {}", "device": "on {}", "layout": "{}", "tied_to": "tied to {}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
                 continue
             other += 1
             if other <= _MAX_NAMED:
-                yield f"{who}: {cut(name, MAX_SHOWN)} is {_unlike(here, first)}"
+                yield f"{who}: {cut(name, MAX_SHOWN)} is {unlike(here, first)}"
         if other > _MAX_NAMED:
             yield f"{who}: {other - _MAX_NAMED:,} more are not as on the others"
         ending = "" if who.startswith("ranks") else "s"
@@ -213,16 +212,6 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
     def __repr__(self) -> str:
         said = "; ".join([self.told, *list(self.differences())[:_MAX_NAMED]])
         return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"
-
-
-def _unlike(here: Facts, first: Facts) -> str:
-    """Return which facts of a weight are others here, and what they are on the other ranks."""
-    names = [name for name in Facts._fields if getattr(here, name) != getattr(first, name)]
-    told = [name for name in names if name in _SAID]
-    if not told:
-        return "other in " + ", ".join(names)
-    mine, others = (", ".join(_SAID[n].format(getattr(f, n) or "none") for n in told) for f in (here, first))
-    return f"{mine} here, {others} on the others"
 
 
 def weights_on(asker: Asker, expression: str) -> RankWeights:
