@@ -14,6 +14,7 @@ import torch
 from simulated import Simulated, hang, late, raising, saying
 
 import tensornp as tnp
+from tensornp.core.memory.fingerprint import Fingerprint
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
 
@@ -62,7 +63,7 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
     transport.names[4]["model"][0].weight = torch.nn.Parameter(torch.zeros(4, 8, dtype=torch.bfloat16))
     found = ranks(transport).weights("model")
     said = list(found.differences())
-    assert "rank 3 alone has steps" in said
+    assert "rank 3 has steps besides" in said
     assert "rank 4: 0.weight is bfloat16 here, float32 on the others" in said
     assert all(one in str(found) for one in said)
     assert len(found["0.weight"].variants) == 2
@@ -207,6 +208,18 @@ def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
     assert "not a str" in ranks(transport).weights("model").silent[0]
     assert "has no 'model' in holder" in ranks(transport).weights("holder.model").silent[0]
     assert not ran
+
+
+def test_names_that_could_clear_a_terminal_or_be_markup_are_escaped(monkeypatch):
+    """In the text, the page and each sentence."""
+    bad = "a\x1b[2J<script>\u202e\ud800"
+    transport = Simulated(monkeypatch, {i: {"w": {bad: torch.ones(i + 1)}} for i in range(3)})
+    found = ranks(transport).weights("w")
+    for card in (found, found.stats(bad), found.drift()):
+        for text in (str(card), repr(card), card._repr_html_()):
+            text.encode()
+            assert "\x1b" not in text and "\u202e" not in text
+        assert "<script>" not in card._repr_html_()
 
 
 def test_answers_are_plain_tuples_and_bytes(monkeypatch):
@@ -495,6 +508,18 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
         transport.names[1]["model"][0].bias[0] = 9
     found = ranks(transport).weights("model").drift()
     assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
+
+
+def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
+    """They are signed."""
+
+    def signed(entry, most):
+        return Fingerprint((3, int(entry.tensor[0])), way="sums")
+
+    monkeypatch.setattr(answering, "_fingerprint", signed)
+    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((-5, -5, 7))}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert dict(found) == {"a": "differs on rank 2, first in block 1"}
 
 
 def test_of_two_the_second_differs(monkeypatch):

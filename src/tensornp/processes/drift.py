@@ -180,7 +180,8 @@ def _marks(found: Any) -> tuple[_Mark, ...]:
 
 
 def _blocks(found: Any) -> list[_Blocks]:
+    # A device's are signed.
     return [
-        _Blocks(str(n), str(box), str(way), whole(one), tuple(map(whole, some)))
-        for n, box, way, one, some in unpacked(found)
+        _Blocks(str(name), str(box), str(way), whole(one_in), tuple(whole(one, -(2**63)) for one in blocks))
+        for name, box, way, one_in, blocks in unpacked(found)
     ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.drift import Drift, drift_on
 from tensornp.processes.facts import Facts, listed, unlike, unpacked, whole
@@ -197,11 +198,14 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
                 yield f"{who}: {cut(name, MAX_SHOWN)} is {unlike(here, first)}"
         if other > _MAX_NAMED:
             yield f"{who}: {other - _MAX_NAMED:,} more are not as on the others"
-        ending = "" if who.startswith("ranks") else "s"
-        for names, verb in ((lacking, f"lack{ending}"), (besides, "alone have" if not ending else "alone has")):
+        are = who.startswith("ranks")
+        for names, verb, end in (
+            (lacking, "lack" if are else "lacks", ""),
+            (besides, "have" if are else "has", " besides"),
+        ):
             if names:
                 more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-                yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}"
+                yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}{end}"
 
     @property
     def nbytes(self) -> int:
@@ -210,7 +214,7 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
 
     @spelled
     def __repr__(self) -> str:
-        said = "; ".join([self.told, *list(self.differences())[:_MAX_NAMED]])
+        said = "; ".join([self.told, *(cut(one, MAX_TOLD) for one in islice(self.differences(), _MAX_NAMED))])
         return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensornp.models.entries.entry import shape_text
-from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.processes.rolls import ranks_text
 from tensornp.processes.stats import Place, RankStats
 from tensornp.render.layout.document import Alarm, Document, Heading
@@ -20,7 +20,7 @@ _WORDS = {"nan": "NaN", "inf": "infinite"}
 def rank_stats_document(stats: RankStats) -> Document:
     """Return the facts over the figures, each with its place and the ranks that have it."""
     facts = stats.facts
-    said = [cut(stats.name, MAX_SHOWN)]
+    said = [stats.name]
     if facts is not None:
         said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
     else:
@@ -28,8 +28,8 @@ def rank_stats_document(stats: RankStats) -> Document:
     alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
     return Document(
         (
-            Heading(" · ".join(filter(None, said))),
-            *map(Alarm, [*alarms, *stats.left_out]),
+            Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
+            *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
             silent_lines(stats.silent),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
