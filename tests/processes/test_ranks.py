@@ -71,6 +71,13 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
         found["0.weigth"]
 
 
+def test_of_two_ranks_the_one_with_fewer_lacks_some(monkeypatch):
+    """Which of them is right is not known; what both have is the most."""
+    transport = simulated(monkeypatch, 2)
+    transport.names[0]["model"][1].bias = None
+    assert repr(ranks(transport).weights("model")).endswith("2 ranks: the same 4 tensors; rank 0 lacks 1.bias>")
+
+
 def test_stages_of_a_pipeline_are_groups(monkeypatch):
     """No two have the same, and the table has the tensors of all, with who has them."""
     names = {i: {"model": torch.nn.ModuleDict({f"stage{i // 2}": torch.nn.Linear(3, 3)})} for i in range(8)}

@@ -96,7 +96,8 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
         held: dict[bytes, list[Any]] = {}
         for id in roll.answered:
             held.setdefault(roll.found[id].digest, []).append(id)
-        ordered = sorted(held.items(), key=lambda one: -len(one[1]))
+        # Of as many ranks, those with most weights are first: the others lack some.
+        ordered = sorted(held.items(), key=lambda one: (-len(one[1]), -roll.found[one[1][0]].num_weights))
         self.groups = tuple(self._group(ids, digest in rows) for digest, ids in ordered)
         # Of each name its facts, and by a bit each which groups have these.
         self._bits: dict[str, dict[Facts, int]] = {}
@@ -152,8 +153,12 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
 
     @property
     def agree(self) -> bool:
-        """Whether most ranks that have answered have the same weights."""
-        return bool(self.groups) and 2 * len(self.groups[0].ranks) > len(self.answered)
+        """Whether most ranks that have answered have the same weights, or all have most of them in common."""
+        if not self.groups:
+            return False
+        first = self.groups[0]
+        common = len(self._bits) - len(self._odd)
+        return 2 * len(first.ranks) > len(self.answered) or 2 * common > first.num_weights
 
     @property
     def told(self) -> str:
