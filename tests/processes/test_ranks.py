@@ -52,6 +52,21 @@ def test_ranks_that_have_the_same_are_said_once(monkeypatch):
     assert [asked for _, asked, *_ in transport.asked].count("listing") == 1
 
 
+def test_tied_weights_count_once(monkeypatch):
+    """And are told; the order in which a rank has registered them is none of the facts."""
+    own = model()
+    own[0].again = own[0].weight
+    names = {0: {"w": own}, 1: {"w": own}, 2: {"w": dict(reversed(list(own.state_dict(keep_vars=True).items())))}}
+    transport = Simulated(monkeypatch, {i: names[i] for i in (0, 1)})
+    found = ranks(transport).weights("w")
+    assert found["0.again"].facts.tied_to == "0.weight"
+    assert (found.groups[0].parameters, found.groups[0].nbytes) == (44, (176, 176))
+    transport.names[1] = {"w": dict(own.state_dict(keep_vars=True))}
+    transport.names[0] = names[2]
+    found = ranks(transport).weights("w")
+    assert len(found.groups) == 1
+
+
 def test_who_lacks_a_tensor_is_named(monkeypatch):
     """And who has one besides, or another."""
     transport = simulated(monkeypatch, 8)
@@ -520,7 +535,7 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
 def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
     """They are signed."""
 
-    def signed(entry, most):
+    def signed(entry, shard, most):
         return Fingerprint((3, int(entry.tensor[0])), way="sums")
 
     monkeypatch.setattr(answering, "_fingerprint", signed)

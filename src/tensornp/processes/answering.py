@@ -10,18 +10,22 @@ from typing import Any
 
 import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
 from tensornp.core.namespace.lookup import look_up
+from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.find.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.repeated import not_counted
 from tensornp.models.entries.tensor import PLAIN, kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.in_memory import explorer_of
@@ -38,7 +42,8 @@ def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
     try:
         if version == tensornp.__version__:
             rank, num_ranks = _place()
-            found = _QUESTIONS[question](*details)
+            with uncollected():
+                found = _QUESTIONS[question](*details)
     except TensornpError as error:
         said = str(error) if str(error).startswith("has ") else f"says: {error}"
     except Exception as error:
@@ -116,12 +121,15 @@ def _shard_of(entry: WeightEntry) -> ShardFacts | None:
     return None if type(tensor) in PLAIN or not is_tensor_like(tensor) else inspect(tensor).shard
 
 
-def _layout_of(shard: ShardFacts | None) -> str:
-    if shard is None:
+def _layout_of(tensor: Any) -> str:
+    """Return how a tensor is spread over ranks, as `Facts` tells it: at a tenth of what all facts of it take."""
+    if type(tensor) in PLAIN or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
         return ""
-    names = shard.mesh_dim_names or ("",) * len(shard.mesh_shape)
-    mesh = " × ".join(f"{name} {n}".strip() for name, n in zip(names, shard.mesh_shape, strict=True))
-    return f"{', '.join(map(str, shard.placements))} on {mesh}"
+    spread: Any = tensor
+    mesh = spread.device_mesh
+    names = mesh.mesh_dim_names or ("",) * len(mesh.shape)
+    over = " × ".join(f"{name} {n}".strip() for name, n in zip(names, mesh.shape, strict=True))
+    return f"{', '.join(map(str, spread.placements))} on {over}"
 
 
 def _rows(held: Mapping[str, WeightEntry]) -> Iterator[tuple[Any, ...]]:
@@ -132,18 +140,18 @@ def _rows(held: Mapping[str, WeightEntry]) -> Iterator[tuple[Any, ...]]:
 def _row(entry: WeightEntry) -> tuple[Any, ...]:
     return (
         entry.kind, entry.shape, entry.dtype, entry.nbytes + entry.nbytes_elsewhere, entry.requires_grad,
-        entry.location.partition(":")[0], _layout_of(_shard_of(entry)), entry.tied_to[0] if entry.tied_to else "",
+        entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),
     )  # fmt: skip
 
 
 def _facts(expression: str) -> tuple[Any, ...]:
-    """Return what tells equal facts, the number of weights, of parameters in all and of bytes here."""
+    """Return what tells equal facts, the number of weights, of elements in all and of bytes here, of tied ones once."""
     held = _held(expression)
-    counts = sum(entry.numel for entry in held.values()), sum(entry.nbytes for entry in held.values())
-    if isinstance(held, WeightsExplorer):
-        counts = held.totals.parameters, held.nbytes_here
     rows = sorted(map(repr, _rows(held)))
-    return digest_of("\n".join(rows).encode()), len(rows), *counts
+    again = not_counted(list(held.values()))
+    each = [entry for name, entry in held.items() if name not in again]
+    numel, nbytes = sum(entry.num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
+    return digest_of("\n".join(rows).encode()), len(rows), numel, nbytes
 
 
 def _listing(expression: str) -> bytes:
@@ -158,7 +166,7 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
         return _row(entry), (), (), b""
     found = stats(_readable(entry), histogram=None)
     figures = tuple(astuple(one.figures) for one in (found, found.real, found.imag) if one is not None)
-    return _row(entry), _box_of(entry), figures, _mark_of(_fingerprint(entry, sys.maxsize))
+    return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, sys.maxsize))
 
 
 def _readable(entry: WeightEntry) -> Any:
@@ -172,18 +180,17 @@ def _readable(entry: WeightEntry) -> Any:
     return entry.values_here()
 
 
-def _box_of(entry: WeightEntry) -> tuple[Any, ...] | None:
+def _box_of(shard: ShardFacts | None) -> tuple[Any, ...] | None:
     """Return which indices of each dimension are here, of what is not spread (); None where nothing tells."""
-    shard = _shard_of(entry)
     return shard.held if shard is not None else ()
 
 
-def _fingerprint(entry: WeightEntry, max_nbytes: int) -> Fingerprint | None:
+def _fingerprint(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> Fingerprint | None:
     """Return the fingerprint of what this rank holds, block by block; None where there is none."""
     tensor = entry.tensor
     if tensor is None or is_array(tensor):
         return fingerprint_of_array(tensor, max_nbytes) if tensor is not None else None
-    return fingerprint(tensor if _shard_of(entry) is None else parts_under(tensor)[0], max_nbytes)
+    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
 
 
 def _mark_of(found: Fingerprint | None) -> bytes:
@@ -204,9 +211,9 @@ def _alike(expression: str, max_nbytes: int) -> Iterator[tuple[str, str, str, Fi
     """
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
-        mark = None if shard is not None and shard.pending else _fingerprint(entry, max_nbytes)
+        mark = None if shard is not None and shard.pending else _fingerprint(entry, shard, max_nbytes)
         if mark is not None and mark.blocks:
-            yield f"{entry.kind} {_layout_of(shard)}", name, repr(_box_of(entry)), mark
+            yield f"{entry.kind} {_layout_of(entry.tensor)}", name, repr(_box_of(shard)), mark
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:
