@@ -15,6 +15,9 @@ Deed = Callable[[Callable[[], Any]], Any]
 """What a process does when it is asked, given what would answer: returns an answer, or a Future, or raises."""
 
 
+TIMERS: list[threading.Timer] = []
+
+
 class Simulated:
     """A transport to processes that answer at once, each with its own names, unless its `deeds` are others."""
 
@@ -90,9 +93,17 @@ def late(seconds: float) -> Deed:
         timer = threading.Timer(seconds, lambda: future.set_result(answer()))
         timer.daemon = True
         timer.start()
+        TIMERS.append(timer)
         return future
 
     return deed
+
+
+def end_timers() -> None:
+    """End the threads of those that are late still: others look whether any runs."""
+    while TIMERS:
+        TIMERS[-1].cancel()
+        TIMERS.pop().join()
 
 
 def raising(error: BaseException) -> Deed:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import copy
 import pickle
 import time
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from simulated import Simulated, hang, late, raising, saying
+from simulated import Simulated, end_timers, hang, late, raising, saying
 
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_late_for_ever():
+    """Leave no thread behind."""
+    yield
+    end_timers()
 
 
 def model(seed: int = 0) -> torch.nn.Module:
@@ -586,7 +593,6 @@ def test_a_thousand_ranks_are_one_card(monkeypatch):
 
 def test_threads_and_another_transport_of_twenty_lines(monkeypatch):
     """What the docstring of `ranks` shows is one."""
-    pool = ThreadPoolExecutor(4)
     transport = simulated(monkeypatch, 4)
     inside = transport.submit
     threaded = SimpleNamespace(
