@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
+import multiprocessing
 import pickle
+import textwrap
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -591,15 +595,33 @@ def test_a_thousand_ranks_are_one_card(monkeypatch):
     assert len(weights._repr_html_()) < 150_000
 
 
-def test_threads_and_another_transport_of_twenty_lines(monkeypatch):
-    """What the docstring of `ranks` shows is one."""
-    transport = simulated(monkeypatch, 4)
-    inside = transport.submit
-    threaded = SimpleNamespace(
-        ids=(0, 1, 2, 3), submit=lambda id, f, *args: pool.submit(lambda: inside(id, f, *args).result())
-    )
-    assert tnp.ranks(threaded).weights("model").told == "4 ranks: the same 4 tensors"
-    pool.shutdown()
+def test_the_transport_of_the_docstring_is_one(monkeypatch):
+    """Its lines run as they stand there, with two threads in the place of processes."""
+    import __main__
+
+    lines = inspect.cleandoc(tnp.ranks.__doc__).splitlines()
+    first, last = (next(i for i, line in enumerate(lines) if said in line) for said in ("class Piped", "tnp.ranks("))
+    assert last - first <= 22
+    names = {"ThreadPoolExecutor": ThreadPoolExecutor, "tnp": tnp}
+    exec(textwrap.dedent("\n".join(lines[first:last])), names)
+    ours, theirs = zip(multiprocessing.Pipe(), multiprocessing.Pipe(), strict=True)
+
+    def answer(pipe):
+        with contextlib.suppress(EOFError):
+            names["answer_forever"](pipe)
+
+    monkeypatch.setattr(__main__, "model", model(), raising=False)
+    with ThreadPoolExecutor(2) as pool:
+        for pipe in theirs:
+            pool.submit(answer, pipe)
+        transport = names["Piped"](dict(enumerate(ours)))
+        found = tnp.ranks(transport, timeout=60).weights("model")
+        assert found.told == "2 ranks: the same 4 tensors"
+        assert found.stats("0.weight").count == 32
+        assert not found.drift()
+        for pipe in ours:
+            pipe.close()
+        transport.pool.shutdown()
 
 
 def test_names_are_those_of_the_main_script():
