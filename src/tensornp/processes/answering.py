@@ -211,8 +211,12 @@ def _alike(expression: str, max_nbytes: int) -> Iterator[tuple[str, str, str, Fi
     """
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
-        mark = None if shard is not None and shard.pending else _fingerprint(entry, shard, max_nbytes)
-        if mark is not None and mark.blocks:
+        if shard is not None and 0 in shard.shape:
+            # It is named, so that ranks that hold none of it have the names of the others.
+            mark: Fingerprint | None = Fingerprint(())
+        else:
+            mark = None if shard is not None and shard.pending else _fingerprint(entry, shard, max_nbytes)
+        if mark is not None:
             yield f"{entry.kind} {_layout_of(entry.tensor)}", name, repr(_box_of(shard)), mark
 
 
