@@ -17,7 +17,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.processes.answering import answer
 from tensornp.processes.facts import whole
-from tensornp.processes.transport import Id, Transport
+from tensornp.processes.transport import Id
 
 _CURE = f"the same as here, {tensornp.__version__}, is needed"
 _MAX_RANKS = 2**20
@@ -39,7 +39,7 @@ class Told(NamedTuple):
 class Asker:
     """Reaches processes by a transport; it remembers which numbers they have, and who has not answered yet."""
 
-    def __init__(self, transport: Transport, timeout: float) -> None:
+    def __init__(self, transport: Any, timeout: float) -> None:
         self.transport, self.timeout = transport, timeout
         self.ranks: dict[Id, int | None] = {}
         self.late: dict[Id, tuple[Any, float]] = {}
@@ -146,7 +146,7 @@ class Asking:
 
     def _why_busy(self, id: Id) -> str:
         try:
-            seconds = round(self._asker.transport.running_for(id))  # type: ignore[attr-defined]
+            seconds = round(self._asker.transport.running_for(id))
         except Exception:
             # Not every transport tells.
             return ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance, module_name, mro_of
 from tensornp.errors import BadRequestError
@@ -13,18 +13,7 @@ Id = Any
 """What a transport calls a process by: a number, or a text."""
 
 
-class Transport(Protocol):
-    """What reaches each process of a job by itself; `tensornp.ranks` shows one of twenty lines."""
-
-    @property
-    def ids(self) -> Iterable[Id]:
-        """The processes that there are."""
-
-    def submit(self, id: Id, function: Callable[..., Any], *args: Any) -> Any:
-        """Have a process call a function, which it imports by its name, and return a Future at once."""
-
-
-def transport_of(client: Any) -> Transport:
+def transport_of(client: Any) -> Any:
     """Return what reaches the processes of `client`; BadRequestError where it is none."""
     own = (base for base in mro_of(type(client)) if module_name(base).partition(".")[0] == "ipyparallel")
     if any(own):
@@ -39,8 +28,7 @@ def transport_of(client: Any) -> Transport:
             f"ranks takes a client or a view of ipyparallel, or an object with ids and submit(id, function, *args), "
             f"not {an_instance(client)}"
         )
-    found: Transport = client
-    return found
+    return client
 
 
 class OfIpyparallel:

@@ -212,11 +212,6 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
                 more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
                 yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}{end}"
 
-    @property
-    def nbytes(self) -> int:
-        """What all ranks that have answered hold together."""
-        return sum(nbytes for group in self.groups for nbytes in group.nbytes)
-
     @spelled
     def __repr__(self) -> str:
         said = "; ".join([self.told, *(cut(one, MAX_TOLD) for one in islice(self.differences(), _MAX_NAMED))])
