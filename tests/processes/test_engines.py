@@ -85,6 +85,10 @@ def look_at(client):
     assert not found.drift()
     client[0].execute("with torch.no_grad(): model[1].weight[3] = 5", block=True)
     assert dict(found.drift()) == {"1.weight": "differs on rank 1, first in block 0"}
+    client[1].execute("import tensornp; tensornp.__version__ = '0.0.9'", block=True)
+    said = tnp.ranks(client, timeout=100).weights("model").silent
+    assert said == {1: f"engine 1 has tensornp 0.0.9: the same as here, {tnp.__version__}, is needed"}
+    client[1].execute(f"tensornp.__version__ = '{tnp.__version__}'", block=True)
     # No collective was begun, on either of them.
     for engine in client:
         assert engine.apply_sync(eval, "dist.group.WORLD._get_sequence_number_for_group() - before", None) == 0

@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from simulated import Simulated, end_timers, hang, late, raising, saying
+from simulated import Here, Simulated, end_timers, hang, late, raising, saying
+from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
@@ -373,6 +374,23 @@ def test_a_transport_whose_ids_raise_is_told(monkeypatch):
     monkeypatch.setattr(Simulated, "ids", property(lambda self: 1 / 0))
     with pytest.raises(tnp.TensornpError, match="does not tell its ids: ZeroDivisionError"):
         own.weights("model")
+
+
+def test_an_answer_changes_nothing_and_no_mode_sees_it():
+    """Of a model in training, and of its optimizer, with odd tensors among them."""
+    made = model()
+    optimizer = torch.optim.Adam(made.parameters())
+    made(torch.ones(3, 8)).sum().backward()
+    optimizer.step()
+    odd = {"lean": torch.eye(3).to_sparse(), "meta": torch.ones(2, device="meta"), "turned": torch.ones(2, 3).mT}
+    held = [*made.parameters(), *(one.grad for one in made.parameters()), odd["turned"]]
+    held += [value for state in optimizer.state.values() for value in state.values()]
+    for obj in (made, optimizer, made.state_dict(), odd, {"model": made, "optimizer": optimizer}):
+        with unchanged(*held):
+            found = tnp.ranks(Here(obj), timeout=1000).weights("looked_at")
+            assert not found.silent
+            assert {type(found.stats(name).scope) for name in found} == {str}
+            assert found.drift().answered == (0,)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

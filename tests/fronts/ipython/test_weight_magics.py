@@ -111,6 +111,8 @@ def test_tab_completes_paths_and_names(shell, folder):
     shell.namespace["moved"] = torch.optim.SGD(shell.namespace["models"].parameters(), lr=1)
     assert shell.complete("%weights mov") == shell.complete("%tensordiff mov") == ["moved"]
     assert shell.complete("%weights --") == ["--out", "--ranks"]
+    shell.namespace["my_client"] = Here({})
+    assert shell.complete("%weights --ranks my_c") == ["my_client"]
 
 
 def test_models_and_files_are_compared_by_the_magic(shell, folder):
