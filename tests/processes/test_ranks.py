@@ -114,6 +114,14 @@ def test_stages_of_a_pipeline_are_groups(monkeypatch):
     assert "on ranks 2..3" in str(found)
 
 
+def test_of_more_than_a_page_shows_a_part_is_asked_for(monkeypatch):
+    """And said how; groups past the first are not listed."""
+    names = {i: {"w": {f"{'abcdefghijkl'[i]}{j * j}": torch.ones(j + 1) for j in range(20)}} for i in range(12)}
+    said = str(ranks(Simulated(monkeypatch, names)).weights("w"))
+    assert "… 140 more weights left out; ask for a part of them, such as .weights('model.layers[0]')" in said
+    assert "\n… and more\n" in said
+
+
 def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monkeypatch):
     """Hanging, late, raising, dead, cancelled, garbage, of another version, without tensornp."""
 

@@ -16,6 +16,7 @@ from tensornp.render.layout.style import ALARM_TEXT, HEADING
 from tensornp.render.layout.table import said_once
 from tensornp.render.models.weights import MAX_ROWS, table_of
 
+_CURE = "ask for a part of them, such as .weights('model.layers[0]')"
 _IN_HEADING = 2
 _MAX_LINES = 10
 _MAX_LINE = 400
@@ -24,7 +25,7 @@ _MAX_LINE = 400
 def rank_weights_document(summary: RankSummary) -> Document:
     """Return in what ranks agree, in what not, and who has not answered, over a table."""
     weights = summary.weights
-    table, common, rest = table_of(summary.rows, "", {}, MAX_ROWS)
+    table, common, rest = table_of(summary.rows, "", {}, MAX_ROWS, _CURE)
     found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
     head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
     beside = "".join(f" · {one}" for one in [*_sizes(weights), *said_once(common, is_whole=True)])
@@ -34,7 +35,7 @@ def rank_weights_document(summary: RankSummary) -> Document:
         (
             _heading(head, in_heading, beside),
             *(Alarm(one) if weights.agree else Lines((one,)) for one in lines[:_MAX_LINES]),
-            Lines(("… and more differs",) if len(found) > _MAX_LINES else ()),
+            Lines(("… and more",) if len(found) > _MAX_LINES else ()),
             silent_lines(weights.silent),
             table,
             Lines((rest,)),
