@@ -434,6 +434,33 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     assert "the bits on rank 2 are not those of the others" in found._repr_html_()
 
 
+def test_nans_on_many_ranks_are_counted_and_some_are_placed(monkeypatch):
+    """Each rank has a part with one; so many are asked where, and the others are said."""
+    whole = torch.zeros(40, 2)
+    names = {i: {"w": torch.tensor([[torch.nan, float(i)]])} for i in range(40)}
+
+    def deed(answer, i):
+        *first, found = answer()
+        if isinstance(found, tuple) and len(found) == 4 and isinstance(found[0], tuple):
+            (kind, _, *rest), _, figures, mark = found
+            found = ((kind, tuple(whole.shape), *rest), (((i, i + 1),), ((0, 2),)), figures, mark)
+        return (*first, found)
+
+    deeds = {i: lambda answer, i=i: deed(answer, i) for i in names}
+    found = ranks(Simulated(monkeypatch, names, deeds=deeds)).card("w")
+    assert (found.count, found.nan, found.scope, found.max) == (80, 40, "all elements", 39)
+    assert "24 more on other ranks" in str(found)
+
+
+def test_a_frozen_replica_counts_as_the_same(monkeypatch):
+    """What it is trained for is nothing of its values."""
+    transport = simulated(monkeypatch, 3)
+    transport.names[1]["model"][0].weight.requires_grad_(False)
+    found = ranks(transport).weights("model")
+    assert "rank 1: 0.weight is frozen here, trained on the others" in str(found)
+    assert not found.stats("0.weight").left_out
+
+
 def test_of_31_of_32_ranks_stands_wherever_a_count_is_not_of_all(monkeypatch):
     """In each card."""
     transport = simulated(monkeypatch, 32, deeds={7: hang})

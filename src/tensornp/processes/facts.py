@@ -11,7 +11,8 @@ MAX_NBYTES = 2**28
 """Bytes of a list that is unpacked: a million weights take a hundred million."""
 
 
-_SAID = {"shape": "{}", "dtype": "{}", "kind": "a {}", "device": "on {}", "layout": "{}", "tied_to": "tied to {}"}
+_SAID = {"kind": "a {}", "device": "on {}", "tied_to": "tied to {}", "nbytes": "{} bytes"}
+_WORDS = {"True": "trained", "False": "frozen", "None": "not told", "": "none"}
 
 
 class Facts(NamedTuple):
@@ -89,8 +90,11 @@ def whole(value: Any, least: int = 0) -> int:
 def unlike(here: Facts, first: Facts) -> str:
     """Return which facts of a weight are others here, and what they are on the other ranks."""
     names = [name for name in Facts._fields if getattr(here, name) != getattr(first, name)]
-    told = [name for name in names if name in _SAID]
-    if not told:
-        return "other in " + ", ".join(names)
-    mine, others = (", ".join(_SAID[n].format(getattr(f, n) or "none") for n in told) for f in (here, first))
+    if len(names) > 1 and "nbytes" in names:
+        names.remove("nbytes")
+    mine, others = (", ".join(_told(name, getattr(facts, name)) for name in names) for facts in (here, first))
     return f"{mine} here, {others} on the others"
+
+
+def _told(name: str, value: Any) -> str:
+    return _SAID.get(name, "{}").format(_WORDS.get(str(value), value))

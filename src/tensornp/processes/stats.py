@@ -68,6 +68,11 @@ class _Part(NamedTuple):
     figures: tuple[Figures, ...]
     mark: bytes
 
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What parts of one tensor have in common."""
+        return self.facts.shape, self.facts.dtype, self.facts.layout
+
 
 def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight; those who hold what is sought are asked for its place at once."""
@@ -117,9 +122,9 @@ class _Sought:
 
 def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> RankStats:
     parts: dict[Any, _Part] = roll.found
-    usual = Counter(part.facts for part in parts.values()).most_common(1)
-    facts = usual[0][0] if usual else None
-    same = {id: part for id, part in parts.items() if part.facts == facts}
+    usual = Counter(part.form for part in parts.values()).most_common(1)
+    same = {id: part for id, part in parts.items() if part.form == usual[0][0]}
+    facts = next((part.facts for part in same.values()), None)
     left_out = tuple(
         f"{ranks_text([roll.rank_of(id)])} has another one, which is left out: {unlike(part.facts, facts)}"
         for id, part in parts.items() if facts is not None and id not in same

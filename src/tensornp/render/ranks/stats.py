@@ -43,6 +43,8 @@ def _rows(stats: RankStats) -> Iterator[TableRow]:
         first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]
         yield TableRow((_WORDS[what], f"{num:,}", first))
         yield from (TableRow(("", "", where)) for where in more)
+        if (left := num - sum(one.location.count for one in places[:_MAX_PLACES])) > 0:
+            yield TableRow(("", "", f"{left:,} more on other ranks"))
     yield TableRow(("zero", f"{stats.zeros:,}", ""))
     if stats.min is None:
         return
