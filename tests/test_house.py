@@ -20,7 +20,7 @@ ROOMS = {
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
-    "render": "layout -> pictures -> tensor -> values, collections, models -> passes, ranks -> simple -> views -> view "
+    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
