@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 MAX_NBYTES = 2**28
 """Bytes of a list that is unpacked: a million weights take a hundred million."""
-
-
 _SAID = {"kind": "a {}", "device": "on {}", "tied_to": "tied to {}", "nbytes": "{} bytes"}
 _WORDS = {"True": "trained", "False": "frozen", "None": "not told", "": "none"}
 
@@ -31,7 +29,7 @@ class Facts(NamedTuple):
     layout : str
         How it is spread over ranks: "S(0), R on dp 4 × tp 8"; empty of what is not.
     tied_to : str
-        The first of its other names.
+        The first of its other names, by their letters.
     """
 
     kind: str

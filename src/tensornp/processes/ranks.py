@@ -15,16 +15,8 @@ from tensornp.processes.weights import RankWeights, weights_on
 
 _MAX_TIMEOUT_S = 10**6
 _NODES = (
-    ast.Expression,
-    ast.Name,
-    ast.Attribute,
-    ast.Subscript,
-    ast.Constant,
-    ast.Load,
-    ast.UnaryOp,
-    ast.USub,
-    ast.Tuple,
-)
+    ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Tuple,
+)  # fmt: skip
 
 
 class Ranks:

@@ -43,9 +43,7 @@ class OfIpyparallel:
     @property
     def ids(self) -> list[int]:
         """The engines that are registered, or are those of the view."""
-        if self._targets is None or isinstance(self._targets, str):
-            return list(self._client.ids)
-        return list(range(*self._targets.indices(10**6))) if isinstance(self._targets, slice) else list(self._targets)
+        return list(self._targets if isinstance(self._targets, list | tuple) else self._client.ids)
 
     def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
         """Have one engine call a function: a view of its own has no other to wait for."""
