@@ -17,6 +17,7 @@ import pytest
 import torch
 from child import in_fork
 from lone_rank import SAID, LoneRank, needs_fsdp
+from simulated import Here
 
 import tensornp as tnp
 
@@ -31,6 +32,12 @@ def _followed(t: torch.Tensor) -> str:
     return tnp.card(run).text
 
 
+def asked_as_a_rank(obj: Any) -> str:
+    """Return all that a client has of what this rank answers."""
+    found = tnp.ranks(Here(obj), timeout=1000).weights("looked_at")
+    return "\n".join([str(found), str(found.drift()), *(str(found.stats(name)) for name in found)])
+
+
 FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "aliases": [tnp.aliases, lambda t: tnp.aliases(t, {"t": t})],
     "card": [lambda t: str(tnp.card(t)), lambda t: tnp.card(t)._repr_html_()],
@@ -43,6 +50,7 @@ FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "plan_cupy": [tnp.plan_cupy],
     "plan_jax": [tnp.plan_jax],
     "plot": [tnp.plot],
+    "ranks": [lambda t: asked_as_a_rank({"a": t}), lambda t: str(tnp.ranks(Here(t)).card("looked_at"))],
     "stats": [tnp.stats, partial(tnp.stats, axis=0)],
     "to_cupy": [tnp.to_cupy],
     "to_jax": [tnp.to_jax],
@@ -94,6 +102,7 @@ def ask_weights(found: Found, name: str, obj: Any) -> None:
         return
     for what in ("totals", "problems", "to_frame", "scan"):
         found.do(f"{name}.{what}", lambda what=what: called(getattr(explorer, what)))
+    found.do(f"ranks of {name}", lambda: asked_as_a_rank(obj))
     found.do(f"{name} compared", lambda: tnp.compare(explorer, explorer))
     found.do(f"{name} shown", lambda: [tnp.card(obj)._repr_html_(), str(tnp.card(obj)), repr(explorer)])
     for key, entry in explorer.items():

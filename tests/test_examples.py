@@ -177,6 +177,24 @@ def test_follow(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="ranks meet by gloo")
+def test_ranks(tmp_path, monkeypatch):
+    """Two engines are one table; the NaN has its rank, and so has the replica that has drifted."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    cells = executed("8-ranks.ipynb", tmp_path)
+    assert cells[3].startswith("model · 2 ranks: the same 39 tensors")
+    assert "S(0) on tp 2" in cells[3]
+    assert "on rank 1, at [133, 7]" in cells[5]
+    assert cells[6].startswith("([((1,), (133, 7))], 'all elements')")
+    assert "of 21 tensors that several hold, 1 differs" in cells[8]
+    assert "differs on rank 1, first in block 0" in cells[8]
+    assert "the same 39 tensors; rank 0 lacks head.bias" in cells[9]
+    assert cells[10].startswith("model.head · 1 of 2 ranks: the same 2 tensors")
+    assert "ranks 0..1: has no 'modle'; the closest is 'model'" in cells[11]
+    assert "count=16384, nan=1" in cells[13]
+
+
+@pytest.mark.slow
 def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
     cells = executed("2-view-share-copy.ipynb", tmp_path)

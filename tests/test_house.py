@@ -14,13 +14,13 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing -> __main__",
+    "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts, testing -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
-    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view "
+    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
@@ -45,7 +45,7 @@ HOMES = {
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
     "marimo": {"fronts/marimo"},
-    "torch": {"core", "models", "passes", "ranks", "widget", "session", "fronts", "testing"},
+    "torch": {"core", "models", "passes", "processes", "widget", "session", "fronts", "testing"},
 }
 
 

@@ -44,6 +44,7 @@ from .models.weights import weights as weights
 from .passes.follow import FollowedPass as FollowedPass
 from .passes.follow import follow as follow
 from .passes.records import ModuleCall as ModuleCall
+from .processes.ranks import ranks as ranks
 from .render.pictures.image import Image as Image
 from .render.pictures.image import image as image
 from .render.pictures.plot import plot as plot

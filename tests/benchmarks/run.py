@@ -29,6 +29,7 @@ QUESTIONS = {
     "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "passes": "What does following a pass cost, beside the same step that nobody follows?",
+    "ranks": "What does one card of a thousand ranks cost, of which each answers at once?",
     "command_line": "What CPU time does a list on the command line take, beside importing NumPy?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",

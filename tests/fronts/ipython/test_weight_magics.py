@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from simulated import Here
 
 from tensornp.fronts.ipython.typed import argument_in, expression_in
 
@@ -34,6 +35,18 @@ def test_a_path_or_an_expression(shell, folder):
     shell.run("import torch; model = torch.nn.Linear(3, 4)")
     text, _ = shown(shell, "%weights model")
     assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · each parameter, float32, cpu, grad")
+
+
+def test_the_weights_of_all_ranks_are_one_table(shell):
+    """Of a client that is a name here, by a name that each rank has; as the value of a cell it is the same."""
+    shell.namespace["rc"] = Here({"a": torch.ones(2, 3)})
+    text, html = shown(shell, "%weights -o w --ranks rc looked_at")
+    assert text.startswith("looked_at · 1 rank: the same tensor · 6 elements · 24 bytes")
+    assert "the same tensor" in html
+    assert shell.show_within_modes(shell.namespace["w"])["text/plain"] == text
+    assert "takes a client or a view of ipyparallel" in shell.fail("%weights --ranks 3 model")
+    assert "none of names, attributes and constant" in shell.fail("%weights --ranks rc f(model)")
+    assert "name 'nobody' is not defined" in shell.fail("%weights --ranks nobody model")
 
 
 def test_the_explorer_is_bound_and_shown(shell, folder):
@@ -97,7 +110,9 @@ def test_tab_completes_paths_and_names(shell, folder):
     assert shell.complete("%weights models") == ["models"]
     shell.namespace["moved"] = torch.optim.SGD(shell.namespace["models"].parameters(), lr=1)
     assert shell.complete("%weights mov") == shell.complete("%tensordiff mov") == ["moved"]
-    assert shell.complete("%weights --") == ["--out"]
+    assert shell.complete("%weights --") == ["--out", "--ranks"]
+    shell.namespace["my_client"] = Here({})
+    assert shell.complete("%weights --ranks my_c") == ["my_client"]
 
 
 def test_models_and_files_are_compared_by_the_magic(shell, folder):

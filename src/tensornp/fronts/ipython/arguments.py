@@ -21,7 +21,7 @@ NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErro
 """What compiling may raise: ValueError for NUL bytes and lone surrogates, the last two for what is nested deeply."""
 _MAGICS = {
     "to_numpy": "%tonumpy", "to_tensor": "%totensor", "stats": "%tensorstats", "compare": "%tensordiff",
-    "weights": "%weights", "follow": "%%follow",
+    "weights": "%weights", "follow": "%%follow", "ranks": "%weights --ranks",
 }  # fmt: skip
 _CALLED = re.compile(rf"^({'|'.join(_MAGICS)}) takes ")
 """How errors of a function begin, which name the magic that was called."""

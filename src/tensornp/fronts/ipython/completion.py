@@ -67,10 +67,11 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         return [(style, "param") for style in STYLES]
     if fragment.startswith("-"):
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
-    paths = _paths(fragment) if magic in ("weights", "tensordiff") else []
+    is_client = previous == "--ranks"
+    paths = _paths(fragment) if magic in ("weights", "tensordiff") and not is_client else []
     if not re.fullmatch(r"\w*", fragment):
         return paths or None
-    kinds = _kinds(magic)
+    kinds = [object] if is_client else _kinds(magic)
     return paths + [
         (name, "instance")
         for name, value in list(shell.user_ns.items())

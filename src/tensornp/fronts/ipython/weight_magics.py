@@ -14,6 +14,7 @@ from tensornp.fronts.ipython.arguments import (
     keeping_nothing,
     split_line,
 )
+from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
 from tensornp.fronts.ipython.typed import argument_in, expression_in, typed_value
 
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.live_weights import LiveWeights
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
-    "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
+    "weights": (
+        Option("o", "out", "bind the explorer to NAME", "NAME"),
+        Option("", "ranks", "ask each rank that CLIENT reaches for what it has by that name", "CLIENT"),
+    ),
 }
-USAGE = "%weights [-o NAME] EXPR_OR_PATH"
+USAGE = "%weights [-o NAME] [--ranks CLIENT] EXPR_OR_PATH"
 
 
 @magics_class
@@ -47,7 +51,7 @@ class WeightMagics(Magics):
 
         Usage::
 
-            %weights [-o NAME] EXPR_OR_PATH
+            %weights [-o NAME] [--ranks CLIENT] EXPR_OR_PATH
 
         Options, before the expression:
 
@@ -68,6 +72,9 @@ class WeightMagics(Magics):
         copies, of 64 MiB together at most, as long as the weights lie where they did: of larger models they are
         samples. With ``%config TensorDisplay.stats = 'off'`` it keeps none.
 
+        With ``--ranks rc``, a client of ipyparallel for one, the weights that each rank has by a name are one table: in
+        what ranks agree, who lacks what, and who has not answered. ``tnp.ranks(rc)`` does the same, and more.
+
         ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, ``w.scan()``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
 
@@ -75,6 +82,7 @@ class WeightMagics(Magics):
 
             %weights model
             %weights -o w checkpoints/model.safetensors
+            %weights --ranks rc model
         """
         __tracebackhide__ = True
         self._show(line, local_ns)
@@ -92,6 +100,9 @@ class WeightMagics(Magics):
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
+        if "ranks" in options:
+            self._show_ranks(options, rest, local_ns)
+            return
         value, path = typed_value(self.shell, rest, local_ns, USAGE)
         with as_usage_errors("%weights"):
             expression = "" if path is not None else expression_in(rest)
@@ -103,3 +114,18 @@ class WeightMagics(Magics):
         argument = argument_in(rest) if path is None else repr(path)
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
         self._live.show(explorer, anchor, opened)
+
+    def _show_ranks(self, options: dict[str, str], rest: str, local_ns: dict[str, Any] | None) -> None:
+        """Show what all ranks have by a name, each of which is asked by itself."""
+        from tensornp.processes.ranks import ranks
+        from tensornp.processes.summary import summarize_ranks
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.ranks.weights import rank_weights_document
+
+        __tracebackhide__ = True
+        client = evaluated(self.shell, options["ranks"], local_ns, USAGE)
+        with as_usage_errors("%weights"):
+            found = ranks(client).weights(rest.removesuffix(";"))
+            display(displayed("%weights", lambda: rank_weights_document(summarize_ranks(found))), raw=True)
+        if "out" in options:
+            self.shell.push({options["out"]: found})

@@ -32,6 +32,7 @@ _MAX_SOURCE = 60
 """Of a path or an expression, whose ends tell which one it is: a line of a narrow page has room for some more."""
 _MAX_PROBLEM = 400
 _MAX_KEY = 60
+_CURE = "take a part of them, such as tnp.weights(...).find('*attn*')"
 _MAX_BITS = 1000
 """Of a number that is written: Python refuses some thousands of digits."""
 
@@ -52,7 +53,7 @@ def weights_document(
     rows = folded(explorer.values())
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
-    table, common, rest = _table(rows, explorer.source, alarms, max_rows)
+    table, common, rest = table_of(rows, explorer.source, alarms, max_rows)
     static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer))), table, Lines((rest,))))
     return Document(
         (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
@@ -95,15 +96,14 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     return " · ".join(filter(None, said))
 
 
-def _table(
-    folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None
+def table_of(
+    folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None, cure: str = _CURE
 ) -> tuple[Table, tuple[str, ...], str]:
-    """Return the table, what is the same in all of its rows, and what it leaves out."""
+    """Return the table, what is the same in all of its rows, and what it leaves out, with the `cure` for that."""
     rows = [row for row in folded_rows if not row.entries[0].is_nothing]
     known = [column for column in columns() if column.text is not None]
     table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:max_rows]))
     hidden = sum(len(row.entries) for row in rows[len(table.rows) :])
-    cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.

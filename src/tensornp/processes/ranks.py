@@ -1,0 +1,127 @@
+"""`ranks`: all ranks of a job in one card, through a client that asks each by itself."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.quoted import quoted
+from tensornp.errors import BadRequestError
+from tensornp.processes.asking import Asker
+from tensornp.processes.stats import RankStats, stats_on
+from tensornp.processes.transport import transport_of
+from tensornp.processes.weights import RankWeights, weights_on
+
+_MAX_TIMEOUT_S = 10**6
+_NODES = (
+    ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Tuple,
+)  # fmt: skip
+
+
+class Ranks:
+    """All ranks of a job, as `ranks` gives them."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    def weights(self, expression: str) -> RankWeights:
+        """Return the weights that each rank holds by a name: of a model, an optimizer, or a dictionary of tensors.
+
+        No value is read. Each process tells a few bytes, and one of those that tell the same all of its weights.
+
+        Parameters
+        ----------
+        expression : str
+            Names, attributes and constant indices, as they are typed there: ``model``, ``trainer.model``, ``jobs[0]``.
+
+        Raises
+        ------
+        BadRequestError
+            If something would have to be run for it.
+        """
+        return weights_on(self._asker, _checked(expression))
+
+    def card(self, expression: str) -> RankStats:
+        """Return the statistics of one tensor on all ranks, each of which reads its own part.
+
+        Errors as of `weights`.
+        """
+        return stats_on(self._asker, _checked(expression), expression.strip())
+
+    def __repr__(self) -> str:
+        num = len(self._asker.ids()[0])
+        return f"<Ranks of {num:,} process{'es' * (num != 1)}>"
+
+
+def ranks(client: Any, timeout: float = 5) -> Ranks:
+    """Return all ranks of a job, each of which is asked by itself: ``.weights("model")``, ``.card("model.fc.weight")``.
+
+    Looking never begins a collective, and nothing is cancelled, interrupted or started again: whoever does not answer
+    in time is told in a sentence, and the card comes without it.
+
+    Parameters
+    ----------
+    client : ipyparallel.Client or a view of it, or an object with `ids` and `submit`
+        Another transport has the processes as ``ids``, and ``submit(id, function, *args)`` has one of them call a
+        function, which it imports by its name, and returns a Future at once. Two processes behind pipes, for one::
+
+            class Piped:
+                def __init__(self, pipes):                     # multiprocessing.Pipe() of each process, by its id
+                    self.pipes, self.pool = pipes, ThreadPoolExecutor(len(pipes))
+
+                @property
+                def ids(self):
+                    return list(self.pipes)
+
+                def submit(self, id, function, *args):
+                    return self.pool.submit(self._call, self.pipes[id], function, args)
+
+                def _call(self, pipe, function, args):
+                    pipe.send((function, args))
+                    return pipe.recv()
+
+            def answer_forever(pipe):                          # in a thread of each process
+                while True:
+                    function, args = pipe.recv()
+                    pipe.send(function(*args))
+
+            tnp.ranks(Piped({0: pipe_of_0, 1: pipe_of_1})).weights("model")
+    timeout : float
+        Seconds after which each card is there, whoever has answered.
+
+    Returns
+    -------
+    Ranks
+        A process has its number of `torch.distributed`, and without a group its id.
+
+    Raises
+    ------
+    BadRequestError
+        If `client` reaches no processes, or `timeout` is no number of seconds.
+
+    Notes
+    -----
+    Names are found where a cell of IPython or the main script of a process has them. A process needs the same version
+    of tensornp; its answers are plain tuples and bytes.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
+        raise BadRequestError(f"timeout is a number of seconds, not {quoted(timeout)}")
+    return Ranks(Asker(transport_of(client), timeout))
+
+
+def _checked(expression: Any) -> str:
+    """Return an expression that a process may follow; BadRequestError where it would have to run something."""
+    if not isinstance(expression, str):
+        raise BadRequestError(f"a name is a text, not {an_instance(expression)}: .weights('model')")
+    text = expression.strip()
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        nodes = []
+    if not nodes or not all(isinstance(node, _NODES) for node in nodes) or isinstance(nodes[1], ast.Constant):
+        raise BadRequestError(
+            f"{quoted(expression)} is none of names, attributes and constant indices, as in model.layers[0].weight: "
+            "nothing else is followed on the ranks"
+        )
+    return text

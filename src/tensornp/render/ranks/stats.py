@@ -1,0 +1,63 @@
+"""The statistics of one weight on all ranks, and on which of them what stands out is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensornp.models.entries.entry import shape_text
+from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.processes.rolls import ranks_text
+from tensornp.processes.stats import Place, RankStats
+from tensornp.render.layout.document import Alarm, Document, Heading
+from tensornp.render.layout.table import Table, TableRow
+from tensornp.render.pictures.stats_line import number_text
+from tensornp.render.ranks.weights import silent_lines
+
+_MAX_PLACES = 16
+_WORDS = {"nan": "NaN", "inf": "infinite"}
+
+
+def rank_stats_document(stats: RankStats) -> Document:
+    """Return the facts over the figures, each with its place and the ranks that have it."""
+    facts = stats.facts
+    said = [stats.name]
+    if facts is not None:
+        said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
+    else:
+        said.append("no rank has answered")
+    alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
+    return Document(
+        (
+            Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
+            *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
+            silent_lines(stats.silent),
+            Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
+        )
+    )
+
+
+def _rows(stats: RankStats) -> Iterator[TableRow]:
+    yield TableRow(("elements", f"{stats.count:,}", ""))
+    for what, num in (("nan", stats.nan), ("inf", stats.num_infinite)):
+        places = [one for one in stats.places if one.location.what == what]
+        first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]
+        yield TableRow((_WORDS[what], f"{num:,}", first))
+        yield from (TableRow(("", "", where)) for where in more)
+        if (left := num - sum(one.location.count for one in places[:_MAX_PLACES])) > 0:
+            yield TableRow(("", "", f"{left:,} more on other ranks"))
+    yield TableRow(("zero", f"{stats.zeros:,}", ""))
+    if stats.min is None:
+        return
+    for name in ("min", "max"):
+        place = next((one for one in stats.places if one.location.what == name), None)
+        yield TableRow((name, number_text(getattr(stats, name)), "" if place is None else _where(place)))
+    for name in ("mean", "std", "norm", "sum"):
+        yield TableRow((name, number_text(getattr(stats, name)), "of the population" if name == "std" else ""))
+
+
+def _where(place: Place, num: int | None = None) -> str:
+    location = place.location
+    at = ", ".join(str(list(index)) for index in location.indices[:3])
+    more = f" and {location.count - 3:,} more" if location.count > 3 else ""
+    here = f"{location.count:,} " if num not in (None, location.count) else ""
+    return f"{here}on {ranks_text(place.ranks)}, at {at}{more}" if at else f"{here}on {ranks_text(place.ranks)}"

@@ -1,0 +1,60 @@
+"""The time, the memory and the page of one card of a thousand ranks, which are simulated and answer at once."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from side_by_side import Figure, Spread
+
+import tensornp as tnp
+from tensornp.processes.facts import packed
+
+SECONDS, MIB, PAGE_KB = 20, 1024, 150
+NUM_GROUPS = 4
+"""Ranks that have weights of their own, but for the last which stands for all others."""
+
+
+class Simulated:
+    """Ranks that know what they have: the first few lack a weight each."""
+
+    def __init__(self, num_ranks: int, num_weights: int) -> None:
+        self.ids, self._num_weights = range(num_ranks), num_weights
+        self._lists = [packed(self._rows(lacking)) for lacking in range(NUM_GROUPS)]
+
+    def _rows(self, lacking: int) -> Iterator[tuple[Any, ...]]:
+        for i in range(self._num_weights):
+            if i != 7 * lacking or not lacking:
+                name = f"model.layers.{i // 10}.block.part{i % 10}.weight"
+                yield name, "parameter", (1024, 1024), "bfloat16", 2**21, True, "cuda", "S(0) on dp 1,000", ""
+
+    def submit(self, id: int, function: Callable[..., Any], version: str, question: str, *details: Any) -> Any:
+        """Answer at once."""
+        group = id if id < NUM_GROUPS else 0
+        mark = b"%16d" % group, self._num_weights - (group > 0), self._num_weights * 2**20, self._num_weights * 2**11
+        found = mark if question == "facts" else self._lists[group]
+        future: Future[Any] = Future()
+        future.set_result((version, id, len(self.ids), "", found))
+        return future
+
+
+def report(*, quick: bool) -> Iterator[Figure]:
+    """Yield the figures of 1,000 ranks of 100,000 weights, of a hundredth of these if `quick`."""
+    num_weights = 1_000 if quick else 100_000
+    transport = Simulated(1_000, num_weights)
+    gc.collect()
+    begun = time.perf_counter()
+    found = tnp.ranks(transport, timeout=1000).weights("model")
+    page = found._repr_html_()
+    seconds = time.perf_counter() - begun
+    assert found.told == f"1,000 ranks: the same {num_weights:,} tensors"
+    what = f"1,000 ranks of {num_weights:,} weights, in {NUM_GROUPS} kinds"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    yield Figure(f"{what}: asked, put together, as text and page", Spread.of([seconds]), at_most=SECONDS)
+    yield Figure(f"{what}: memory of the process, peak", Spread.of([peak]), "MiB", at_most=MIB)
+    yield Figure(f"{what}: the page", Spread.of([len(page.encode()) / 1e3]), "kB", at_most=PAGE_KB)

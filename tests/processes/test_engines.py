@@ -1,0 +1,139 @@
+"""Two engines of ipyparallel that train together: asked each by itself, busy, stopped and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from child import in_child
+
+import tensornp as tnp
+
+TIMEOUT_S, LIMIT_S = 400, 20
+"""After which the child is ended, and in which a card must come that waits for nobody."""
+SET_UP = """
+import datetime, os, torch, torch.distributed as dist
+os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if os.uname().sysname == "Darwin" else "lo"
+limit = datetime.timedelta(seconds=100)
+dist.init_process_group("gloo", init_method="file://{place}", rank={rank}, world_size=2, timeout=limit)
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 15), torch.nn.LayerNorm(15))
+whole = model[0].weight.detach().clone()
+whole[12, 3] = float("nan")
+model[0].weight = torch.nn.Parameter(distribute_tensor(whole, mesh, [Shard(0)]))
+before = dist.group.WORLD._get_sequence_number_for_group()
+"""
+
+
+def end_in_time() -> None:
+    """Have this process be ended if it takes too long, with what it has started."""
+
+    def too_long() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(TIMEOUT_S, too_long)
+    timer.daemon = True
+    timer.start()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process")
+@in_child
+def test_two_engines_are_one_card_whatever_becomes_of_them():
+    """They have a rank each, hold a part each, and one after the other is busy, stopped, gone on and killed."""
+    end_in_time()
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["IPYTHONDIR"] = str(Path(place, "ipython"))
+        import ipyparallel
+
+        with ipyparallel.Cluster(n=2, controller_ip="127.0.0.1", log_level=30) as client:
+            client.wait_for_engines(2)
+            # Engine 0 is rank 1.
+            begun = [
+                client[i].execute(SET_UP.format(place=Path(place, "met"), rank=1 - i), block=False) for i in (0, 1)
+            ]
+            for one in begun:
+                one.get(100)
+            look_at(client)
+            lose(client)
+
+
+def look_at(client):
+    """Look at both while both answer."""
+    for of in (client, client[:], client.load_balanced_view()):
+        found = tnp.ranks(of, timeout=100).weights("model")
+        assert found.told == "2 ranks: the same 4 tensors"
+        assert found.answered == (1, 0)
+        assert found["0.weight"].facts.layout == "S(0) on tp 2"
+    assert tnp.ranks(client[1], timeout=100).weights("model").told == "1 of 2 ranks: the same 4 tensors"
+    stats = found.stats("0.weight")
+    assert (stats.count, stats.nan, stats.scope) == (120, 1, "all elements")
+    ((ranks, place),) = [one for one in stats.places if one.location.what == "nan"]
+    assert (ranks, place.indices) == ((1,), ((12, 3),))
+    assert stats.figures == tnp.ranks(client, timeout=100).card("model[0].weight").figures
+    whole = client[0].apply_sync(figures_of_whole)
+    assert (stats.min, stats.max) == whole[:2]
+    assert abs(stats.mean - whole[2]) < 1e-12
+    assert not found.drift()
+    client[0].execute("with torch.no_grad(): model[1].weight[3] = 5", block=True)
+    assert dict(found.drift()) == {"1.weight": "differs on rank 1, first in block 0"}
+    client[1].execute("import tensornp; tensornp.__version__ = '0.0.9'", block=True)
+    said = tnp.ranks(client, timeout=100).weights("model").silent
+    assert said == {1: f"engine 1 has tensornp 0.0.9: the same as here, {tnp.__version__}, is needed"}
+    client[1].execute(f"tensornp.__version__ = '{tnp.__version__}'", block=True)
+    # No collective was begun, on either of them.
+    for engine in client:
+        assert engine.apply_sync(eval, "dist.group.WORLD._get_sequence_number_for_group() - before", None) == 0
+
+
+def figures_of_whole():
+    """Return the extremes and the mean of the finite elements, of the tensor that both have a part of."""
+    import __main__
+
+    whole = __main__.whole.double()
+    finite = whole[whole.isfinite()]
+    return finite.min().item(), finite.max().item(), finite.mean().item()
+
+
+def lose(client):
+    """Lose one after the other."""
+    pids = client[:].apply_sync(os.getpid)
+    own = tnp.ranks(client, timeout=3)
+    busy = client[1].apply_async(time.sleep, 15)
+    time.sleep(2)
+    begun = time.monotonic()
+    found = own.weights("model")
+    assert found.told == "1 of 2 ranks: the same 4 tensors"
+    assert found.silent[1].startswith("engine 1 is busy: running for")
+    own.weights("model")
+    assert time.monotonic() - begun < LIMIT_S
+    # It was neither interrupted nor cancelled.
+    assert busy.get(100) is None
+    client[1].apply_sync(os.getpid)
+    assert own.weights("model").answered == (1, 0)
+    os.kill(pids[0], signal.SIGSTOP)
+    try:
+        found = own.weights("model")
+        assert found.silent == {0: "rank 1 did not answer within 3 s: it is stopped, or does something else"}
+        assert len(found) == 4
+    finally:
+        os.kill(pids[0], signal.SIGCONT)
+    client[0].apply_sync(os.getpid)
+    assert own.weights("model").answered == (1, 0)
+    os.kill(pids[1], signal.SIGKILL)
+    begun = time.monotonic()
+    while own.weights("model").silent[1] != "rank 0 has died, or was stopped":
+        assert time.monotonic() - begun < 100
+    found = own.weights("model")
+    assert found.answered == (0,)
+    assert found.told == "1 of 2 ranks: the same 4 tensors"
+    assert "nobody here is rank 0" in str(tnp.ranks(client, timeout=3).weights("model"))
+    assert not client.results

@@ -1,0 +1,691 @@
+"""All ranks in one card: who has what, who lacks what, where they differ, and who does not answer; simulated."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import multiprocessing
+import pickle
+import textwrap
+import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from simulated import Here, Simulated, end_timers, hang, late, raising, saying
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.memory.fingerprint import Fingerprint
+from tensornp.processes import answering, asking
+from tensornp.processes.facts import packed, unpacked
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_late_for_ever():
+    """Leave no thread behind."""
+    yield
+    end_timers()
+
+
+def model(seed: int = 0) -> torch.nn.Module:
+    """Return a small model, which is the same each time."""
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.LayerNorm(4))
+
+
+def simulated(monkeypatch, num=4, **options):
+    """Return ranks that have equal models."""
+    own = model()
+    return Simulated(monkeypatch, {i: {"model": copy.deepcopy(own)} for i in range(num)}, **options)
+
+
+def ranks(transport, timeout=5.0):
+    """Return all ranks, which are few, or answer at once."""
+    return tnp.ranks(transport, timeout=timeout)
+
+
+def test_ranks_that_have_the_same_are_said_once(monkeypatch):
+    """In a sentence, in the text and the page; one of them has listed it."""
+    transport = simulated(monkeypatch, 32)
+    found = ranks(transport).weights("model")
+    assert found.told == "32 ranks: the same 4 tensors"
+    assert "32 ranks: the same 4 tensors" in str(found)
+    assert "32 ranks: the same 4 tensors" in found._repr_html_()
+    assert found._repr_mimebundle_() == {"text/plain": str(found), "text/html": found._repr_html_()}
+    assert str(tnp.card(found)) == str(found)
+    assert list(found) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert found["0.weight"].facts.shape == (4, 8)
+    assert found["0.weight"].ranks == tuple(range(32))
+    assert (found.answered, found.silent) == (tuple(range(32)), {})
+    assert [asked for _, asked, *_ in transport.asked].count("listing") == 1
+
+
+def test_tied_weights_count_once(monkeypatch):
+    """And are told; the order in which a rank has registered them is none of the facts."""
+    own = model()
+    own[0].again = own[0].weight
+    names = {0: {"w": own}, 1: {"w": own}, 2: {"w": dict(reversed(list(own.state_dict(keep_vars=True).items())))}}
+    transport = Simulated(monkeypatch, {i: names[i] for i in (0, 1)})
+    found = ranks(transport).weights("w")
+    assert found["0.again"].facts.tied_to == "0.weight"
+    assert (found.groups[0].parameters, found.groups[0].nbytes) == (44, (176, 176))
+    transport.names[1] = {"w": dict(own.state_dict(keep_vars=True))}
+    transport.names[0] = names[2]
+    found = ranks(transport).weights("w")
+    assert len(found.groups) == 1
+
+
+def test_who_lacks_a_tensor_is_named(monkeypatch):
+    """And who has one besides, or another."""
+    transport = simulated(monkeypatch, 8)
+    transport.names[7]["model"][1].bias = None
+    found = ranks(transport).weights("model")
+    assert str(found).startswith("model · 8 ranks: the same 4 tensors; rank 7 lacks 1.bias ·")
+    assert found["1.bias"].lacking == (7,)
+    transport.names[3]["model"].register_buffer("steps", torch.zeros(3))
+    transport.names[4]["model"][0].weight = torch.nn.Parameter(torch.zeros(4, 8, dtype=torch.bfloat16))
+    found = ranks(transport).weights("model")
+    said = list(found.differences())
+    assert "rank 3 has steps besides" in said
+    assert "rank 4: 0.weight is bfloat16 here, float32 on the others" in said
+    assert all(one in str(found) for one in said)
+    assert len(found["0.weight"].variants) == 2
+    with pytest.raises(tnp.NoSuchWeightError, match=r"the closest is '0.weight'"):
+        found["0.weigth"]
+
+
+def test_of_two_ranks_the_one_with_fewer_lacks_some(monkeypatch):
+    """Which of them is right is not known; what both have is the most."""
+    transport = simulated(monkeypatch, 2)
+    transport.names[0]["model"][1].bias = None
+    assert repr(ranks(transport).weights("model")).endswith("2 ranks: the same 4 tensors; rank 0 lacks 1.bias>")
+
+
+def test_stages_of_a_pipeline_are_groups(monkeypatch):
+    """No two have the same, and the table has the tensors of all, with who has them."""
+    names = {i: {"model": torch.nn.ModuleDict({f"stage{i // 2}": torch.nn.Linear(3, 3)})} for i in range(8)}
+    found = ranks(Simulated(monkeypatch, names)).weights("model")
+    assert found.told == "8 ranks: 8 tensors in all, in 4 groups of ranks"
+    assert [group.ranks for group in found.groups] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert "on ranks 2..3" in str(found)
+
+
+def test_of_more_than_a_page_shows_a_part_is_asked_for(monkeypatch):
+    """And said how; groups past the first are not listed."""
+    names = {i: {"w": {f"{'abcdefghijkl'[i]}{j * j}": torch.ones(j + 1) for j in range(20)}} for i in range(12)}
+    said = str(ranks(Simulated(monkeypatch, names)).weights("w"))
+    assert "… 140 more weights left out; ask for a part of them, such as .weights('model.layers[0]')" in said
+    assert "\n… and more\n" in said
+
+
+def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monkeypatch):
+    """Hanging, late, raising, dead, cancelled, garbage, of another version, without tensornp."""
+
+    class EngineError(Exception):
+        pass
+
+    deeds = {
+        1: hang,
+        2: late(60),
+        3: raising(ValueError("out of order\nand more")),
+        4: raising(EngineError("Engine 4 died while running task 'x'")),
+        5: raising(CancelledError()),
+        6: saying("nonsense"),
+        7: saying(("9.9", 0, 0, "", ())),
+        8: raising(ModuleNotFoundError("No module named 'tensornp'")),
+        9: raising(ModuleNotFoundError("No module named 'tensornp.processes'")),
+        10: raising(AttributeError("Can't get attribute 'answer' on <module 'tensornp.processes.answering'>")),
+        11: saying((tnp.__version__, 3, 10**9, "", (b"", 1, 1, 1))),
+        12: saying((tnp.__version__, None, 0, "", (b"x" * 16, 4, 4, "x"))),
+        13: lambda _: object(),
+    }
+    transport = simulated(monkeypatch, 16, deeds=deeds)
+    begun = time.monotonic()
+    found = ranks(transport, 0.5).weights("model")
+    assert time.monotonic() - begun < 2
+    assert found.answered == (0, 14, 15)
+    assert found.told == "3 of 16 ranks: the same 4 tensors"
+    said = {id: why.removeprefix(f"engine {id} ") for id, why in found.silent.items()}
+    version = tnp.__version__
+    cure = f"the same as here, {version}, is needed"
+    in_vain = "did not answer within 0.5 s: it is stopped, or does something else"
+    garbage = "gave an answer that is none of tensornp's"
+    assert said.pop(13).startswith("raised AttributeError: 'object' object has no attribute 'add_done_callback'")
+    assert said == {
+        1: in_vain,
+        2: in_vain,
+        3: "raised ValueError: out of order\\nand more",
+        4: "has died, or was stopped",
+        5: "was not asked: somebody has cancelled it",
+        6: garbage,
+        7: f"has tensornp 9.9: {cure}",
+        8: f"has no tensornp: {cure}",
+        9: f"has another tensornp: {cure}",
+        10: f"has another tensornp: {cure}",
+        11: garbage,
+        12: garbage,
+    }
+    assert "engines 1..2: did not answer" in str(found)
+    assert len(found._repr_html_()) < 150_000
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b"",
+        b"nonsense",
+        "text",
+        packed([["a"]]),
+        packed([[1] * 9]),
+        packed([["a", "k", "x", "d", 1, None, "", "", ""]]),
+        3,
+    ],
+)
+def test_a_listing_that_is_garbage_is_asked_of_another(monkeypatch, listed):
+    """And where all lie, none is listed, and that is said."""
+    transport = simulated(monkeypatch, 3)
+
+    def lying(answer):
+        found = answer()
+        return (*found[:-1], listed) if isinstance(found[-1], bytes) else found
+
+    transport.deeds[0] = lying
+    found = ranks(transport).weights("model")
+    assert list(found)[:1] == ["0.weight"]
+    transport.deeds = dict.fromkeys(range(3), lying)
+    found = ranks(transport).weights("model")
+    assert len(found) == 0
+    assert "ranks 0..2: 4 tensors that were not listed" in str(found)
+
+
+def test_a_list_that_would_fill_the_memory_is_not_unpacked():
+    """It unpacks no more than a bounded number of bytes."""
+    import zlib
+
+    with pytest.raises(ValueError):
+        unpacked(zlib.compress(b"[" + b" " * 2**29 + b"]"))
+
+
+def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
+    """Of names, of attributes and of weights."""
+    found = ranks(simulated(monkeypatch, 2)).weights("mdoel")
+    assert found.silent[1] == "engine 1 has no 'mdoel'; the closest is 'model'"
+    assert found.told == "0 of 2 ranks"
+    assert "engines 0..1: has no 'mdoel'; the closest is 'model'" in str(found)
+    card = ranks(simulated(monkeypatch, 2)).card("model[1].wieght")
+    assert card.silent[0] == "engine 0 has no 'wieght' in model[1]; the closest is 'weight'"
+    card = ranks(simulated(monkeypatch, 2)).card("model")
+    assert card.silent[0] == "engine 0 has 4 weights in 'model'; .weights(...) lists them"
+    assert "no rank has answered" in str(card)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "f(model)", "model.weight + 1", "[x for x in y]", "lambda: 0", "3", "model[i", "a; b", "model[f()]"],
+)
+def test_nothing_else_than_names_attributes_and_constant_keys_is_followed(monkeypatch, expression):
+    """Before anybody is asked."""
+    transport = simulated(monkeypatch)
+    with pytest.raises(tnp.TensornpError, match="names, attributes and constant indices"):
+        ranks(transport).weights(expression)
+    assert not transport.asked
+
+
+def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
+    """A process tells what it is instead."""
+    ran = []
+
+    class Holder:
+        @property
+        def model(self):
+            ran.append(1)
+            return model()
+
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    transport = Simulated(monkeypatch, {0: {"model": str(tmp_path / "x.safetensors"), "holder": Holder()}})
+    assert "not a str" in ranks(transport).weights("model").silent[0]
+    assert "has no 'model' in holder" in ranks(transport).weights("holder.model").silent[0]
+    assert not ran
+
+
+def test_names_that_could_clear_a_terminal_or_be_markup_are_escaped(monkeypatch):
+    """In the text, the page and each sentence."""
+    bad = "a\x1b[2J<script>\u202e\ud800"
+    transport = Simulated(monkeypatch, {i: {"w": {bad: torch.ones(i + 1)}} for i in range(3)})
+    found = ranks(transport).weights("w")
+    for card in (found, found.stats(bad), found.drift()):
+        for text in (str(card), repr(card), card._repr_html_()):
+            text.encode()
+            assert "\x1b" not in text and "\u202e" not in text
+        assert "<script>" not in card._repr_html_()
+
+
+def test_answers_are_plain_tuples_and_bytes(monkeypatch):
+    """No class of ours is in them, whatever is asked."""
+    transport = simulated(monkeypatch, 2)
+    with torch.no_grad():
+        transport.names[1]["model"][0].weight[1, 2] = torch.nan
+    seen = set()
+
+    def kept(answer):
+        found = answer()
+        seen.add(found[-1].__class__)
+        names = {one[2].decode() for one in pickle_globals(pickle.dumps(found))}
+        assert not names, names
+        return found
+
+    transport.deeds = {0: kept, 1: kept}
+    found = ranks(transport).weights("model")
+    assert found.stats("0.weight").places
+    assert found.drift()
+    assert seen == {tuple, bytes}
+
+
+def pickle_globals(data):
+    """Yield the classes that a pickle wants."""
+    import pickletools
+
+    return [one for one in pickletools.genops(data) if one[0].name in ("GLOBAL", "STACK_GLOBAL")]
+
+
+def test_two_processes_of_one_rank_count_once(monkeypatch):
+    """The second is left out, and that is said."""
+    transport = simulated(monkeypatch, 3, has_group=True)
+    transport.places[2] = (0, 3)
+    found = ranks(transport).weights("model")
+    assert found.answered == (0, 1)
+    assert found.silent == {2: "engine 2 says that it is rank 0, as engine 0 does, and is left out"}
+    assert found.told == "2 of 3 ranks: the same 4 tensors"
+
+
+def test_ranks_have_the_numbers_of_their_group_and_those_that_nobody_is_are_named(monkeypatch):
+    """A process that is known is spoken of by its rank, one that has never answered by its id."""
+    transport = simulated(monkeypatch, 3)
+    transport.places = {0: (2, 5), 1: (0, 5), 2: (1, 5)}
+    transport.names[0]["model"][1].bias = None
+    own = ranks(transport, 0.2)
+    found = own.weights("model")
+    assert found.told == "3 of 5 ranks: the same 4 tensors"
+    assert "rank 2 lacks 1.bias" in str(found)
+    assert "nobody here is ranks 3..4" in str(found)
+    transport.deeds[0] = hang
+    assert own.weights("model").silent[0].startswith("rank 2 did not answer")
+    assert ranks(transport, 0.2).weights("model").silent[0].startswith("engine 0 did not answer")
+
+
+def test_who_has_not_answered_is_not_asked_again_before(monkeypatch):
+    """Nothing piles up behind what runs there, and the next card is there at once."""
+    transport = simulated(monkeypatch, 2, deeds={1: hang})
+    own = ranks(transport, 0.2)
+    own.weights("model")
+    begun = time.monotonic()
+    found = own.weights("model")
+    assert time.monotonic() - begun < 0.15
+    assert "has not answered what it was asked" in found.silent[1]
+    assert [id for id, *_ in transport.asked].count(1) == 1
+    transport.deeds[1] = late(0.1)
+    again = ranks(transport, 5)
+    assert again.weights("model").answered == (0, 1)
+
+
+def test_a_late_answer_frees_a_process_to_be_asked_again(monkeypatch):
+    """Nothing of the earlier card changes."""
+    transport = simulated(monkeypatch, 2, deeds={1: late(0.4)})
+    own = ranks(transport, 0.1)
+    first = own.weights("model")
+    time.sleep(0.8)
+    transport.deeds.clear()
+    assert own.weights("model").answered == (0, 1)
+    assert first.answered == (0,)
+
+
+def test_who_is_gone_is_still_counted(monkeypatch):
+    """By the ranks that were there when it was first asked."""
+    transport = simulated(monkeypatch, 3)
+    own = ranks(transport)
+    del transport.names[1]
+    found = own.weights("model")
+    assert found.silent == {1: "engine 1 has died, or was stopped"}
+    assert found.told == "2 of 3 ranks: the same 4 tensors"
+
+
+def test_a_transport_that_tells_says_for_how_long_a_process_has_been_busy(monkeypatch):
+    """In the sentence."""
+    transport = simulated(monkeypatch, 2, deeds={1: hang})
+    transport.running_for = lambda id: 40.4 if id == 1 else 0
+    found = ranks(transport, 0.1).weights("model")
+    assert found.silent[1] == "engine 1 is busy: running for 40 s what it was given before"
+
+
+@pytest.mark.parametrize("client", [None, 3, "rc", object(), SimpleNamespace(ids=[0]), SimpleNamespace, Simulated])
+def test_what_is_no_client_is_refused(client):
+    """In one sentence."""
+    with pytest.raises(tnp.TensornpError, match=r"ids and submit\(id, function, \*args\)"):
+        tnp.ranks(client)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5", None, True, 1e9])
+def test_what_is_no_time_is_refused(monkeypatch, timeout):
+    """In one sentence."""
+    with pytest.raises(tnp.TensornpError, match="timeout is a number of seconds"):
+        tnp.ranks(simulated(monkeypatch), timeout=timeout)
+
+
+def test_a_transport_whose_ids_raise_is_told(monkeypatch):
+    """It has none to ask."""
+    transport = simulated(monkeypatch)
+    own = ranks(transport)
+    monkeypatch.setattr(Simulated, "ids", property(lambda self: 1 / 0))
+    with pytest.raises(tnp.TensornpError, match="does not tell its ids: ZeroDivisionError"):
+        own.weights("model")
+
+
+def test_an_answer_changes_nothing_and_no_mode_sees_it():
+    """Of a model in training, and of its optimizer, with odd tensors among them."""
+    made = model()
+    optimizer = torch.optim.Adam(made.parameters())
+    made(torch.ones(3, 8)).sum().backward()
+    optimizer.step()
+    odd = {"lean": torch.eye(3).to_sparse(), "meta": torch.ones(2, device="meta"), "turned": torch.ones(2, 3).mT}
+    held = [*made.parameters(), *(one.grad for one in made.parameters()), odd["turned"]]
+    held += [value for state in optimizer.state.values() for value in state.values()]
+    for obj in (made, optimizer, made.state_dict(), odd, {"model": made, "optimizer": optimizer}):
+        with unchanged(*held):
+            found = tnp.ranks(Here(obj), timeout=1000).weights("looked_at")
+            assert not found.silent
+            assert {type(found.stats(name).scope) for name in found} == {str}
+            assert found.drift().answered == (0,)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_statistics_of_replicas_count_once(monkeypatch):
+    """And are those of the tensor; where the extremes are is told, and on which ranks."""
+    transport = simulated(monkeypatch, 4)
+    own = transport.names[0]["model"][0].weight
+    found = ranks(transport).weights("model").stats("0.weight")
+    expected = tnp.stats(own, histogram=None)
+    assert found.figures == expected.figures
+    assert found.scope == "all elements"
+    assert found == expected
+    (low,) = [one for one in found.places if one.location.what == "min"]
+    assert low.ranks == (0, 1, 2, 3)
+    assert low.location.indices == tnp.locate(own, "min").indices
+    assert not found.differing
+    assert ranks(transport).card("model[0].weight").figures == expected.figures
+
+
+def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
+    """It does not count, since most ranks do not have it, and is named."""
+    transport = simulated(monkeypatch, 4, has_group=True)
+    with torch.no_grad():
+        transport.names[2]["model"][0].weight[3, 5] = torch.nan
+    found = ranks(transport).card("model[0].weight")
+    assert found.nan == 0
+    assert found.differing == (2,)
+    (place,) = [one for one in found.places if one.location.what == "nan"]
+    assert (place.ranks, place.location.indices) == ((2,), ((3, 5),))
+    assert "1 on rank 2, at [3, 5]" in str(found)
+    assert "the bits on rank 2 are not those of the others" in found._repr_html_()
+
+
+def test_nans_on_many_ranks_are_counted_and_some_are_placed(monkeypatch):
+    """Each rank has a part with one; so many are asked where, and the others are said."""
+    whole = torch.zeros(40, 2)
+    names = {i: {"w": torch.tensor([[torch.nan, float(i)]])} for i in range(40)}
+
+    def deed(answer, i):
+        *first, found = answer()
+        if isinstance(found, tuple) and len(found) == 4 and isinstance(found[0], tuple):
+            (kind, _, *rest), _, figures, mark = found
+            found = ((kind, tuple(whole.shape), *rest), (((i, i + 1),), ((0, 2),)), figures, mark)
+        return (*first, found)
+
+    deeds = {i: lambda answer, i=i: deed(answer, i) for i in names}
+    found = ranks(Simulated(monkeypatch, names, deeds=deeds)).card("w")
+    assert (found.count, found.nan, found.scope, found.max) == (80, 40, "all elements", 39)
+    assert "24 more on other ranks" in str(found)
+
+
+def test_a_frozen_replica_counts_as_the_same(monkeypatch):
+    """What it is trained for is nothing of its values."""
+    transport = simulated(monkeypatch, 3)
+    transport.names[1]["model"][0].weight.requires_grad_(False)
+    found = ranks(transport).weights("model")
+    assert "rank 1: 0.weight is frozen here, trained on the others" in str(found)
+    assert not found.stats("0.weight").left_out
+
+
+def test_of_31_of_32_ranks_stands_wherever_a_count_is_not_of_all(monkeypatch):
+    """In each card."""
+    transport = simulated(monkeypatch, 32, deeds={7: hang})
+    found = ranks(transport, 0.5).weights("model")
+    assert str(found).startswith("model · 31 of 32 ranks: the same 4 tensors")
+    stats = found.stats("0.weight")
+    assert stats.scope == "all elements, of 31 of 32 ranks"
+    assert "of 31 of 32 ranks" in str(stats)
+    assert found.drift().told == "31 of 32 ranks: of 4 tensors that several hold, none differs"
+
+
+def shard(answer, rows, index, layout="S(0) on 4", rank=None):
+    """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
+    version, _, num, said, found = answer()
+    if isinstance(found, tuple) and len(found) == 4 and isinstance(found[0], tuple):
+        (kind, _, dtype, _, *rest), _, figures, mark = found
+        rest[-2] = layout
+        found = ((kind, (16, 8), dtype, 512, *rest), (rows, ((0, 8),)), figures, mark)
+    return version, rank, num, said, found
+
+
+def sharded(monkeypatch, num_replicas=1):
+    """Return ranks of which each holds four rows of a tensor, and the tensor."""
+    whole = torch.arange(128.0).reshape(16, 8)
+    names = {i: {"w": whole[4 * (i % 4) : 4 * (i % 4) + 4].clone()} for i in range(4 * num_replicas)}
+    deeds = {i: lambda answer, i=i: shard(answer, ((4 * (i % 4), 4 * (i % 4) + 4),), i) for i in names}
+    return Simulated(monkeypatch, names, deeds=deeds), whole
+
+
+def test_statistics_of_shards_are_those_of_the_whole(monkeypatch):
+    """Each box counts once, whoever holds it too."""
+    for num_replicas in (1, 2):
+        transport, whole = sharded(monkeypatch, num_replicas)
+        found = ranks(transport).card("w")
+        expected = tnp.stats(whole, histogram=None)
+        assert found.scope == "all elements"
+        assert (found.count, found.min, found.max, found.mean) == (128, 0, 127, expected.mean)
+        assert found.std == pytest.approx(expected.std, rel=1e-14)
+        low = next(one for one in found.places if one.location.what == "min")
+        assert low.ranks == ((0,) if num_replicas == 1 else (0, 4))
+
+
+def test_a_shard_that_is_missing_is_said_and_one_with_a_replica_is_not(monkeypatch):
+    """By the boxes, not by the number of ranks."""
+    transport, _ = sharded(monkeypatch)
+    transport.deeds[2] = hang
+    found = ranks(transport, 0.3).card("w")
+    assert found.scope == "partial: 96 of 128 elements, of 3 of 4 ranks"
+    transport, _ = sharded(monkeypatch, 2)
+    transport.deeds[2] = hang
+    found = ranks(transport, 0.3).card("w")
+    assert found.scope == "all elements, of 7 of 8 ranks"
+
+
+def test_a_rank_with_a_tensor_of_another_shape_is_left_out(monkeypatch):
+    """And named."""
+    transport = simulated(monkeypatch, 3)
+    transport.names[1]["model"][0].weight = torch.nn.Parameter(torch.ones(2, 2))
+    found = ranks(transport).weights("model").stats("0.weight")
+    assert found.count == 32
+    assert found.left_out == ("rank 1 has another one, which is left out: (2, 2) here, (4, 8) on the others",)
+    assert found.left_out[0] in str(found)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        torch.tensor([1 + 2j, complex("nan")]),
+        torch.tensor([2**62, -(2**62), 3]),
+        torch.zeros(0, 3),
+        torch.tensor(3.5),
+        torch.tensor([True, False]),
+        torch.tensor([torch.inf, -torch.inf, 1]),
+        torch.ones(3, dtype=torch.bfloat16),
+        torch.eye(3).to_sparse(),
+        torch.nested.nested_tensor([torch.ones(2), torch.arange(3.0)]),
+        np.arange(6.0),
+    ],
+    ids=lambda value: str(value.dtype),
+)
+def test_figures_of_every_kind_are_those_of_one_process(monkeypatch, values):
+    """Complex, integers, empty, scalar, boolean, infinite, sparse, an array."""
+    found = ranks(Simulated(monkeypatch, {i: {"w": {"a": values}} for i in range(2)})).weights("w").stats("a")
+    expected = tnp.stats(values, histogram=None)
+    assert found.figures == expected.figures
+    if expected.real is not None:
+        assert found.real.figures == expected.real.figures
+    assert "scope" in repr(found) and str(found) and found._repr_html_()
+
+
+def test_values_that_cannot_be_read_are_a_sentence(monkeypatch):
+    """On a device without any."""
+    transport = Simulated(monkeypatch, {0: {"w": torch.ones(3, device="meta")}})
+    assert "says: 'w' has no values to read: it is on the meta device" in ranks(transport).card("w").silent[0]
+
+
+# -- drift -------------------------------------------------------------------------------------------------------------
+
+
+def test_replicas_that_differ_are_named_with_their_first_block(monkeypatch):
+    """Those of the fewest ranks; what all have is not named."""
+    own = {"a": torch.zeros(3 * 2**18), "b": torch.ones(5)}
+    names = {i: {"w": {key: one.clone() for key, one in own.items()}} for i in range(5)}
+    names[2]["w"]["a"][2**18 + 5] = 1
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert dict(found) == {"a": "differs on rank 2, first in block 1"}
+    assert found.told == "5 ranks: of 2 tensors that several hold, 1 differs"
+    assert "differs on rank 2, first in block 1" in str(found)
+    assert "differs on rank 2, first in block 1" in found._repr_html_()
+    with pytest.raises(tnp.NoSuchWeightError):
+        found["b"]
+
+
+def test_of_large_ones_samples_are_compared_and_that_is_said(monkeypatch):
+    """The reader is told that not all was read."""
+    names = {i: {"w": {"a": torch.zeros(2**20)}} for i in range(2)}
+    names[1]["w"]["a"] += 1
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift(max_nbytes=2**10)
+    assert dict(found) == {"a": "differs on rank 1, first in sample 0"}
+    assert found.is_sampled
+    assert "that several hold, sampled, 1 differs" in str(found)
+    with pytest.raises(tnp.BadRequestError):
+        ranks(Simulated(monkeypatch, names)).weights("w").drift(max_nbytes="all")
+
+
+def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
+    """By names, then."""
+    transport = simulated(monkeypatch, 4)
+    transport.names[3]["model"][1].bias = None
+    with torch.no_grad():
+        transport.names[1]["model"][0].bias[0] = 9
+    found = ranks(transport).weights("model").drift()
+    assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
+
+
+def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
+    """They are signed."""
+
+    def signed(entry, shard, most):
+        return Fingerprint((3, int(entry.tensor[0])), way="sums")
+
+    monkeypatch.setattr(answering, "_fingerprint", signed)
+    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((-5, -5, 7))}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert dict(found) == {"a": "differs on rank 2, first in block 1"}
+
+
+def test_of_two_the_second_differs(monkeypatch):
+    """In whichever order they answer."""
+    names = {i: {"w": {"a": torch.full((3,), float(i))}} for i in range(2)}
+    transport = Simulated(monkeypatch, names)
+    transport.places = {0: (1, 2), 1: (0, 2)}
+    assert dict(ranks(transport).weights("w").drift()) == {"a": "differs on rank 1, first in block 0"}
+    assert ranks(transport).weights("w").stats("a").differing == (1,)
+
+
+def test_where_nothing_differs_nobody_is_asked_for_blocks(monkeypatch):
+    """A few bytes of each rank are enough."""
+    transport = simulated(monkeypatch, 16)
+    assert not ranks(transport).weights("model").drift()
+    assert "blocks" not in {question for _, question, *_ in transport.asked}
+
+
+def test_who_lies_of_its_bits_is_left_out(monkeypatch):
+    """And the others are compared."""
+    transport = simulated(monkeypatch, 3, deeds={1: lambda answer: (*answer()[:-1], (("x",),))})
+    found = ranks(transport).weights("model").drift()
+    assert found.answered == (0, 2)
+    assert not found
+
+
+# -- many --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_thousand_ranks_are_one_card(monkeypatch):
+    """Of which one has died, one hangs, and one lacks a tensor."""
+    own, other = model(), model()
+    other[1].bias = None
+    names = {i: {"model": other if i == 700 else own} for i in range(1000)}
+    transport = Simulated(monkeypatch, names, has_group=True, deeds={3: hang, 5: raising(OSError("closed"))})
+    weights = ranks(transport, 10).weights("model")
+    assert weights.told == "998 of 1,000 ranks: the same 4 tensors"
+    assert "rank 700 lacks 1.bias" in str(weights)
+    assert [question for _, question, *_ in transport.asked].count("listing") == 2
+    assert len(weights._repr_html_()) < 150_000
+
+
+def test_the_transport_of_the_docstring_is_one(monkeypatch):
+    """Its lines run as they stand there, with two threads in the place of processes."""
+    import __main__
+
+    lines = inspect.cleandoc(tnp.ranks.__doc__).splitlines()
+    first, last = (next(i for i, line in enumerate(lines) if said in line) for said in ("class Piped", "tnp.ranks("))
+    assert last - first <= 22
+    names = {"ThreadPoolExecutor": ThreadPoolExecutor, "tnp": tnp}
+    exec(textwrap.dedent("\n".join(lines[first:last])), names)
+    ours, theirs = zip(multiprocessing.Pipe(), multiprocessing.Pipe(), strict=True)
+
+    def answer(pipe):
+        with contextlib.suppress(EOFError):
+            names["answer_forever"](pipe)
+
+    monkeypatch.setattr(__main__, "model", model(), raising=False)
+    with ThreadPoolExecutor(2) as pool:
+        for pipe in theirs:
+            pool.submit(answer, pipe)
+        transport = names["Piped"](dict(enumerate(ours)))
+        found = tnp.ranks(transport, timeout=60).weights("model")
+        assert found.told == "2 ranks: the same 4 tensors"
+        assert found.stats("0.weight").count == 32
+        assert not found.drift()
+        for pipe in ours:
+            pipe.close()
+        transport.pool.shutdown()
+
+
+def test_names_are_those_of_the_main_script():
+    """Where no shell runs, and without a group there is no rank."""
+    import __main__
+
+    __main__.some_weights_of_a_test = {"a": torch.ones(3)}
+    try:
+        version, rank, num, said, found = answering.answer(tnp.__version__, "facts", "some_weights_of_a_test")
+    finally:
+        del __main__.some_weights_of_a_test
+    assert (version, rank, num, said, found[1:]) == (tnp.__version__, None, 0, "", (1, 3, 12))
+    assert answering.answer("0", "facts", "x")[3:] == ("", None)
+    assert asking.tensornp is tnp
