@@ -13,7 +13,9 @@ from tensornp.core.convert import float4
 from tensornp.core.convert.budget import Budget, within_budget
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, decide, flag
+from tensornp.core.convert.plan import ConversionPlan, flag
+from tensornp.core.convert.sharded import decide_shard
+from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
@@ -54,6 +56,7 @@ def to_numpy(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> Any:
     """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
 
@@ -74,6 +77,9 @@ def to_numpy(
         converts, even where that loses values: `plan` says so beforehand.
     max_nbytes : int, optional
         Bytes that new arrays may take at most, all of a container together; None: what main memory has free.
+    shard : {"local"}, optional
+        Of a tensor that is spread over ranks, "local" takes the part that this rank holds. Any other tensor is all of
+        it here, and is converted as ever.
 
     Returns
     -------
@@ -101,20 +107,22 @@ def to_numpy(
     does. Other devices synchronize and transfer all elements. No collective is ever issued; of one that is under way,
     the result is waited for.
     """
-    if dtype is None and max_nbytes is None and (writeable is None or writeable is False):
+    if dtype is None and max_nbytes is None and shard is None and (writeable is None or writeable is False):
         array = _convert_plain(obj, copy, None)
         if array is not None:
             if writeable is False:
                 array.flags.writeable = False
             return array
+    check_shard(shard)
     if is_weight(obj):
         if max_nbytes is not None:
-            _check_budget(obj.values(), max_nbytes, copy=copy, dtype=dtype)
-        return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype)
+            values = obj.values() if shard is None else obj.values_here()
+            _check_budget(values, max_nbytes, copy=copy, dtype=dtype, shard=shard)
+        return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype, shard=shard)
     if is_storage(obj):
         obj = tensor_of(obj)
     if is_tensor_like(obj):
-        return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype)
+        return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype, shard=shard)
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
@@ -128,15 +136,15 @@ def to_numpy(
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype)
+        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
 
     return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
-def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: object) -> None:
+def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: object, shard: str | None) -> None:
     """Raise TooLargeError if the array of what a weight is read from, which is a copy of a file's, takes too much."""
     if is_tensor_like(values):
-        plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes)
+        plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes, shard=shard)
     elif is_array(values):
         wanted = values.dtype if dtype is None else dtypes.resolve(dtypes.name_of(dtype))
         Budget(max_nbytes).take(values.size * wanted.itemsize if copy or wanted != values.dtype else 0)
@@ -165,6 +173,7 @@ def plan(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> ConversionPlan:
     """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
 
@@ -175,7 +184,7 @@ def plan(
     if is_storage(tensor):
         tensor = tensor_of(tensor)
     check_tensor(tensor, "plan")
-    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard), max_nbytes)
 
 
 def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
@@ -193,13 +202,15 @@ def plan_from(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> ConversionPlan:
     """Return the plan of a tensor whose metadata were read already; a search around it may have added to them."""
-    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype, shard=shard), max_nbytes)
 
 
 def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
-    return decide(with_page_protection(info) if flag("writeable", arguments["writeable"]) else info, **arguments)
+    info = with_page_protection(info) if flag("writeable", arguments["writeable"]) else info
+    return decide_shard(info, **arguments)
 
 
 def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.ndarray[Any, Any] | None:

@@ -48,6 +48,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option("c", "copy", "always copy"),
         Option("d", "dtype", "convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes", "D"),
         Option("o", "out", "bind the array to NAME", "NAME"),
+        Option("", "shard", "of a tensor that is spread over ranks, take this rank's part (local)", "S"),
         Option("m", "max-nbytes", "bytes that a new array may take (the default: what main memory has free)", "N"),
         Option("", "explain", "print the receipt and convert nothing"),
         Option("w", "widget", "show the live card, which stays where it is"),
@@ -88,7 +89,7 @@ class TensorMagics(Magics):
 
         Usage::
 
-            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--explain] [-w] EXPR
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--shard S] [--explain] [-w] EXPR
             %%tonumpy [the same options] [NAME ...]
 
         Options, before the expression:
@@ -178,7 +179,7 @@ class TensorMagics(Magics):
             _limit_of(options["max-nbytes"]) if "max-nbytes" in options else self._display.options.max_nbytes or None
         )
         mode = modes[0] if modes else self._display.options.mode
-        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit}
+        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit, "shard": options.get("shard")}
         return {**mode_arguments(mode), **arguments}
 
     async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.spelled import spelled
@@ -196,13 +197,18 @@ class WeightEntry(Weight):
         codes = self.source.codes
         return self.with_(source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
-    def plan(self, index: Any = ...) -> Any:
+    def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
-        self.check_readable()
-        return self.source.plan(self.called, index)
+        return self.source.plan(self.called, index, **self._of_shard(shard))
 
     def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+        self,
+        index: Any = ...,
+        *,
+        copy: bool | None = None,
+        writeable: bool | None = None,
+        dtype: object = None,
+        shard: str | None = None,
     ) -> Any:
         """Return the values at `index` as an array; only those are read.
 
@@ -213,6 +219,9 @@ class WeightEntry(Weight):
         copy, writeable, dtype : optional
             As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
             is shared, read-only unless `writeable` is True. A nested tensor gives a list.
+        shard : {"local"}, optional
+            As of `to_numpy`: the `index` then counts in this rank's part. What is not spread over ranks, and what a
+            file has of all of them, is whole, and is taken as ever.
 
         Raises
         ------
@@ -227,8 +236,16 @@ class WeightEntry(Weight):
         BadRequestError
             For another index, or one out of bounds.
         """
+        of_shard = self._of_shard(shard)
+        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
+
+    def _of_shard(self, shard: str | None) -> dict[str, str]:
+        """Return what is told to a source that is spread over ranks; raise where another one has no values."""
+        check_shard(shard)
+        if shard is not None and self.elsewhere is not None:
+            return {"shard": shard}
         self.check_readable()
-        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype)
+        return {}
 
     def values(self) -> Any:
         """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
