@@ -23,7 +23,7 @@ import tensornp as tnp
 INDICES = (0, slice(0, 1), slice(None, None, -1), (..., 0), None, ...)
 ARGUMENTS: tuple[dict[str, Any], ...] = (
     {}, {"copy": False}, {"copy": True}, {"writeable": True}, {"dtype": "float16"}, {"shard": "local"},
-    {"shard": "local", "copy": True, "writeable": False, "dtype": "float16"},
+    {"shard": "local", "copy": True, "writeable": False, "dtype": "float16"}, {"shard": "full"},
 )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def ask_weights(found: Found, name: str, obj: Any) -> None:
         public = [attribute for attribute in dir(entry) if not attribute.startswith("_")]
         for attribute in ("__repr__", *public):
             found.do(f"{name}[{key}].{attribute}", lambda what=attribute, e=entry: called(getattr(e, what)))
-        for verb, index, shard in itertools.product(("plan", "to_numpy"), INDICES, (None, "local")):
+        for verb, index, shard in itertools.product(("plan", "to_numpy"), INDICES, (None, "local", "full")):
             what = f"{name}[{key}].{verb}({index}, {shard})"
             found.do(what, lambda v=verb, i=index, e=entry, s=shard: getattr(e, v)(i, shard=s))
 
@@ -120,6 +120,7 @@ def run_magics(found: Found, name: str, obj: Any) -> None:
     for cell in (
         "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x",
         "%tonumpy --explain x", "%tonumpy -w x", "%tonumpy --shard local x", "%tonumpy --explain --shard local x",
+        "%tonumpy --explain --shard full x", "%tonumpy --shard full x",
         "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x", "%tensorwatch x", "y.add_(1)",
         "%tensordiff x x", "%tensordiff x y", "%tensorstats x", "%tensorstats --axis 0 x",
     ):  # fmt: skip

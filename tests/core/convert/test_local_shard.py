@@ -128,4 +128,4 @@ def test_the_magic_takes_the_local_shard():
     assert np.shares_memory(array, ip.user_ns["d"].to_local().numpy())
     assert "--shard S" in ip.magics_manager.magics["line"]["tonumpy"].__doc__
     found = ip.Completer.complete(line_buffer="%tonumpy --shard ", cursor_pos=17)[1]
-    assert found[:1] == ["local"]
+    assert found[:2] == ["full", "local"]

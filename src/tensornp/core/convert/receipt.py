@@ -138,6 +138,7 @@ def code_text(
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
     back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
     calls = {
+        Step.GATHER: ".full_tensor()",
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
         Step.TO_DENSE: f"{through}.to_dense(){back}",

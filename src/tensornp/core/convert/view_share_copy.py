@@ -34,8 +34,8 @@ def mode_arguments(mode: str) -> ModeArguments:
     return MODES[mode]
 
 
-SHARDS = ("local",)
-"""What may be asked for of a tensor that is spread over ranks: this rank's part."""
+SHARDS = ("local", "full")
+"""What may be asked for of a tensor that is spread over ranks: this rank's part, or all of it, gathered."""
 
 
 def check_shard(shard: object) -> None:

@@ -23,13 +23,15 @@ class Placement(NamedTuple):
     """How a tensor lies along one dimension of a mesh.
 
     `dim` is the dimension of the tensor that is cut, None where each rank has all of it. Of as many pieces as
-    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up.
+    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up,
+    by the `reduction` "sum", or otherwise; a word that is empty is not known.
     """
 
     text: str
     dim: int | None = None
     split_factor: int = 1
     is_pending: bool = False
+    reduction: str = ""
 
     def __str__(self) -> str:
         return self.text

@@ -219,9 +219,10 @@ class WeightEntry(Weight):
         copy, writeable, dtype : optional
             As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
             is shared, read-only unless `writeable` is True. A nested tensor gives a list.
-        shard : {"local"}, optional
-            As of `to_numpy`: the `index` then counts in this rank's part. What is not spread over ranks, and what a
-            file has of all of them, is whole, and is taken as ever.
+        shard : {"local", "full"}, optional
+            As of `to_numpy`: of "local", the `index` counts in this rank's part; for "full" all of it is gathered, with
+            all ranks together, and the index taken of that. What is not spread over ranks, and what a file has of all
+            of them, is whole, and is taken as ever.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
@@ -180,6 +181,8 @@ class TensorSource(Source):
         if index is not Ellipsis and inspect(self.tensor).is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
+            if shard == "full":
+                return plan(self.tensor, copy=copy, shard=shard)
             made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
             facts = shard_of(inspect(self.tensor)) if shard is not None and index is not Ellipsis else None
             return made if facts is None else said_of(made, facts)
@@ -196,6 +199,10 @@ class TensorSource(Source):
     ) -> Any:
         """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`."""
         with _in_a_sentence(called):
+            if shard == "full":
+                taken_by(index, self._shape or ())
+                array = to_numpy(self.tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+                return array if index is Ellipsis else np.asarray(array[index])
             part, turned = self._at(called, index, shard)
             array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
             return array[turned] if turned else array
