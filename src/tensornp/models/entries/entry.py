@@ -286,7 +286,7 @@ class WeightEntry(Weight):
             tensor = self.code or "tensor"
             # A part of a sum is no value.
             local = f"{tensor}.to_local(), or " if self.numel_elsewhere else ""
-            cure = f"; take {local}{tensor}.full_tensor() on all ranks together"
+            cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 
