@@ -49,6 +49,10 @@ def test_the_boxes_of_all_ranks_tile_the_tensor_once(mesh):
             last = tuple(size - 1 for size in one.shape)
             if math.prod(one.shape):
                 assert one.index_in_whole(last) == tuple(of_dim[-1] for of_dim in indices)
+                assert one.index_here(one.index_in_whole(last)) == last
+                assert one.index_here(one.index_in_whole(last)[:1]) == last[:1]
+        here = set(itertools.product(*[[i for run in runs for i in range(*run)] for runs in one.held]))
+        assert all((one.index_here(index) is not None) == (index in here) for index in np.ndindex(shape))
     assert (seen == 1).all()
 
 

@@ -229,7 +229,11 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
         check_readable(info)
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
-    return supply if is_whole or info.shard is None else replace(supply, scope=info.shard.scope, shard=info.shard)
+    if is_whole or info.shard is None:
+        return supply
+    # Of packed elements, the values have other indices.
+    shard = info.shard if supply.shape == info.shard.shape else None
+    return replace(supply, scope=info.shard.scope, shard=shard)
 
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
