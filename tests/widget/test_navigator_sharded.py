@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
-from test_navigator import Page
+from test_navigator import AtOnce, Page
 
 import tensornp as tnp
+from tensornp.core.summary.surroundings import Surroundings
+from tensornp.widget.navigator import the_navigator
+from tensornp.widget.toggle import TensorWidget
+from tensornp.widget.weights import WeightsWidget
 
 
 @needs_fsdp
@@ -71,3 +76,56 @@ def test_what_is_whole_here_has_no_other_indices_and_a_part_of_a_sum_no_values()
         assert "a part of a sum that is not reduced yet, and no value" in answer["text"]
         with pytest.raises(tnp.NoDataError):
             tnp.to_numpy(every["partial"])
+
+
+@needs_fsdp
+@in_fork
+def test_a_card_leads_to_the_part_and_its_lines_take_that():
+    """Where this rank has values; the line for NumPy is one that runs on this rank alone."""
+    rank = LoneRank()
+    every = rank.tensors()
+    with rank.alone():
+        for name, has_values in (("sharded", True), ("uneven", True), ("partial", False), ("empty here", False)):
+            assert tnp.view(every[name]).has_values is has_values, name
+        card = TensorWidget(every["sharded"], look=lambda tensor, info: Surroundings(name="d"))
+        card._receive(None, {"type": "values", "open": True}, [])
+        looked_at = the_navigator()._looked_at
+        page = Page(looked_at.held(), name=looked_at.name, array_name=looked_at.array_name)
+        answer = page.ask(size=[2, 2])
+        assert answer["in_whole"]["places"] == [[6, 7], [0, 1]]
+        assert eval(answer["numpy"], {"d": every["sharded"], "tnp": tnp}).tolist() == [[0, 1], [4, 5]]
+
+
+@needs_fsdp
+@in_fork
+def test_a_weight_of_a_sharded_model_shows_this_rank_s_part():
+    """Its values, figures and findings, in the tree and as a card, with the words that tell whose they are."""
+    rank = LoneRank()
+    model = rank.model()
+    explorer = tnp.weights(model, expression="w")
+    answers = []
+    bound: dict[str, np.ndarray] = {}
+    widget = WeightsWidget(
+        explorer.values(), opened="w", anchor="a", binder=lambda name, make, _: bound.update({name: make()})
+    )
+    widget.send = lambda content, buffers=None: answers.append(content)
+    widget._worker = AtOnce()
+
+    def ask(kind, **request):
+        widget._receive(None, {"type": kind, "page": "p", "number": len(answers), **request}, [])
+        return answers[-1]
+
+    local = model[0].weight.to_local().detach().numpy()
+    with rank.alone():
+        card = str(tnp.card(explorer["0.weight"]))
+        assert str(local) not in card
+        assert repr(local) in card
+        assert "(local shard of rank 1)" in card
+        assert "no values" not in card
+        opened = ask("open", weight=0)
+        assert (opened["text"], opened["note"], opened["hasValues"]) == (repr(local), "local shard of rank 1", True)
+        assert opened["numpy"] == 'tnp.to_numpy(w[0].weight, shard="local")'
+        assert ask("stats", weight=0)["type"] == "stats"
+        assert ask("values", weight=0, open=True)["open"] is True
+        assert "bound" in ask("bind", weight=0, name="a")["text"]
+        assert np.array_equal(bound["a"], local)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import traitlets
 
+from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel.locks import Lock
@@ -322,10 +323,11 @@ class TensorWidget(DockingWidget):
         def left() -> None:
             self.shows_values = False
 
+        shard = ', shard="local"' if self._has_part() else ""
         looked_at = LookedAt(
             self._held,
             name=self.reached,
-            array_name=f"tnp.to_numpy({self.reached})" if self.reached else "",
+            array_name=f"tnp.to_numpy({self.reached}{shard})" if self.reached else "",
             reaches=self._reaches or always,
             binder=self._binder,
             suggestion=self.suggestion,
@@ -333,6 +335,10 @@ class TensorWidget(DockingWidget):
         )
         self._navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
         self.shows_values = True
+
+    def _has_part(self) -> bool:
+        """Return whether this rank has a part with values of a tensor of which other ranks have more."""
+        return self._now.info is not None and has_part(self._now.info)
 
     def _close_values(self) -> None:
         """Send the navigator away, if it is here."""
@@ -422,7 +428,7 @@ class TensorWidget(DockingWidget):
             "digits": self._digits() if has_array else "",
             "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
             "mode": now.mode,
-            "has_values": self._has_values and now.preview is not None,
+            "has_values": self._has_values and (now.preview is not None or self._has_part()),
             "has_image": self._options.pictures != "off"
             and now.info is not None
             and now.preview is not None

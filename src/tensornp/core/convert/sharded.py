@@ -82,6 +82,13 @@ def is_spread(info: TensorInfo) -> bool:
     return info.kind is LOCAL and info.data_state == "remote" and info.shard is not None
 
 
+def has_part(info: TensorInfo) -> bool:
+    """Return whether other ranks have more of a tensor, and this one a part with values."""
+    if not is_spread(info) or info.shard is None or info.shard.pending or info.inner is None:
+        return False
+    return info.inner.data_state == "available" and info.inner.numel > 0
+
+
 def spread_in(info: TensorInfo) -> TensorInfo:
     """Return the metadata of the DTensor that an object stands for, or which it is."""
     return info if info.kind is LOCAL or info.inner is None else spread_in(info.inner)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
+IN_PARTS = "this rank holds only a part of it"
+"""The problem of what is spread over ranks."""
 META = "meta"
 """The device of tensors that have no values."""
 
@@ -172,6 +174,16 @@ class WeightEntry(Weight):
         return self.elsewhere.nbytes if self.elsewhere else 0
 
     @property
+    def has_part(self) -> bool:
+        """Whether it is spread over ranks, and this one has a part with values: ``shard="local"`` gives it."""
+        return self.problem == IN_PARTS and self.numel_elsewhere < self.numel
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether there are values, of all of it or of this rank's part."""
+        return not self.problem or self.has_part
+
+    @property
     def num_parameters(self) -> int | None:
         """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
         return self.packed.num_parameters if self.packed is not None else self.numel
@@ -257,7 +269,7 @@ class WeightEntry(Weight):
         return self.source.values(self.called)
 
     def values_here(self) -> Any:
-        """Return as `values`; of what is spread over ranks, of which these read this one's part."""
+        """Return as `values`; of what is spread over ranks, of which this rank's part is read."""
         if self.elsewhere is None:
             self.check_readable()
         return self.source.values(self.called)

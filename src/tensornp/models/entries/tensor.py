@@ -21,7 +21,7 @@ from tensornp.core.tensor.kinds import LOCAL, STAND_IN
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import META, Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -34,8 +34,6 @@ _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.Uninitial
 _MAX_SAID = 120
 """Characters of what torch has to say."""
 _ON_META = "it is on the meta device"
-IN_PARTS = "this rank holds only a part of it"
-"""The problem of what is spread over ranks."""
 _PENDING = "this rank's part is {}, and no value"
 
 
