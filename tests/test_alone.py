@@ -36,7 +36,11 @@ def _followed(t: torch.Tensor) -> str:
 
 FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "aliases": [tnp.aliases, lambda t: tnp.aliases(t, {"t": t})],
-    "card": [lambda t: str(tnp.card(t)), lambda t: tnp.card(t)._repr_html_()],
+    "card": [
+        lambda t: str(tnp.card(t)),
+        lambda t: tnp.card(t)._repr_html_(),
+        lambda t: tnp.card(tnp.inspect(t).shard or t)._repr_html_(),
+    ],
     "compare": [lambda t: tnp.compare(t, t), lambda t: tnp.compare(t, torch.ones(3))],
     "follow": [_followed],
     "image": [tnp.image],

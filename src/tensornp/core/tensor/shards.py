@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 
 Runs = tuple[tuple[int, int], ...]
@@ -97,6 +98,8 @@ class ShardFacts:
         if self.rank is not None:
             return f"rank {self.rank}"
         return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
+
+    _mime_ = mime_of
 
     def __str__(self) -> str:
         return "; ".join(self._said())
