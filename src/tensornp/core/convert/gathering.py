@@ -93,7 +93,9 @@ def gathered(every: Sequence[Spread], problem: BaseException | None = None) -> l
     wholes: dict[int, torch.Tensor] = {}
     for ranks, numbers in meshes.items():
         own = ranks.index(rank)
-        with _told(rooms[ranks], rank), _Group(rooms[ranks], len(ranks), own) as group:
+        room = rooms[ranks]
+        # What fails is told before the group closes, by which others learn of it.
+        with _told(room, rank), _Group(room, len(ranks), own) as group, _told(room, rank):
             for number in numbers:
                 wholes[number] = _whole(every[number], group, own)
     return [wholes[number] for number in range(len(every))]
