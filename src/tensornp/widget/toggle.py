@@ -205,7 +205,8 @@ class TensorWidget(DockingWidget):
             self._bound.append(f"bound: {name} ({self.mode})")
             # The tensor's own name would be that of the array.
             is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
-            return f"{name} = %tonumpy --{self.mode} {self.reached}" if is_reached else ""
+            shard = "--shard local " if self._has_part() else ""
+            return f"{name} = %tonumpy --{self.mode} {shard}{self.reached}" if is_reached else ""
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
@@ -374,7 +375,8 @@ class TensorWidget(DockingWidget):
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
-        return to_numpy(_living(tensor), max_nbytes=limit, **mode_arguments(self.mode))
+        shard = "local" if self._has_part() else None
+        return to_numpy(_living(tensor), max_nbytes=limit, shard=shard, **mode_arguments(self.mode))
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:
@@ -428,7 +430,7 @@ class TensorWidget(DockingWidget):
             "digits": self._digits() if has_array else "",
             "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
             "mode": now.mode,
-            "has_values": self._has_values and (now.preview is not None or self._has_part()),
+            "has_values": self._has_values and now.preview is not None,
             "has_image": self._options.pictures != "off"
             and now.info is not None
             and now.preview is not None

@@ -86,7 +86,7 @@ def has_part(info: TensorInfo) -> bool:
     """Return whether other ranks have more of a tensor, and this one a part with values."""
     if not is_spread(info) or info.shard is None or info.shard.pending or info.inner is None:
         return False
-    return info.inner.data_state == "available" and info.inner.numel > 0
+    return info.inner.data_state == "available" and info.inner.numel > 0 and not info.is_pending
 
 
 def spread_in(info: TensorInfo) -> TensorInfo:
