@@ -1168,7 +1168,7 @@ def _dtensor_sharded() -> Case:
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
     mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (2,))
     tensor = dt.DTensor.from_local(torch.ones(3, 4), mesh, [dt.Shard(0)], run_check=False)
-    return refused(tensor, tnp.NoDataError, "t.full_tensor() on all ranks")
+    return refused(tensor, tnp.NoDataError, "rank 0 of 2 holds rows 0–2 of 6 (1/2)")
 
 
 @kind(SUBCLASSES, "DTensor, replicated over two ranks")

@@ -22,7 +22,10 @@ from simulated import Here
 import tensornp as tnp
 
 INDICES = (0, slice(0, 1), slice(None, None, -1), (..., 0), None, ...)
-ARGUMENTS: tuple[dict[str, Any], ...] = ({}, {"copy": False}, {"copy": True}, {"writeable": True}, {"dtype": "float16"})
+ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {}, {"copy": False}, {"copy": True}, {"writeable": True}, {"dtype": "float16"}, {"shard": "local"},
+    {"shard": "local", "copy": True, "writeable": False, "dtype": "float16"}, {"shard": "full"},
+)  # fmt: skip
 
 
 def _followed(t: torch.Tensor) -> str:
@@ -40,7 +43,11 @@ def asked_as_a_rank(obj: Any) -> str:
 
 FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "aliases": [tnp.aliases, lambda t: tnp.aliases(t, {"t": t})],
-    "card": [lambda t: str(tnp.card(t)), lambda t: tnp.card(t)._repr_html_()],
+    "card": [
+        lambda t: str(tnp.card(t)),
+        lambda t: tnp.card(t)._repr_html_(),
+        lambda t: tnp.card(tnp.inspect(t).shard or t)._repr_html_(),
+    ],
     "compare": [lambda t: tnp.compare(t, t), lambda t: tnp.compare(t, torch.ones(3))],
     "follow": [_followed],
     "image": [tnp.image],
@@ -109,8 +116,9 @@ def ask_weights(found: Found, name: str, obj: Any) -> None:
         public = [attribute for attribute in dir(entry) if not attribute.startswith("_")]
         for attribute in ("__repr__", *public):
             found.do(f"{name}[{key}].{attribute}", lambda what=attribute, e=entry: called(getattr(e, what)))
-        for verb, index in itertools.product(("plan", "to_numpy"), INDICES):
-            found.do(f"{name}[{key}].{verb}({index})", lambda v=verb, i=index, e=entry: getattr(e, v)(i))
+        for verb, index, shard in itertools.product(("plan", "to_numpy"), INDICES, (None, "local", "full")):
+            what = f"{name}[{key}].{verb}({index}, {shard})"
+            found.do(what, lambda v=verb, i=index, e=entry, s=shard: getattr(e, v)(i, shard=s))
 
 
 def called(value: Any) -> Any:
@@ -123,10 +131,11 @@ def run_magics(found: Found, name: str, obj: Any) -> None:
     shell = the_shell()
     shell.user_ns.update(x=obj, y=torch.ones(3))
     for cell in (
-        "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x", "%tonumpy --explain x",
-        "%tonumpy -w x", "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x",
-        "%tensorwatch x", "y.add_(1)", "%tensordiff x x", "%tensordiff x y", "%tensorstats x",
-        "%tensorstats --axis 0 x",
+        "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x",
+        "%tonumpy --explain x", "%tonumpy -w x", "%tonumpy --shard local x", "%tonumpy --explain --shard local x",
+        "%tonumpy --explain --shard full x", "%tonumpy --shard full x",
+        "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x", "%tensorwatch x", "y.add_(1)",
+        "%tensordiff x x", "%tensordiff x y", "%tensorstats x", "%tensorstats --axis 0 x",
     ):  # fmt: skip
         found.read(f"{cell} of {name}", printed(shell, cell))
     found.read(f"a watch of {name} ends", printed(shell, "%tensorwatch --off"))

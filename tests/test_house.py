@@ -193,4 +193,4 @@ def test_errors_derive_from_the_base_and_from_a_builtin():
         error = getattr(tensornp, name)
         if name.endswith("Error") and name != "TensornpError":
             assert issubclass(error, tensornp.TensornpError)
-            assert issubclass(error, (ValueError, TypeError, MemoryError, ImportError, OSError, KeyError))
+            assert issubclass(error, (ValueError, TypeError, MemoryError, ImportError, OSError, KeyError, RuntimeError))

@@ -30,6 +30,7 @@ from .errors import NameTakenError as NameTakenError
 from .errors import NoDataError as NoDataError
 from .errors import NoSuchWeightError as NoSuchWeightError
 from .errors import NotATensorError as NotATensorError
+from .errors import RanksError as RanksError
 from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
 from .errors import UnsupportedArrayError as UnsupportedArrayError

@@ -13,6 +13,7 @@
     ├── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
     ├── CheckpointError         (ValueError)  a file that is malformed, or not understood
     ├── ChangedFileError        (OSError)     a file that is another one than when it was listed
+    ├── RanksError              (RuntimeError) ranks that did not all come, or failed, where all are needed
     ├── NoSuchWeightError       (KeyError)    a name that an explorer does not have
     └── NoSuchCallError         (KeyError)    a name of which no call was followed
 
@@ -117,6 +118,10 @@ class CheckpointError(TensornpError, ValueError):
 
 class ChangedFileError(TensornpError, OSError):
     """A file that has changed since it was listed: shrunk, written to, replaced, or gone."""
+
+
+class RanksError(TensornpError, RuntimeError):
+    """Ranks of which one did not come, has failed, or does something else, where all are needed."""
 
 
 class NoSuchWeightError(TensornpError, KeyError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ from browser.test_toggle_js import LAB_DARK, stop_clock
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
+from tensornp.core.tensor.shards import Placement, ShardFacts
+from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import NameTakenError
 from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.navigator import NavigatorWidget
@@ -732,3 +735,39 @@ def test_in_a_narrow_page_what_is_sought_is_in_the_middle_between_both_bars(navi
         assert box and box["x"] + box["width"] <= 364
     scroller = shown.page.locator(".tensornp-scroller")
     assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def test_of_a_part_of_a_tensor_each_index_is_that_in_the_whole(
+    navigator: MakeNavigator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside rows and columns, of the element that one is at, on the other axes, and where one is typed."""
+    placements = (Placement("S(0)", 0), Placement("S(1)", 1))
+    held = (((2, 4), (6, 7)), ((100, 200),), ((0, 5),))
+    facts = ShardFacts((), (2, 2), (1, 1), placements, (8, 200, 5), (3, 100, 5), 0, rank=3, held=held)
+
+    def part(tensor: torch.Tensor, number: int) -> Subject:
+        return dataclasses.replace(subject_of(tensor, number), shard=facts)
+
+    monkeypatch.setattr("tensornp.widget.navigator.subject_of", part)
+    shown = navigator(counted(3, 100, 5))
+    expect(shown.grid.locator("tbody th").first).to_have_text("100")
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("Control+End")
+    expect(shown.cell("2, 199, 4")).to_have_text("499")
+    # The first axis is held in two pieces.
+    expect(shown.page.get_by_label("Index on place on axis 0 of 3")).to_have_value("0")
+    shown.index.fill("6, 150, 3")
+    shown.press("Enter")
+    expect(shown.cell("6, 150, 3")).to_have_text(str(2 * 500 + 50 * 5 + 3))
+    shown.page.get_by_label("Axis of the rows").select_option("0")
+    shown.settle()
+    expect(shown.grid.locator("tbody th")).to_have_text(["2", "3", "6"])
+    dial = shown.page.get_by_role("spinbutton", name="Index on axis 1, 100 to 199")
+    expect(dial).to_have_value("150")
+    dial.fill("107")
+    shown.settle()
+    expect(shown.cell("6, 107, 3")).to_have_text(str(2 * 500 + 7 * 5 + 3))
+    expect(shown.page.locator(".tensornp-legend")).to_contain_text("local shard of rank 3")
+    shown.index.fill("5, 107, 3")
+    shown.press("Enter")
+    expect(shown.page.locator(".tensornp-problem")).to_contain_text("[5, 107, 3] is not on this rank")

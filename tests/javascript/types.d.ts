@@ -127,6 +127,8 @@ interface SeenLines {
 interface SeenWindow {
   /** What is known not to be among the values. */
   absent: string[];
+  /** Of a part of a tensor that other ranks have too: which indices of that are seen, and where each axis begins. */
+  in_whole?: { places: number[][]; origins: (number | null)[] } | null;
   /** The expression of the whole tensor, empty where none reaches it. */
   whole: string;
   shape: number[];

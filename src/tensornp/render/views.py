@@ -35,6 +35,7 @@ VIEWS = {
     "tensornp.core.summary.view.Unshown": View("tensornp.render.simple.unshown"),
     "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.tensor.receipt.plan"),
     "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.tensor.info.info"),
+    "tensornp.core.tensor.shards.ShardFacts": View("tensornp.render.tensor.shard.shard"),
     "tensornp.core.memory.aliases.Aliases": View("tensornp.render.tensor.aliases.aliases"),
     "tensornp.core.values.stats.record.TensorStats": View(
         "tensornp.render.values.stats.stats", "tensornp.core.summary.stats.summary_of_figures"

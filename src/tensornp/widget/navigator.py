@@ -11,7 +11,7 @@ import traitlets
 
 from tensornp.core.values.pictures.overview import overview_of
 from tensornp.core.values.shown.setting_code import setting_code
-from tensornp.core.values.shown.typed_index import parse_index
+from tensornp.core.values.shown.typed_index import index_here, parse_index
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError
@@ -148,7 +148,7 @@ class NavigatorWidget(AnsweringWidget):
         if index is not None:
             if not isinstance(index, str):
                 raise BadRequestError(NONSENSE)
-            return *window_turned(window, parse_index(index, subject.shape), request), words
+            return *window_turned(window, _index_asked(index, subject), request), words
         if what is not None:
             if what not in _SOUGHT:
                 raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
@@ -251,8 +251,16 @@ def leave(anchor: str) -> None:
             navigator.rest()
 
 
+def _index_asked(text: str, subject: Subject) -> tuple[int | slice, ...]:
+    """Return what a text names of what is seen: of a part of what other ranks have too, that is in the whole."""
+    shard = subject.shard
+    return parse_index(text, subject.shape) if shard is None else index_here(parse_index(text, shard.whole), shard)
+
+
 def _searched(subject: Subject) -> str:
     """Return in what an element is looked for: the parts of a nested tensor are seen one by one."""
+    if subject.shard is not None:
+        return f"the {subject.shard.scope}"
     if subject.num_parts < 2:
         return "this tensor"
     return f"part {subject.part} of {subject.num_parts}; the others are not searched"

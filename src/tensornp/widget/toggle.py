@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import traitlets
 
+from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel.locks import Lock
@@ -204,7 +205,8 @@ class TensorWidget(DockingWidget):
             self._bound.append(f"bound: {name} ({self.mode})")
             # The tensor's own name would be that of the array.
             is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
-            return f"{name} = %tonumpy --{self.mode} {self.reached}" if is_reached else ""
+            shard = "--shard local " if self._has_part() else ""
+            return f"{name} = %tonumpy --{self.mode} {shard}{self.reached}" if is_reached else ""
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
@@ -322,10 +324,11 @@ class TensorWidget(DockingWidget):
         def left() -> None:
             self.shows_values = False
 
+        shard = ', shard="local"' if self._has_part() else ""
         looked_at = LookedAt(
             self._held,
             name=self.reached,
-            array_name=f"tnp.to_numpy({self.reached})" if self.reached else "",
+            array_name=f"tnp.to_numpy({self.reached}{shard})" if self.reached else "",
             reaches=self._reaches or always,
             binder=self._binder,
             suggestion=self.suggestion,
@@ -333,6 +336,10 @@ class TensorWidget(DockingWidget):
         )
         self._navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
         self.shows_values = True
+
+    def _has_part(self) -> bool:
+        """Return whether this rank has a part with values of a tensor of which other ranks have more."""
+        return self._now.info is not None and has_part(self._now.info)
 
     def _close_values(self) -> None:
         """Send the navigator away, if it is here."""
@@ -368,7 +375,8 @@ class TensorWidget(DockingWidget):
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
-        return to_numpy(_living(tensor), max_nbytes=limit, **mode_arguments(self.mode))
+        shard = "local" if self._has_part() else None
+        return to_numpy(_living(tensor), max_nbytes=limit, shard=shard, **mode_arguments(self.mode))
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:

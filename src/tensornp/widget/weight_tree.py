@@ -152,7 +152,7 @@ class WeightTree:
         order, counts = OrderOf(self.found), Counter[str]()
         for one in self._weights:
             # Of what has no values, none are unread.
-            counts.update(state for state in order.states(one.name) if state != UNREAD or not one.problem)
+            counts.update(state for state in order.states(one.name) if state != UNREAD or one.can_be_read)
         return dict(counts)
 
     def _cost(self, asked: Asked) -> str:

@@ -98,7 +98,7 @@ class WeightsWidget(AnsweringWidget):
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
         self._navigator: NavigatorWidget | None = None
-        unread = any(not one.problem and one.numel for one in self._weights)
+        unread = any(one.can_be_read and one.numel for one in self._weights)
         answers: Answers = {
             "lines": lambda request: lines_answer(request, self._tree),
             "open": self._open, "stats": self._stats, "values": self._values,
@@ -209,8 +209,7 @@ class WeightsWidget(AnsweringWidget):
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
         entry = self._weight(request)
-        entry.check_readable()
-        return {"type": "stats", **stats_data(summarize_stats(entry.values(), self._options, name=entry.name))}
+        return {"type": "stats", **stats_data(summarize_stats(entry.values_here(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at one weight, for what is not finite or extreme if the page wants that, or leave."""
@@ -222,14 +221,14 @@ class WeightsWidget(AnsweringWidget):
         self._leave()
         if request.get("open") is True:
             entry = self._weight(request)
-            entry.check_readable()
-            row = self._weights[integer_of(request.get("weight"))]
+            entry.values_here()
+            row, shard = self._weights[integer_of(request.get("weight"))], "local" if entry.has_part else None
             looked_at = LookedAt(
-                lambda: reached(row).values(),
+                lambda: reached(row).values_here(),
                 name=entry.code,
                 array_name=array_code(entry, self.opened),
                 binder=self._binder,
-                take=lambda index: reached(row).to_numpy(index),
+                take=lambda index: reached(row).to_numpy(index, shard=shard),
                 suggestion=_suggestion(entry.name),
                 absent=self._absent(row),
                 options=self._options,
@@ -258,7 +257,8 @@ class WeightsWidget(AnsweringWidget):
         entry, name = self._weight(request), request.get("name")
         if not isinstance(name, str):
             raise BadRequestError(NONSENSE)
-        self._binder(name, entry.to_numpy, request.get("overwrite") is True)
+        shard = "local" if entry.has_part else None
+        self._binder(name, partial(entry.to_numpy, shard=shard), request.get("overwrite") is True)
         code = array_code(entry, self.opened)
         return {"type": "bound", "text": f"bound: {name} = {code}" if code else f"bound: {name}"}
 

@@ -103,7 +103,7 @@ def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, 
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
     # Of what is known to have no values, that is said beside it.
-    for one in (one for one in rows if not one.problem):
+    for one in (one for one in rows if one.can_be_read):
         try:
             there.append(reached(one))
         except TensornpError as error:

@@ -9,6 +9,7 @@ from typing import Any
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.tensor.shards import ShardFacts, nth
 from tensornp.core.values.pictures.overview import Overview, may_be_read_unasked, nbytes_read
 from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.typed_index import window_text
@@ -43,13 +44,27 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "num_numbers": 2 if info.dtype.is_complex else 1,
         "is_short": info.dtype.is_floating_point or info.dtype.is_complex,
         "scale": seen.scale,
-        "legend": legend_of(seen, is_complex=info.dtype.is_complex),
+        "legend": " · ".join(
+            [legend_of(seen, is_complex=info.dtype.is_complex), *([subject.shard.scope] if subject.shard else [])]
+        ),
         "rows": [_margin_data(margin, " … ") for margin in seen.rows],
         "columns": [_margin_data(margin, "\n") for margin in seen.columns],
-        "index": window_text(window),
+        "index": window_text(window, subject.shard),
+        "in_whole": None if subject.shard is None else _in_whole(subject.shard, window),
         "overview": overview_offered((subject,), window, looked_at.options.unasked_nbytes),
         "absent": ["nan", "inf"] if _is_whole_numbers(subject) else list(looked_at.absent),
         **looked_at.expressions(subject, window),
+    }
+
+
+def _in_whole(shard: ShardFacts, window: Window) -> dict[str, Any]:
+    """Return which indices of the whole are seen along each axis, and where one begins that is held in one piece."""
+    held = shard.held or ()
+    return {
+        "places": [
+            [nth(runs, i) for i in some] if window.numel else [] for runs, some in zip(held, window.places, strict=True)
+        ],
+        "origins": [runs[0][0] if len(runs) == 1 else None for runs in held],
     }
 
 

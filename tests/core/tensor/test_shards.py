@@ -49,6 +49,10 @@ def test_the_boxes_of_all_ranks_tile_the_tensor_once(mesh):
             last = tuple(size - 1 for size in one.shape)
             if math.prod(one.shape):
                 assert one.index_in_whole(last) == tuple(of_dim[-1] for of_dim in indices)
+                assert one.index_here(one.index_in_whole(last)) == last
+                assert one.index_here(one.index_in_whole(last)[:1]) == last[:1]
+        here = [i for run in one.held[0] for i in range(*run)]
+        assert [i for i in range(shape[0]) if one.index_here((i,)) is not None] == here
     assert (seen == 1).all()
 
 

@@ -145,7 +145,7 @@ def test_bytes_of_the_whole_and_of_this_rank_are_said_apart():
     tensors = rank.tensors()
     uneven = tensors["uneven"]
     with rank.alone():
-        assert "rank 3 of 4 holds row 6 of 7 (1/7), 12 bytes of 84;" in str(tnp.card(uneven))
+        assert "(local shard of rank 3; rank 3 of 4 holds row 6 of 7 (1/7))" in str(tnp.card(uneven))
         assert "Shape: 21 elements in 84 bytes, 12 bytes on this rank." in tnp.card(uneven)._repr_html_()
         assert "84 bytes, 12 bytes on this rank" in str(tnp.card([uneven, torch.ones(2)]))
         assert "3 of 21 elements, 12 of 84 bytes on this rank" in str(tnp.card(tnp.weights({"w": uneven})))

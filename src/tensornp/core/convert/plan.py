@@ -256,6 +256,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     applies = {
         Step.TO_HOST: receipt.device_type(info) != "cpu",
+        Step.GATHER: info.kind.step is Step.GATHER,
         Step.TO_DENSE: info.kind.step is Step.TO_DENSE,
         Step.DEQUANTIZE: info.kind.step is Step.DEQUANTIZE,
         Step.UNPACK: facts.values_per_element > 1,

@@ -24,9 +24,12 @@ _NO_DATA = {
     "gather it first, with FSDP by module.unshard()",
     "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert {instead}",
     "remote": "this rank holds only a part of a DTensor, placed {wrapper}: {shard}; convert t.to_local(), "
-    "or t.full_tensor() on all ranks together",
+    'or call tnp.to_numpy(t, shard="full") on all ranks together',
 }
-_PENDING = "this rank's part of a DTensor, placed {}, is {}, and no value; take t.full_tensor() on all ranks together"
+_PENDING = (
+    "this rank's part of a DTensor, placed {}, is {}, and no value; "
+    'take tnp.to_numpy(t, shard="full") on all ranks together'
+)
 
 
 def no_data_text(info: TensorInfo) -> str:
@@ -138,6 +141,7 @@ def code_text(
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
     back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
     calls = {
+        Step.GATHER: ".full_tensor()",
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
         Step.TO_DENSE: f"{through}.to_dense(){back}",

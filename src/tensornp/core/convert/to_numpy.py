@@ -12,8 +12,11 @@ import torch
 from tensornp.core.convert import float4
 from tensornp.core.convert.budget import Budget, within_budget
 from tensornp.core.convert.dense import dense, dequantized
+from tensornp.core.convert.gathering import Spread, gathered
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, decide, flag
+from tensornp.core.convert.plan import ConversionPlan, flag
+from tensornp.core.convert.sharded import decide_shard, is_spread
+from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
@@ -54,6 +57,7 @@ def to_numpy(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> Any:
     """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
 
@@ -74,6 +78,10 @@ def to_numpy(
         converts, even where that loses values: `plan` says so beforehand.
     max_nbytes : int, optional
         Bytes that new arrays may take at most, all of a container together; None: what main memory has free.
+    shard : {"local", "full"}, optional
+        Of a tensor that is spread over ranks, "local" takes the part that this rank holds, and "full" gathers all of
+        it, for which all ranks call this together: in new memory on each, and with whichever of them is missing named
+        after 2 seconds. Any other tensor is all of it here, and is converted as ever.
 
     Returns
     -------
@@ -94,54 +102,96 @@ def to_numpy(
         If that kind of tensor has no conversion; the message names what to convert instead.
     NotATensorError
         If `obj` is neither a tensor nor such a container.
+    RanksError
+        For ``shard="full"``, if a rank does not come, or has failed. The groups of the job are as they were.
 
     Notes
     -----
     Sharing an ordinary CPU tensor costs some microseconds and ends the storage's resizability, as every `Tensor.numpy`
-    does. Other devices synchronize and transfer all elements. No collective is ever issued; of one that is under way,
-    the result is waited for.
+    does. Other devices synchronize and transfer all elements. No collective is ever issued but for ``shard="full"``,
+    by a gloo group of its own; of one that is under way, the result is waited for.
     """
-    if dtype is None and max_nbytes is None and (writeable is None or writeable is False):
+    if dtype is None and max_nbytes is None and shard is None and (writeable is None or writeable is False):
         array = _convert_plain(obj, copy, None)
         if array is not None:
             if writeable is False:
                 array.flags.writeable = False
             return array
+    check_shard(shard)
     if is_weight(obj):
         if max_nbytes is not None:
-            _check_budget(obj.values(), max_nbytes, copy=copy, dtype=dtype)
-        return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype)
+            values = obj.values() if shard is None else obj.values_here()
+            _check_budget(values, max_nbytes, copy=copy, dtype=dtype, shard=shard)
+        return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype, shard=shard)
     if is_storage(obj):
         obj = tensor_of(obj)
+    if shard == "full":
+        return _convert_whole(obj, max_nbytes, copy=copy, writeable=writeable, dtype=dtype)
     if is_tensor_like(obj):
-        return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype)
-    if not is_container(obj):
-        raise NotATensorError(
-            "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
-            f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
-        )
+        return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+    _check_container(obj)
     budget = Budget(max_nbytes)
-    is_plain = dtype is None and writeable is None
+    is_plain = dtype is None and writeable is None and shard is None
 
     def convert(leaf: Any) -> Any:
         array = _convert_plain(leaf, copy, budget) if is_plain else None
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype)
+        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
 
     return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
-def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: object) -> None:
+def _check_container(obj: Any) -> None:
+    if not is_container(obj):
+        raise NotATensorError(
+            "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
+            f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
+        )
+
+
+def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: object, shard: str | None) -> None:
     """Raise TooLargeError if the array of what a weight is read from, which is a copy of a file's, takes too much."""
     if is_tensor_like(values):
-        plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes)
+        plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes, shard=shard)
     elif is_array(values):
         wanted = values.dtype if dtype is None else dtypes.resolve(dtypes.name_of(dtype))
         Budget(max_nbytes).take(values.size * wanted.itemsize if copy or wanted != values.dtype else 0)
     elif copy is not False:
         plan_from(values.info, copy=True, dtype=dtype, max_nbytes=max_nbytes)
+
+
+def _convert_whole(obj: Any, max_nbytes: int | None, **arguments: Any) -> Any:
+    """Return the arrays of what is brought together from all ranks; they are told of an error that one has before."""
+    budget = Budget(max_nbytes)
+    plans: dict[int, ConversionPlan] = {}
+    spread: dict[int, Spread] = {}
+    problem = None
+
+    def look(leaf: Any) -> Any:
+        leaf = stood_for(leaf) if stand_in_of(leaf) is not None else leaf
+        if is_tensor(leaf) and id(leaf) not in spread and is_spread(info := inspect(leaf)):
+            spread[id(leaf)] = Spread(leaf, info)
+            plans[id(leaf)] = decide_shard(info, "full", **arguments)
+            budget.take(plans[id(leaf)].nbytes_copied)
+        return leaf
+
+    def convert(leaf: Any) -> Any:
+        planned = plans.get(id(leaf))
+        if planned is None:
+            leaf = tensor_of(leaf) if is_storage(leaf) else leaf
+            return _convert(leaf, budget, shard="full", **arguments)
+        return execute(_without(planned, Step.GATHER), wholes[id(leaf)])
+
+    try:
+        every = look(obj) if is_tensor_like(obj) else map_leaves(look, obj, leaf_type=(torch.Tensor, *STORAGES))
+        if not is_tensor_like(every):
+            _check_container(every)
+    except Exception as error:
+        problem = error
+    wholes = dict(zip(spread, gathered(list(spread.values()), problem), strict=True))
+    return convert(every) if is_tensor_like(every) else map_leaves(convert, every, leaf_type=(torch.Tensor, *STORAGES))
 
 
 def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
@@ -165,17 +215,19 @@ def plan(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> ConversionPlan:
     """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
 
     Where a writeable array is asked for, its ``warnings`` tell whether the graph behind `tensor` has saved it for
     backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.
-    Raises the same errors as `to_numpy` for the same arguments.
+    Raises the same errors as `to_numpy` for the same arguments. No rank is asked, for ``shard="full"`` neither: its
+    ``reason`` tells the bytes that each rank would take, and what this one would send.
     """
     if is_storage(tensor):
         tensor = tensor_of(tensor)
     check_tensor(tensor, "plan")
-    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard), max_nbytes)
 
 
 def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
@@ -193,13 +245,15 @@ def plan_from(
     writeable: bool | None = None,
     dtype: object = None,
     max_nbytes: int | None = None,
+    shard: str | None = None,
 ) -> ConversionPlan:
     """Return the plan of a tensor whose metadata were read already; a search around it may have added to them."""
-    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype, shard=shard), max_nbytes)
 
 
 def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
-    return decide(with_page_protection(info) if flag("writeable", arguments["writeable"]) else info, **arguments)
+    info = with_page_protection(info) if flag("writeable", arguments["writeable"]) else info
+    return decide_shard(info, **arguments)
 
 
 def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.ndarray[Any, Any] | None:

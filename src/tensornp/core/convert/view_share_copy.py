@@ -1,4 +1,4 @@
-"""The three modes that a user chooses from, and what each asks of a conversion."""
+"""What a user chooses from by a word: the three modes, with what each asks of a conversion, and the shards."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ def mode_arguments(mode: str) -> ModeArguments:
     if mode not in MODES:
         raise BadRequestError(f"{quoted(mode)} is not a mode; choose view, share or copy")
     return MODES[mode]
+
+
+SHARDS = ("local", "full")
+"""What may be asked for of a tensor that is spread over ranks: this rank's part, or all of it, gathered."""
+
+
+def check_shard(shard: object) -> None:
+    """Raise BadRequestError for what is neither None nor one of `SHARDS`."""
+    if shard is not None and not (isinstance(shard, str) and shard in SHARDS):
+        words = " or ".join(f'"{one}"' for one in SHARDS)
+        raise BadRequestError(f"shard={quoted(shard)} means nothing here; pass {words}, or None")

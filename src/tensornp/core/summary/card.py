@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from tensornp.core.convert.budget import within_budget
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
@@ -18,6 +20,7 @@ from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundin
 from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.shown.preview import Preview, first_values, preview
 from tensornp.core.values.stats.record import TensorStats
@@ -68,7 +71,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     `look` looks around it, which the tensor itself cannot.
     """
 
-    def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
+    def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         if options.style == "line":
             number = max(info.numel, 1) if is_told_whole(info) else LINE_VALUES
             return Preview(first_values(tensor, info, plan, number, options.printoptions).replace("\n", ""))
@@ -110,16 +113,24 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
     """Return what one line says of `tensor`: its metadata and first values; never raises."""
 
-    def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
+    def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         return Preview(first_values(tensor, info, plan, num_values, options.printoptions))
 
-    return _guarded(tensor, options, show)
+    found = _guarded(tensor, options, show)
+    seen = found.preview
+    if seen is None or found.info is None or found.info.shard is None or not has_part(found.info):
+        return found
+    # A line has no other place for it.
+    return replace(found, preview=Preview(f"{seen.text} ({found.info.shard.scope})"))
+
+
+Show = Callable[[torch.Tensor, TensorInfo, ConversionPlan], Preview]
 
 
 def _guarded(
     tensor: torch.Tensor,
     options: DisplayOptions,
-    show: Callable[[TensorInfo, ConversionPlan], Preview],
+    show: Show,
     look: Look | None = None,
 ) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
@@ -128,9 +139,10 @@ def _guarded(
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
         mode, plan = _planned(info, options)
-        return TensorSummary(name, mode, info, plan, "", show(info, plan), around)
+        seen = show(tensor, info, plan) if info.shard is None else _shown(tensor, info, plan, show)
+        return TensorSummary(name, mode, info, plan, "", seen, around)
     except TooLargeError as error:
-        shown = _shown_all_the_same(info, show, str(error))
+        shown = _shown_all_the_same(tensor, info, show, str(error))
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
         return TensorSummary(name, mode, info, None, str(error), None, around)
@@ -138,12 +150,22 @@ def _guarded(
         return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
 
-def _shown_all_the_same(
-    info: TensorInfo | None, show: Callable[[TensorInfo, ConversionPlan], Preview], refusal: str
-) -> Preview | None:
+def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
+    """Return what is printed: of what is spread over ranks this rank's part, and the words that tell whose it is."""
+    if info.shard is None or info.inner is None or not has_part(info):
+        return show(tensor, info, plan)
+    held: Any = held_tensor(tensor, info.kind)
+    seen = show(held, info.inner, plan)
+    return replace(seen, note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
+
+
+def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusal: str) -> Preview | None:
     """Return the outer elements of an array that is too large to be made: they take no more memory than any others."""
     try:
-        return replace(show(info, decide(info)), note=refusal) if info is not None else None
+        if info is None:
+            return None
+        plan = decide_shard(info, "local" if has_part(info) else None)
+        return replace(_shown(tensor, info, plan, show), note=refusal)
     except Exception:
         return None
 
@@ -159,7 +181,10 @@ def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, Conversion
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
     arguments = mode_arguments(mode)
-    plan = decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+    info = with_page_protection(info) if arguments["writeable"] else info
+    # Called for each card.
+    is_part = info.shard is not None and has_part(info)
+    plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
     return within_budget(plan, options.max_nbytes or None)
 
 

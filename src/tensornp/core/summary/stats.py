@@ -10,6 +10,7 @@ import numpy as np
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.find.locate import Location, locate
@@ -27,8 +28,8 @@ class StatsSummary:
     """The statistics of one tensor or array, as a page shows them.
 
     `card` has its metadata, None of an array. `places` are those of NaN and infinity, where there are any, and of the
-    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for. `has_pictures` says whether a
-    histogram is drawn.
+    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for, and `axis_runs` which
+    indices of the whole these are, of what is spread over ranks. `has_pictures` says whether a histogram is drawn.
     """
 
     name: str
@@ -39,6 +40,7 @@ class StatsSummary:
     picture: PlaneMap | None = None
     axis: int | None = None
     by_axis: TensorStats | None = None
+    axis_runs: Runs | None = None
     has_pictures: bool = True
 
 
@@ -62,7 +64,9 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     places = tuple(filter(None, (_located(obj, what) for what in sought)))
     has_pictures = options.pictures == "small"
     picture = _picture(obj, _plane_of(places)) if has_pictures else None
-    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, has_pictures)
+    shard = card.info.shard if card is not None and card.info is not None else None
+    axis_runs = shard.held[axis] if shard is not None and shard.held is not None and axis is not None else None
+    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, axis_runs, has_pictures)
 
 
 def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:

@@ -277,7 +277,10 @@ def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardF
 def _placement(placement: Any) -> Placement:
     dim = getattr(placement, "dim", None)
     dim = dim if type(dim) is int else None
-    return Placement(str(placement), dim, torch_private.split_factor_of(placement), placement.is_partial())
+    factor, is_pending = torch_private.split_factor_of(placement), placement.is_partial()
+    # A class derived from that adds up something else than the parts.
+    is_plain = is_pending and class_name(type(placement)) == "Partial"
+    return Placement(str(placement), dim, factor, is_pending, placement.reduce_op if is_plain else "")
 
 
 def _rank_in(mesh: Any) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.units import counted
 
 Runs = tuple[tuple[int, int], ...]
@@ -23,13 +24,15 @@ class Placement(NamedTuple):
     """How a tensor lies along one dimension of a mesh.
 
     `dim` is the dimension of the tensor that is cut, None where each rank has all of it. Of as many pieces as
-    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up.
+    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up,
+    by the `reduction` "sum", or otherwise; a word that is empty is not known.
     """
 
     text: str
     dim: int | None = None
     split_factor: int = 1
     is_pending: bool = False
+    reduction: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -96,6 +99,8 @@ class ShardFacts:
             return f"rank {self.rank}"
         return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
 
+    _mime_ = mime_of
+
     def __str__(self) -> str:
         return "; ".join(self._said())
 
@@ -126,10 +131,18 @@ class ShardFacts:
         return f"local shard at {self.coordinate} of the mesh" if self.coordinate else "local shard outside of the mesh"
 
     def index_in_whole(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index in the tensor of an element of the part; its own where that is not known."""
-        if self.held is None or len(self.held) != len(index):
+        """Return the index in the tensor of an element of the part, or its first ones; its own where not known."""
+        if self.held is None or len(self.held) < len(index):
             return index
-        return tuple(_nth(runs, i) for runs, i in zip(self.held, index, strict=True))
+        return tuple(nth(runs, i) for runs, i in zip(self.held, index, strict=False))
+
+    def index_here(self, index: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the index in the part of an element of the tensor, or its first ones; None of what others hold."""
+        if self.held is None or len(self.held) < len(index):
+            return index
+        if not all(low_of(runs, i + 1) > low_of(runs, i) for runs, i in zip(self.held, index, strict=False)):
+            return None
+        return tuple(low_of(runs, i) for runs, i in zip(self.held, index, strict=False))
 
     @property
     def pending_text(self) -> str:
@@ -194,7 +207,13 @@ def num_of(runs: Runs) -> int:
     return sum([end - low for low, end in runs])
 
 
-def _nth(runs: Runs, number: int) -> int:
+def low_of(runs: Runs, index: int) -> int:
+    """Return how many indices there are below one."""
+    return sum([min(end, index) - low for low, end in runs if low < index])
+
+
+def nth(runs: Runs, number: int) -> int:
+    """Return the index of that number among them."""
     for low, end in runs:
         if number < end - low:
             return low + number

@@ -11,6 +11,7 @@ class Step(StrEnum):
     STAND_IN = "stand in"
     WAIT = "wait"
     TO_LOCAL = "to local"
+    GATHER = "gather from all ranks"
     UNBIND = "unbind"
     DETACH = "detach"
     TO_HOST = "copy to host"

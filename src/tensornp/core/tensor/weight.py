@@ -15,11 +15,20 @@ class Weight(ABC):
 
     @abstractmethod
     def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+        self,
+        index: Any = ...,
+        *,
+        copy: bool | None = None,
+        writeable: bool | None = None,
+        dtype: object = None,
+        shard: str | None = None,
     ) -> Any: ...
 
     @abstractmethod
     def values(self) -> Any: ...
+
+    @abstractmethod
+    def values_here(self) -> Any: ...
 
 
 def is_weight(obj: Any) -> TypeGuard[Weight]:

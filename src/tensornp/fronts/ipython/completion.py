@@ -10,6 +10,7 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from tensornp.core.convert.view_share_copy import SHARDS
 from tensornp.core.summary.options import STYLES
 from tensornp.fronts.ipython import guide, magics, memory_magics, pass_magics, value_magics, weight_magics
 from tensornp.models.formats.table import weight_suffixes
@@ -61,6 +62,8 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
     """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
     if previous in ("-d", "--dtype"):
         return [(name, "class") for name in _DTYPES]
+    if magic == "tonumpy" and previous == "--shard":
+        return [(shard, "param") for shard in SHARDS]
     if magic == "tensors" and previous in ("-s", "--sort"):
         return [(key, "param") for key in _SORTS]
     if magic == "tensornp" and previous == "--style":

@@ -19,6 +19,7 @@ from IPython.display import display
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.spelled import for_output
+from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -48,6 +49,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option("c", "copy", "always copy"),
         Option("d", "dtype", "convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes", "D"),
         Option("o", "out", "bind the array to NAME", "NAME"),
+        Option("", "shard", "of what is spread over ranks, local takes this rank's part, full gathers all of it", "S"),
         Option("m", "max-nbytes", "bytes that a new array may take (the default: what main memory has free)", "N"),
         Option("", "explain", "print the receipt and convert nothing"),
         Option("w", "widget", "show the live card, which stays where it is"),
@@ -88,7 +90,7 @@ class TensorMagics(Magics):
 
         Usage::
 
-            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--explain] [-w] EXPR
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--shard S] [--explain] [-w] EXPR
             %%tonumpy [the same options] [NAME ...]
 
         Options, before the expression:
@@ -178,7 +180,7 @@ class TensorMagics(Magics):
             _limit_of(options["max-nbytes"]) if "max-nbytes" in options else self._display.options.max_nbytes or None
         )
         mode = modes[0] if modes else self._display.options.mode
-        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit}
+        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit, "shard": options.get("shard")}
         return {**mode_arguments(mode), **arguments}
 
     async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:
@@ -216,21 +218,35 @@ class TensorMagics(Magics):
             if is_tensor(leaf):
                 tensors.append(leaf)
 
-        map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
-        if is_tensor(value):
-            receipts = [plan_from(self._seen(value), **arguments)]
+        is_together = arguments["shard"] == "full" and "explain" not in options
+        try:
+            map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
+            if is_tensor(value):
+                receipts = [plan_from(self._seen(value), **arguments)]
+        except TensornpError:
+            if is_together:
+                # It raises the same, once the other ranks are told.
+                to_numpy(value, **arguments)
+            raise
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
             print(for_output(_explained(value, receipts, request.expression)))
             return None
+
+        def show() -> None:
+            if receipts and not request.is_quiet:
+                expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
+                _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
+
+        if is_together:
+            show()
         array = to_numpy(value, **arguments)
         with undisturbed():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
-        if receipts and not request.is_quiet:
-            expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-            _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
+        if not is_together:
+            show()
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.spelled import spelled
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
+IN_PARTS = "this rank holds only a part of it"
+"""The problem of what is spread over ranks."""
 META = "meta"
 """The device of tensors that have no values."""
 
@@ -171,6 +174,16 @@ class WeightEntry(Weight):
         return self.elsewhere.nbytes if self.elsewhere else 0
 
     @property
+    def has_part(self) -> bool:
+        """Whether it is spread over ranks, and this one has a part with values: ``shard="local"`` gives it."""
+        return self.problem == IN_PARTS and self.numel_elsewhere < self.numel
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether there are values, of all of it or of this rank's part."""
+        return not self.problem or self.has_part
+
+    @property
     def num_parameters(self) -> int | None:
         """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
         return self.packed.num_parameters if self.packed is not None else self.numel
@@ -196,13 +209,18 @@ class WeightEntry(Weight):
         codes = self.source.codes
         return self.with_(source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
-    def plan(self, index: Any = ...) -> Any:
+    def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
-        self.check_readable()
-        return self.source.plan(self.called, index)
+        return self.source.plan(self.called, index, **self._of_shard(shard))
 
     def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+        self,
+        index: Any = ...,
+        *,
+        copy: bool | None = None,
+        writeable: bool | None = None,
+        dtype: object = None,
+        shard: str | None = None,
     ) -> Any:
         """Return the values at `index` as an array; only those are read.
 
@@ -213,6 +231,10 @@ class WeightEntry(Weight):
         copy, writeable, dtype : optional
             As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
             is shared, read-only unless `writeable` is True. A nested tensor gives a list.
+        shard : {"local", "full"}, optional
+            As of `to_numpy`: of "local", the `index` counts in this rank's part; for "full" all of it is gathered, with
+            all ranks together, and the index taken of that. What is not spread over ranks, and what a file has of all
+            of them, is whole, and is taken as ever.
 
         Raises
         ------
@@ -227,8 +249,16 @@ class WeightEntry(Weight):
         BadRequestError
             For another index, or one out of bounds.
         """
+        of_shard = self._of_shard(shard)
+        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
+
+    def _of_shard(self, shard: str | None) -> dict[str, str]:
+        """Return what is told to a source that is spread over ranks; raise where another one has no values."""
+        check_shard(shard)
+        if shard is not None and self.elsewhere is not None:
+            return {"shard": shard}
         self.check_readable()
-        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype)
+        return {}
 
     def values(self) -> Any:
         """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
@@ -239,7 +269,7 @@ class WeightEntry(Weight):
         return self.source.values(self.called)
 
     def values_here(self) -> Any:
-        """Return as `values`; of what is spread over ranks, of which these read this one's part."""
+        """Return as `values`; of what is spread over ranks, of which this rank's part is read."""
         if self.elsewhere is None:
             self.check_readable()
         return self.source.values(self.called)
@@ -268,7 +298,7 @@ class WeightEntry(Weight):
             tensor = self.code or "tensor"
             # A part of a sum is no value.
             local = f"{tensor}.to_local(), or " if self.numel_elsewhere else ""
-            cure = f"; take {local}{tensor}.full_tensor() on all ranks together"
+            cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 

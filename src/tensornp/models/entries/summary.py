@@ -26,18 +26,21 @@ class EntrySummary:
 
 
 def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
-    """Return what NumPy prints of a weight, of which the printed elements are read; raises as `to_numpy` does."""
-    subject = subject_of(entry.values())
+    """Return what NumPy prints of a weight, of which the printed elements are read; raises as `to_numpy` does.
+
+    Of what is spread over ranks it is this rank's part.
+    """
+    subject = subject_of(entry.values_here())
     found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
-    if subject.num_parts < 2:
+    if subject.num_parts < 2 and subject.shard is None:
         return found
-    said = f"part {subject.part} of {subject.num_parts}"
+    said = f"part {subject.part} of {subject.num_parts}" if subject.shard is None else subject.shard.scope
     return replace(found, note=f"{said}, {found.note}" if found.note else said)
 
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:
     """Return the summary of a weight; never raises."""
-    if entry.problem:
+    if not entry.can_be_read:
         return EntrySummary(entry, Preview(""), f"no values: {entry.problem}")
     try:
         return EntrySummary(entry, preview_of(entry, options.printoptions))

@@ -6,18 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.sharded import as_local, said_of, shard_of
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import LOCAL, STAND_IN
+from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import META, Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -30,8 +34,6 @@ _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.Uninitial
 _MAX_SAID = 120
 """Characters of what torch has to say."""
 _ON_META = "it is on the meta device"
-IN_PARTS = "this rank holds only a part of it"
-"""The problem of what is spread over ranks."""
 _PENDING = "this rank's part is {}, and no value"
 
 
@@ -172,18 +174,35 @@ class TensorSource(Source):
             # What a class of the user's does not tell hides no other weight.
             return False
 
-    def plan(self, called: Called, index: Any, *, copy: bool | None = None) -> ConversionPlan:
+    def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
         """Return how the values at `index` would become an array; it waits for nothing, and raises as `to_numpy`."""
         if index is not Ellipsis and inspect(self.tensor).is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
-            return plan(self._at(called, index)[0], copy=copy)
+            if shard == "full":
+                return plan(self.tensor, copy=copy, shard=shard)
+            made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
+            facts = shard_of(inspect(self.tensor)) if shard is not None and index is not Ellipsis else None
+            return made if facts is None else said_of(made, facts)
 
-    def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
+    def to_numpy(
+        self,
+        called: Called,
+        index: Any,
+        *,
+        copy: bool | None,
+        writeable: bool | None,
+        dtype: object,
+        shard: str | None = None,
+    ) -> Any:
         """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`."""
         with _in_a_sentence(called):
-            part, turned = self._at(called, index)
-            array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype)
+            if shard == "full":
+                taken_by(index, self._shape or ())
+                array = to_numpy(self.tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+                return array if index is Ellipsis else np.asarray(array[index])
+            part, turned = self._at(called, index, shard)
+            array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
             return array[turned] if turned else array
 
     def values(self, called: Called) -> Any:
@@ -198,14 +217,17 @@ class TensorSource(Source):
         return scan(self.tensor, in_depth=not self.is_part)
 
     @unnoticed
-    def _at(self, called: Called, index: Any) -> tuple[Any, tuple[slice, ...]]:
+    def _at(self, called: Called, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
         """Return a view of the elements at `index`, without a trace in autograd, and how its array is turned then.
 
         torch has no steps downwards: what is taken with one is taken upwards.
         """
         if index is Ellipsis:
             return self.tensor, ()
-        shape = self._shape or ()
+        part, shape = self.tensor, self._shape or ()
+        if shard is not None:
+            part = _held_here(part)
+            shape = tuple(part.shape)
         if self.several:
             # The others are different in each.
             shape = shape[:1]
@@ -230,11 +252,18 @@ class TensorSource(Source):
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()
-        part = self.tensor
         if upwards:
             whole = part if is_tensor(part) else stood_for(part)
             part = whole.detach()[tuple(upwards)]
         return part, tuple(turned) if any(one.step for one in turned) else ()
+
+
+def _held_here(tensor: Any) -> Any:
+    """Return the tensor in which this rank has its part of what is spread over ranks; raise where that is no value."""
+    info = as_local(inspect(tensor))
+    while info.kind in (STAND_IN, LOCAL) and info.inner is not None:
+        tensor, info = held_tensor(tensor, info.kind), info.inner
+    return tensor
 
 
 @contextmanager

@@ -33,8 +33,8 @@ from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.tensor import IN_PARTS, weight_of
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry
+from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.made import MadeSource, Recipe
 
 _set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype

@@ -106,7 +106,7 @@ def has_state(one: WeightEntry, state: str) -> bool:
     if state == "tied":
         return bool(one.tied_to)
     if state == "no values":
-        return bool(one.problem)
+        return not one.can_be_read
     return one.is_trained is (state == "trained")
 
 

@@ -181,7 +181,7 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    problem = first.problem and f"no values: {first.problem}"
+    problem = "" if first.can_be_read else f"no values: {first.problem}"
     notes = [note_of(row.entries), problem, _tied(row), _related(row), row.unlike]
     return cut(", ".join(filter(None, notes)), _MAX_NOTE)
 

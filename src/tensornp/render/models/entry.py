@@ -45,7 +45,7 @@ def array_code(entry: WeightEntry, opened: str) -> str:
     if not entry.code:
         return ""
     if not entry.extents:
-        return f"tnp.to_numpy({entry.code})"
+        return f'tnp.to_numpy({entry.code}, shard="local")' if entry.has_part else f"tnp.to_numpy({entry.code})"
     return f"{opened}[{entry.name!r}].to_numpy()"
 
 
@@ -69,5 +69,5 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
     yield "shares bytes", ", ".join(f"{one.words} {one.name}" for one in entry.related)
     yield "note", entry.note
-    yield "no values", entry.problem
+    yield "no values", "" if entry.has_part else entry.problem
     yield "wants to import", ", ".join(entry.wanted_imports)

@@ -39,7 +39,7 @@ def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> by
     if cells.max() > 0:
         heights = np.ceil(cells / cells.max() * (height - 1))
         picture[:-1][np.arange(height - 1, 0, -1)[:, None] <= heights] = 1
-    return _palette_png(picture, [(0, 0, 0), palette.BARS])
+    return palette_png(picture, [(0, 0, 0), palette.BARS])
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
@@ -61,7 +61,7 @@ def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
         for mark, pattern in patterns.items():
             steps += ((steps == mark) & pattern.astype(bool)).astype(np.uint8)
     is_signed = limits.centre is not None
-    return _palette_png(
+    return palette_png(
         steps,
         [
             (0, 0, 0),
@@ -116,7 +116,7 @@ def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(list(mask), bool).reshape(mask.size[::-1])
 
 
-def _palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
+def palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
     """Return a picture of places in a list of colours, of which the first one is clear.
 
     Without Pillow, which takes long to import, and longer to draw so little.

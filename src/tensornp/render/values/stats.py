@@ -9,6 +9,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.tensor.shards import Runs, nth
 from tensornp.core.values.find.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.histogram import NUM_BINS
@@ -58,7 +59,7 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
         rows = tuple(TableRow((f"{100 * share:.4g}%", number_text(value))) for share, value in quantiles)
         yield Table(("quantiles", summary.stats.distribution.accuracy), rows)
     if summary.by_axis is not None and summary.axis is not None:
-        yield _axis_table(summary.by_axis, f"axis {summary.axis}")
+        yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_runs)
 
 
 def _rows(summary: StatsSummary) -> Iterator[TableRow]:
@@ -93,15 +94,18 @@ def _place(place: Location | None) -> str:
     return f"{at}{more}{f' ({axes})' if axes else ''}"
 
 
-def _axis_table(stats: TensorStats, heading: str) -> Table:
-    """Return the figures of the indices that stand out most: by NaN and infinities, then by the largest size."""
+def _axis_table(stats: TensorStats, heading: str, runs: Runs | None = None) -> Table:
+    """Return the figures of the indices that stand out most: by NaN and infinities, then by the largest size.
+
+    They are counted from 0 on, unless `runs` tell otherwise.
+    """
     size = np.fmax(np.abs(stats.min.astype(float)), np.abs(stats.max.astype(float)))
     odd = stats.nan + stats.num_infinite
     order = np.lexsort((-np.nan_to_num(size, nan=-1), -odd))[:MAX_INDICES]
     rows = [
         TableRow(
             (
-                f"{i:,}", f"{stats.nan[i]:,}", f"{stats.num_infinite[i]:,}",
+                f"{i if runs is None else nth(runs, i):,}", f"{stats.nan[i]:,}", f"{stats.num_infinite[i]:,}",
                 *(f"{getattr(stats, name)[i]:.4g}" for name in ("min", "max", "mean", "std", "norm")),
             )
         )

@@ -82,3 +82,36 @@ def test_two_ranks_tell_indices_that_the_gathered_tensor_has(rank):
         assert (found.indices, found.axes) == (((6, 2),), ("axis 0: 6 of 7", "axis 1: 2 of 3"))
         changed = tnp.compare(t, t.detach().clone().mul_(2))
         assert changed.first_difference == (4, 0)
+
+
+@needs_fsdp
+@in_fork
+def test_statistics_name_planes_and_indices_of_the_whole():
+    """The plane with the NaN is the one that is drawn, by its place in the whole; so is each index of an axis."""
+    from torch.distributed.tensor import DTensor, Shard
+
+    from tensornp.core.summary.options import DisplayOptions
+    from tensornp.core.summary.stats import summarize_stats
+    from tensornp.render.values.stats import stats_tables
+
+    rank = LoneRank(1)
+    local = torch.arange(6400.0).view(4, 40, 40)
+    local[2, 3, 7] = torch.nan
+    t = DTensor.from_local(local, rank.mesh, [Shard(0)], run_check=False)
+    with rank.alone():
+        found = summarize_stats(t, DisplayOptions(), axis=-3)
+        assert found.picture is not None
+        assert (found.picture.tiles.indices, found.picture.tiles.title) == (((2,),), "plane [6] of 16")
+        assert found.picture.tiles.caption == "the last two of 3 dimensions, at [6]"
+        table = list(stats_tables(found))[-1]
+        assert [row.cells[0] for row in table.rows] == ["6", "7", "5", "4"]
+        plane = tnp.plot(t, index=5).axes[1]
+        assert plane.get_title() == "plane [5] of 16"
+        with pytest.raises(
+            tnp.errors.BadRequestError, match=r"the plane at \[3\] is not on this rank: rank 1 of 4 holds"
+        ):
+            tnp.plot(t, index=3)
+        with pytest.raises(tnp.errors.BadRequestError, match=r"no plane of shape \(16, 40, 40\)"):
+            tnp.plot(t, index=16)
+        tiled = DTensor.from_local(torch.rand(4, 8, 8), rank.mesh, [Shard(0)], run_check=False)
+        assert "all 4 of the local shard of rank 1" in summarize_stats(tiled, DisplayOptions()).picture.tiles.caption

@@ -14,6 +14,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.blocks import Block, batches
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -42,9 +43,11 @@ class PlaneMap:
 class PlaneBuilder:
     """Takes the numbers of a tensor of `shape` in the order of their indices, and makes heat maps of its planes."""
 
-    def __init__(self, shape: tuple[int, ...], index: tuple[int, ...] | int | None = None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], index: tuple[int, ...] | int | None = None, shard: ShardFacts | None = None
+    ) -> None:
         plane = math.prod(shape[-2:])
-        self.tiles = tiles_of(shape, index, max_tiles=MAX_TILES if plane <= MAX_TILED_NUMEL else 1)
+        self.tiles = tiles_of(shape, index, MAX_TILES if plane <= MAX_TILED_NUMEL else 1, shard)
         self._numel = plane
         outer = shape[:-2]
         # Where each plane begins among all elements.
@@ -100,13 +103,14 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
     """Return the heat map of the last two dimensions of a tensor or an array; None where there is nothing to show.
 
     Of more dimensions it shows the plane at `index`, or without one the first plane, or up to 64 small ones in a grid.
+    Of what is spread over ranks that is a plane of this rank's part, and `index` the one in the whole.
     Reads the blocks in which these planes lie, and of a sparse tensor all, laid out densely.
     """
     supply = supply_of(obj, in_order=True, is_dense=True)
     if len(supply.parts) != 1 or not supply.shape:
         return None
     refuse_endless(supply, "a heat map")
-    builder = PlaneBuilder(supply.shape, index)
+    builder = PlaneBuilder(supply.shape, index, supply.shard)
     if builder.is_empty:
         return None
     _fill(builder, supply)
@@ -143,7 +147,7 @@ def difference_map(a: Any, b: Any) -> PlaneMap | None:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shape != second.shape or not first.shape or len(first.parts) != 1 or len(second.parts) != 1:
         return None
-    builder = PlaneBuilder(first.shape)
+    builder = PlaneBuilder(first.shape, shard=first.shard)
     if builder.is_empty:
         return None
     start = 0

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -34,6 +35,8 @@ class Tiles:
         Which planes these are: "the last two of 4 dimensions, at [0, 3]"; empty where the plane is the whole tensor.
     outer : tuple of int
         The sizes of these other dimensions.
+    shard : ShardFacts or None
+        Where they lie in a tensor that is spread over ranks, whose indices the words have.
     """
 
     plane: tuple[int, int]
@@ -41,20 +44,35 @@ class Tiles:
     grid: tuple[int, int]
     caption: str
     outer: tuple[int, ...] = ()
+    shard: ShardFacts | None = None
 
     @property
     def title(self) -> str:
         """The same in short, for what stands over a picture: "plane [0, 3] of 2 × 4"; empty for the whole tensor."""
         if not self.outer or not self.indices:
             return ""
-        size = " × ".join(f"{size:,}" for size in self.outer)
         if len(self.indices) == 1:
-            return f"plane {list(self.indices[0])} of {size}"
+            whole = self.outer if self.shard is None else self.shard.whole[:-2]
+            return f"plane {list(_in_whole(self.indices[0], self.shard))} of {_sizes_text(whole)}"
+        size = _sizes_text(self.outer)
         first = "all" if len(self.indices) == math.prod(self.outer) else f"the first {len(self.indices)}"
         return f"{first} planes of {size}"
 
 
-def tiles_of(shape: tuple[int, ...], index: Sequence[int] | int | None = None, max_tiles: int = 1) -> Tiles:
+def _sizes_text(sizes: tuple[int, ...]) -> str:
+    return " × ".join(f"{size:,}" for size in sizes)
+
+
+def _in_whole(index: tuple[int, ...], shard: ShardFacts | None) -> tuple[int, ...]:
+    return index if shard is None else shard.index_in_whole(index)
+
+
+def tiles_of(
+    shape: tuple[int, ...],
+    index: Sequence[int] | int | None = None,
+    max_tiles: int = 1,
+    shard: ShardFacts | None = None,
+) -> Tiles:
     """Return which planes of a tensor of `shape` are shown.
 
     Parameters
@@ -65,31 +83,37 @@ def tiles_of(shape: tuple[int, ...], index: Sequence[int] | int | None = None, m
         `max_tiles` planes.
     max_tiles : int
         Planes that are laid out in a grid at most; of two further dimensions, these are the rows and columns of it.
+    shard : ShardFacts, optional
+        Where it lies in a tensor that is spread over ranks: `index`, and what is said, are then of that.
 
     Raises
     ------
     BadRequestError
-        If `index` does not fit.
+        If `index` does not fit, or another rank has it.
     """
     *outer, rows, columns = (1, 1, *shape) if len(shape) < 2 else shape
     outer = outer if len(shape) > 2 else []
     plane, which = (rows, columns), f"the last two of {len(shape)} dimensions"
     if index is not None:
-        at = _checked(index, tuple(outer), shape)
-        return Tiles(plane, (at,), (1, 1), f"{which}, at {list(at)}" if outer else "", tuple(outer))
+        whole = shape if shard is None else shard.whole
+        asked = _checked(index, tuple(outer) if shard is None else whole[:-2], whole)
+        at = asked if shard is None else shard.index_here(asked)
+        if at is None:
+            raise BadRequestError(f"the plane at {list(asked)} is not on this rank: {shard}")
+        return Tiles(plane, (at,), (1, 1), f"{which}, at {list(asked)}" if outer else "", tuple(outer), shard)
     total = math.prod(outer)
     count = min(total, max(1, max_tiles))
     indices = tuple(itertools.islice(itertools.product(*map(range, outer)), count))
     if not outer:
         return Tiles(plane, indices, (1, 1), "")
     if total <= 1 or max_tiles <= 1:
-        return Tiles(
-            plane, indices, (min(1, total), 1), f"{which}, at {list(indices[0])}" if indices else which, tuple(outer)
-        )
+        at_first = f"{which}, at {list(_in_whole(indices[0], shard))}" if indices else which
+        return Tiles(plane, indices, (min(1, total), 1), at_first, tuple(outer), shard)
     is_whole = count == total
     grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
     said = f"all {total:,}" if is_whole else f"the first {count:,} of {total:,}"
-    return Tiles(plane, indices, grid, f"{which}, {said} in {grid[0]} × {grid[1]} tiles", tuple(outer))
+    whose = f" of the {shard.scope}" if shard is not None else ""
+    return Tiles(plane, indices, grid, f"{which}, {said}{whose} in {grid[0]} × {grid[1]} tiles", tuple(outer), shard)
 
 
 def _checked(index: Sequence[int] | int, outer: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

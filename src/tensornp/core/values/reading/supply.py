@@ -13,6 +13,7 @@ import torch
 
 from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import check_readable
+from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
@@ -229,7 +230,11 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
         check_readable(info)
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
-    return supply if is_whole or info.shard is None else replace(supply, scope=info.shard.scope, shard=info.shard)
+    if is_whole or info.shard is None:
+        return supply
+    # Of packed elements, the values have other indices.
+    shard = info.shard if supply.shape == info.shard.shape else None
+    return replace(supply, scope=info.shard.scope, shard=shard)
 
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
@@ -282,7 +287,8 @@ def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
 
     That is on an accelerator, where values are not computed yet, and while a collective is making them.
     """
-    if info.data_state != "available" or info.device.type != "cpu" or info.kind.is_computed or info.is_pending:
+    is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info.is_pending:
         return 0
     if info.inner is not None:
         held: Any = held_tensor(tensor, info.kind)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from tensornp.core.tensor.shards import Runs, ShardFacts, low_of, nth, num_of
 from tensornp.core.values.shown.window import Window
 from tensornp.errors import BadRequestError
-
-if TYPE_CHECKING:
-    pass
 
 MAX_CHARACTERS = 1000
 """Of a text that is read as an index or a number."""
@@ -43,6 +40,24 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
         _slice_in(axis, shape, item) if isinstance(item, slice) else _place_in(axis, shape, item)  # type: ignore[arg-type]
         for axis, item in enumerate(spread)
     )
+
+
+def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
+    """Return an index of the whole, as `parse_index` gives it, as one of the part that this rank holds.
+
+    Raises
+    ------
+    BadRequestError
+        If this rank holds nothing of it.
+    """
+    found: list[int | slice] = []
+    for runs, item in zip(shard.held or (), index, strict=True):
+        low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
+        first, end = low_of(runs, low), low_of(runs, high)
+        if first == end:
+            raise BadRequestError(f"[{index_text(index)}] is not on this rank: {shard}")
+        found.append(slice(first, end) if isinstance(item, slice) else first)
+    return tuple(found)
 
 
 def quoted(text: str) -> str:
@@ -123,15 +138,32 @@ def index_text(index: Sequence[int | slice]) -> str:
     return ", ".join(_slice_text(item) if isinstance(item, slice) else str(item) for item in index)
 
 
-def window_text(window: Window) -> str:
-    """Return the index of what is seen in a window, a colon for an axis that is seen whole."""
+def window_text(window: Window, shard: ShardFacts | None = None) -> str:
+    """Return the index of what is seen in a window, a colon for an axis that is seen whole; of a part, in the whole."""
     counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
+    if shard is not None and shard.held is not None:
+        return ", ".join(
+            _text_in_whole(runs, at, counts.get(axis), size)
+            for axis, (runs, at, size) in enumerate(zip(shard.held, window.corner, shard.whole, strict=True))
+        )
     return index_text(
         [
             at if axis not in counts else slice(None) if counts[axis] == size else slice(at, at + counts[axis])
             for axis, (at, size) in enumerate(zip(window.corner, window.shape, strict=True))
         ]
     )
+
+
+def _text_in_whole(runs: Runs, at: int, count: int | None, size: int) -> str:
+    """Return what is seen of an axis: one index of it, or so many, which may have others between them."""
+    if not num_of(runs):
+        return ":"
+    first, last = nth(runs, at), nth(runs, at + (count or 1) - 1)
+    if count is None:
+        return str(first)
+    if last - first + 1 != count:
+        return f"{first}…{last}"
+    return ":" if count == size else f"{first}:{last + 1}"
 
 
 def expression_of(name: str, window: Window) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
@@ -20,13 +21,14 @@ from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.reading.stored import StoredValues, values_of_array
 from tensornp.core.values.shown.digits import DIGITS, column_texts
 from tensornp.core.values.shown.margins import Margin, margins_of
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
-from tensornp.errors import BadRequestError
+from tensornp.errors import BadRequestError, NoDataError
 
 FULL = 100
 """The shade of the value that is farthest from 0, and its negative that of the other end."""
@@ -39,7 +41,7 @@ class Subject:
     """The tensor whose elements are seen: a part of a nested one, what this rank holds of a distributed one.
 
     `access` is the expression that leads to it from ``t``. `part` and `num_parts` count those of a nested tensor;
-    without parts, both are 0.
+    without parts, both are 0. `shard` tells where it lies in a tensor of which other ranks hold more.
     """
 
     tensor: torch.Tensor | StoredValues
@@ -48,6 +50,7 @@ class Subject:
     access: str
     part: int = 0
     num_parts: int = 0
+    shard: ShardFacts | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -124,10 +127,18 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
         tensor, access = parts[part], f"{access}.unbind()[{part}]"
         info = inspect(tensor)
+    shard = None
     while info.kind is kinds.LOCAL and info.inner is not None and not info.is_pending:
+        if info.data_state == "remote":
+            shard = info.shard
+            if shard is not None and shard.pending:
+                raise NoDataError(no_data_text(info))
         held: Any = held_tensor(tensor, info.kind)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
-    return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts)
+    if shard is not None and (shard.held is None or shard.shape != info.array_shape):
+        # Where the elements lie in the whole is not told.
+        shard = None
+    return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
 
 
 @unnoticed

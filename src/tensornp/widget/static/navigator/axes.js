@@ -24,21 +24,25 @@ export class Axes {
   // The controls are made anew only where the tensor has other axes, so that none is lost under a finger.
   /** @param {SeenWindow} seen */
   paint(seen) {
-    const { shape, axes, num_parts: numParts } = seen;
-    const kind = JSON.stringify([shape, axes, numParts]);
+    const { shape, axes, num_parts: numParts, in_whole: whole } = seen;
+    const kind = JSON.stringify([shape, axes, numParts, whole?.origins]);
     if (kind !== this.kind) {
       this.kind = kind;
-      this.make(shape, axes, numParts);
+      this.make(shape, axes, numParts, whole?.origins);
     }
     this.others.forEach((axis, i) => this.dials[i].set(seen.corner[axis]));
     this.partDial?.set(seen.part);
   }
 
-  make(shape, axes, numParts) {
+  // `origins` has where each axis begins in the whole of which this is a part, null where that is in pieces.
+  make(shape, axes, numParts, origins) {
     this.others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
     const had = this.node.contains(focused()) && focused()?.getAttribute("aria-label");
     this.partDial = numParts ? this.dial("part", numParts, this.part) : undefined;
-    this.dials = this.others.map((axis) => this.dial(`axis ${axis}`, shape[axis], (value) => this.turn(axis, value)));
+    this.dials = this.others.map((axis) => {
+      const name = origins?.[axis] === null ? `place on axis ${axis}` : `axis ${axis}`;
+      return this.dial(name, shape[axis], (value) => this.turn(axis, value), origins?.[axis] ?? 0);
+    });
     const selects = shape.length > 1 ? [0, 1].map((i) => this.select(i, shape, axes)) : [];
     const dials = [...(this.partDial ? [this.partDial] : []), ...this.dials];
     this.node.replaceChildren(...selects, ...dials.map(({ node }) => node));
@@ -65,27 +69,29 @@ export class Axes {
     return label;
   }
 
-  dial(name, size, turn) {
+  dial(name, size, turn, origin = 0) {
     const node = element("span", "dial");
-    const number = field("input", "number", "field tensornp-number", `Index on ${name} of ${size.toLocaleString("en")}`);
+    const last = origin + Math.max(size - 1, 0);
+    const of = origin ? `, ${origin} to ${last}` : ` of ${size.toLocaleString("en")}`;
+    const number = field("input", "number", "field tensornp-number", `Index on ${name}${of}`);
     const slider = field("input", "range", "slider", `Slide along ${name}`);
     for (const input of [number, slider]) {
-      input.min = "0";
-      input.max = String(Math.max(size - 1, 0));
+      input.min = String(origin);
+      input.max = String(last);
       input.addEventListener("input", () => {
         if (input.value === "") return;
-        const value = clamp(Math.trunc(Number(input.value)) || 0, size);
-        (input === number ? slider : number).value = String(value);
+        const value = clamp((Math.trunc(Number(input.value)) || 0) - origin, size);
+        (input === number ? slider : number).value = String(origin + value);
         turn(value);
       });
     }
-    number.style.width = `${String(size).length + 6}ch`;
+    number.style.width = `${String(origin + size).length + 6}ch`;
     node.append(element("span", "label", name), number, slider);
     const set = (value) => {
       // What is typed right now stays.
       if (this.isMoving()) return;
-      if (document.activeElement !== number || number.value !== "") number.value = String(value);
-      slider.value = String(value);
+      if (document.activeElement !== number || number.value !== "") number.value = String(origin + value);
+      slider.value = String(origin + value);
     };
     return { node, set };
   }

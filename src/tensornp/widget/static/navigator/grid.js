@@ -29,6 +29,12 @@ function paintMargin(head, margin = ["", 0]) {
   node.replaceChildren(text, ...(numNan ? [element("span", "alarm", `${numNan} NaN`)] : []));
 }
 
+// The index in the whole of an element of the window, where what is seen is a part of one that other ranks have too.
+/** @param {SeenWindow} seen @param {number[]} index */
+export function inWhole({ in_whole: whole, corner }, index) {
+  return whole ? index.map((i, axis) => whole.places[axis][i - corner[axis]]) : index;
+}
+
 export class Grid {
   /** @type {SeenWindow} */
   seen;
@@ -69,18 +75,25 @@ export class Grid {
     this.node.setAttribute("aria-colcount", String(numColumns + 1));
     this.columnHeads.forEach((head, j) => {
       head.setAttribute("aria-colindex", String(first[1] + j + 2));
-      head.firstChild.data = String(first[1] + j);
+      head.firstChild.data = String(this.label(1, j));
       paintMargin(head, this.seen.columns[j]);
     });
     this.rowHeads.forEach((head, i) => {
       head.parentElement.setAttribute("aria-rowindex", String(first[0] + i + 2));
-      head.firstChild.data = axes[0] === null ? " " : String(first[0] + i);
+      head.firstChild.data = axes[0] === null ? " " : String(this.label(0, i));
       paintMargin(head, this.seen.rows[i]);
     });
     this.cells.forEach((cell, k) => this.paintCell(cell, k, first[1] + (k % columns) + 2));
     const at = this.cellOf(current) ?? this.cells[0];
     this.cells.forEach((cell) => put(cell, "tabindex", cell === at ? "0" : "-1"));
     this.mark(at);
+  }
+
+  // What a row (0) or a column (1) of the window is called.
+  label(i, number) {
+    const axis = this.seen.axes[i];
+    if (axis === null) return number;
+    return this.seen.in_whole?.places[axis][number] ?? this.seen.corner[axis] + number;
   }
 
   // The cell that one is at, with the headings of its row and column.

@@ -1,6 +1,7 @@
 // The line under the grid: the element that one is at, what is to be said, and the scale of the colours.
 
 import { element, liveRegion } from "../page/elements.js";
+import { inWhole } from "./grid.js";
 import { Legend } from "./legend.js";
 
 export class Status {
@@ -36,7 +37,7 @@ export class Status {
     }
     const bits = grid.bitsOf(cell);
     const { bits_dtype: bitsDtype, dtype } = grid.seen;
-    const parts = [`[${index.join(", ")}]  ${grid.exactOf(cell)}`, bits && `${bits}  ${bitsDtype ?? dtype}`];
+    const parts = [`[${inWhole(grid.seen, index).join(", ")}]  ${grid.exactOf(cell)}`, bits && `${bits}  ${bitsDtype ?? dtype}`];
     this.where.textContent = parts.filter(Boolean).join("  ·  ");
   }
 }
