@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import logging
 import math
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -198,8 +201,9 @@ def test_what_was_finished_is_kept(model, engine):
 class Failing(Executor):
     """An engine whose workers die of one weight, so many times."""
 
-    def __init__(self, name: str, times: int) -> None:
+    def __init__(self, name: str, times: int, error: Exception | None = None) -> None:
         self.name, self.times, self.asked = name, times, 0
+        self.error = error or EOFError("the pipe is closed")
 
     def submit(self, fn, /, *args, **kwargs):
         """Do it at once."""
@@ -207,7 +211,7 @@ class Failing(Executor):
         entry = args[0]
         if entry.name == self.name and self.asked < self.times:
             self.asked += 1
-            done.set_exception(EOFError("the pipe is closed"))
+            done.set_exception(self.error)
         else:
             done.set_result(fn(*args, **kwargs))
         return done
@@ -223,6 +227,62 @@ def test_a_task_whose_worker_died_is_tried_once_more(model):
     assert table.failed == {"ones": "its worker died: the pipe is closed"}
     with pytest.raises(KeyError, match="there are no statistics of 'ones': its worker died"):
         table["ones"]
+
+
+class EngineError(Exception):
+    """As ipyparallel's."""
+
+
+class KilledWorker(Exception):  # dask's name
+    """As dask's."""
+
+
+@pytest.mark.parametrize("error", [EngineError("Engine 3 died"), KilledWorker("tally")])
+def test_the_death_of_another_library_s_worker_is_one_too(model, error):
+    """It is tried once more."""
+    explorer = tnp.weights(model[0])
+    assert not explorer.scan(Failing("ones", 1, error)).failed
+    kept.KEPT.clear()
+    assert explorer.scan(Failing("ones", 2, error)).failed == {"ones": f"its worker died: {error}"}
+
+
+def test_an_error_of_a_task_is_none(model):
+    """As of a worker that lacks a library."""
+    failed = tnp.weights(model[0]).scan(Failing("ones", 1, ImportError("No module named 'numpy'"))).failed
+    assert failed == {"ones": "No module named 'numpy'"}
+
+
+def test_that_no_task_is_finished_is_told(model, monkeypatch):
+    """With how many there are, and the scan goes on."""
+    monkeypatch.setattr("tensornp.models.scan.run._STALLED_S", 0.0)
+    go_on = threading.Event()
+
+    class Late(ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            return super().submit(lambda: (go_on.wait(60), fn(*args, **kwargs))[1])
+
+    class Noted(logging.Handler):
+        def emit(self, record):
+            said.append(record.getMessage())
+            go_on.set()
+
+    said: list[str] = []
+    handler = Noted()
+    logging.getLogger("tensornp").addHandler(handler)
+    try:
+        with Late(1) as pool:
+            assert tnp.weights(model[0]).scan(pool).complete
+    finally:
+        logging.getLogger("tensornp").removeHandler(handler)
+    assert "that the executor has was finished for a minute" in said[0]
+
+
+def test_what_leads_to_an_executor_is_told(model):
+    """Of ipyparallel and dask, whose clients are none."""
+    for package, cure in (("ipyparallel.client.client", "client.executor()"), ("distributed.client", "get_executor()")):
+        client = type("Client", (), {"__module__": package, "submit": lambda self: None})()
+        with pytest.raises(tnp.BadRequestError, match=f"not a Client; give .*{re.escape(cure)}"):
+            tnp.weights(model[0]).scan(client)
 
 
 def test_a_file_that_changed_is_marked(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import (
@@ -17,8 +18,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.attributes import an_instance, class_name
+from tensornp.core.lowlevel.attributes import an_instance, class_name, module_name
 from tensornp.core.lowlevel.threads import num_cores
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
@@ -34,6 +36,12 @@ _Found = tuple[WeightEntry, TensorStats | str]
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
 _MAX_TRIES = 2
+_STALLED_S = 60.0
+"""Seconds without a finished task after which that is told."""
+_EXECUTORS = {"ipyparallel": "client.executor()", "distributed": "client.get_executor()"}
+"""By their packages, what others than executors lead to one."""
+_DEATHS = ("EngineError", "KilledWorker")
+"""Errors of ipyparallel and dask for a worker that has died."""
 _TOLD_EVERY_S = 0.2
 
 
@@ -102,9 +110,12 @@ class _StoppedError(Exception):
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
-    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+    leads_to = _EXECUTORS.get(module_name(type(executor)).partition(".")[0])
+    is_other = leads_to is not None and not isinstance(executor, Executor)
+    if isinstance(executor, type) or is_other or not callable(getattr(executor, "submit", None)):
         what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
-        raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}")
+        cure = f"; give {leads_to}" if is_other else ""
+        raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}{cure}")
     live = next((one for one in entries if not isinstance(one.source, StoredSource) and not one.problem), None)
     if live is not None:
         raise BadRequestError(
@@ -207,7 +218,9 @@ class _SharedTasks:
 
     def finished(self) -> Iterator[_Found]:
         """Wait until some are done, and yield the weights of which all are."""
-        done, _ = wait(self._asked, return_when=FIRST_COMPLETED)
+        while not (done := wait(self._asked, _STALLED_S, FIRST_COMPLETED).done):
+            tasks = counted(len(self._asked), "task")
+            _log.warning("a scan: none of the %s that the executor has was finished for a minute", tasks)
         for future in done:
             reading, number, tries = self._asked.pop(future)
             try:
@@ -217,13 +230,12 @@ class _SharedTasks:
                 reading.tallies[number] = tally
             except TensornpError as error:
                 reading.why = str(error)
-            except (BrokenExecutor, CancelledError, OSError, EOFError) as error:
-                if tries < _MAX_TRIES:
+            except Exception as error:
+                is_dead = _is_death(error)
+                if is_dead and tries < _MAX_TRIES:
                     self.ask(reading, number, tries + 1)
                     continue
-                reading.why = f"its worker died: {_words_of(error)}"
-            except Exception as error:
-                reading.why = _words_of(error)
+                reading.why = f"its worker died: {_words_of(error)}" if is_dead else _words_of(error)
             reading.num_done += 1
             self._told.add(reading.entry.nbytes / reading.num_tasks)
             if reading.num_done == reading.num_tasks:
@@ -234,6 +246,12 @@ class _SharedTasks:
         """Take back what has not begun."""
         for future in self._asked:
             future.cancel()
+
+
+def _is_death(error: Exception) -> bool:
+    """Return whether an error tells that a worker has died, and not that its task has failed."""
+    is_told = isinstance(error, BrokenExecutor | CancelledError | OSError | EOFError)
+    return is_told or any(class_name(cls) in _DEATHS for cls in type(error).__mro__)
 
 
 def _words_of(error: Exception) -> str:
@@ -252,3 +270,6 @@ class Sent(NamedTuple):
 def tally_of(sent: Sent, number: int) -> Tally:
     """Carry one task out; what an executor calls, where the same file can be read."""
     return sent.source.tally(Called(sent.name, sent.code), number)
+
+
+_log = logging.getLogger("tensornp")
