@@ -281,7 +281,7 @@ def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
     row = table.locator("tbody > tr").first
     shape = row.locator("> .tensornp-shape")
     expect(shape).to_have_text("(40, 30)")
-    name, box = row.locator("> td").first.bounding_box(), shape.bounding_box()
+    name, box = row.locator("> th").first.bounding_box(), shape.bounding_box()
     assert name and box
     assert abs(name["y"] - box["y"]) < 4
     assert box["x"] + box["width"] <= right + 1
@@ -438,5 +438,6 @@ def test_it_is_legible_and_accessible(page: Page, css: str) -> None:
     compared.opener("layers.").click()
     compared.settle()
     assert Axe().run(page).response["violations"] == []
+    assert compared.nameless_rows() == []
     texts = page.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")
     assert illegible(texts.filter(visible=True)) == []

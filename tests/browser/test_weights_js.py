@@ -962,6 +962,7 @@ def test_it_is_legible_and_accessible(tree: MakeTree, css: str) -> None:
     shown.press("ArrowDown", "Enter")
     found = Axe().run(shown.page)
     assert found.response["violations"] == []
+    assert shown.nameless_rows() == []
     texts = shown.page.locator(".tensornp-weights :is(td, th, button, pre, .tensornp-said, .tensornp-fact span)")
     assert illegible(texts.filter(visible=True)) == []
 

@@ -54,7 +54,7 @@ GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 PRINTED = (
     "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important;max-height:none!important}"
-    ".tensornp td{white-space:normal!important}"
+    ".tensornp tbody>tr>*{white-space:normal!important}"
     ".tensornp-more::details-content{content-visibility:visible!important;block-size:auto!important}}</style>"
 )
 """Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""

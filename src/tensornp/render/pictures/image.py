@@ -47,8 +47,8 @@ class Image:
 
     @property
     def alt(self) -> str:
-        """The text that stands for the picture."""
-        return f"picture: {self.caption}"
+        """What stands for the picture, under which its caption says the rest."""
+        return "picture"
 
     @property
     def anchor(self) -> str:

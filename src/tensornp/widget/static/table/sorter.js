@@ -223,10 +223,11 @@ export class Sorter {
   rowFrom({ cells, titles, begins, alarm }) {
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
-      const cell = element("td");
+      const cell = element(i ? "td" : "th");
       cell.append(...partsOf(i || this.order === "none" ? text : text.replace(/^└ /, "")));
       cell.className = this.heads[i].className;
       cell.style.cssText = this.heads[i].style.cssText;
+      if (!i) Object.assign(cell, { scope: "row" }).style.fontWeight = "400";
       if (titles[i]) cell.title = titles[i];
       if (alarm && !i) {
         cell.append(" ", element("span", "alarm", alarm));

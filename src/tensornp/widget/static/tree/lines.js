@@ -242,8 +242,10 @@ export class Lines {
     const text = line.cells[name] ?? "";
     const isLink = goal && text && leads(line);
     if (isLink) cell.classList.add("tensornp-leads");
-    if (name === "name") cell.append(this.nameBox(line, text, beside, Boolean(isNarrow)));
-    else if (name === "figures") {
+    if (name === "name") {
+      cell.setAttribute("role", "rowheader");
+      cell.append(this.nameBox(line, text, beside, Boolean(isNarrow)));
+    } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
     else cell.textContent = text;
