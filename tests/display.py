@@ -25,7 +25,7 @@ def array_in(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", "\n".join(parts)))
 
 
-_FIGURES = re.compile(r"(modulus: )?(mean|all) |[\d,]+ (of [\d,]+ True|NaN|[+-]?Inf)|[\d,]+ of [\d,]+ shown")
+_FIGURES = re.compile(r"(modulus: )?(finite: )?(mean|all) |[\d,]+ (of [\d,]+ True|NaN|[+-]?Inf)|[\d,]+ of [\d,]+ shown")
 
 
 def without_figures(text: str) -> str:
