@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
@@ -429,6 +430,27 @@ def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) 
     expect(compared.search).to_have_count(0)
     expect(compared.page.locator("tbody tr")).to_have_count(3)
     assert compared.page.evaluate("window.count()") == 3
+
+
+def test_what_changes_is_announced_once(compared: Compared) -> None:
+    """What a search finds, and an error; the cells of a window, which have the focus, say themselves."""
+    announced, page = Announced(compared.page), compared.page
+    compared.search.fill("layers")
+    compared.settle()
+    assert announced() == ["3 of 5 weights"]
+    for _ in range(2):
+        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
+    compared.opener("layers.1").click()
+    compared.settle()
+    for name in ("next largest", "8 digits"):
+        page.get_by_role("button", name=name).click()
+        compared.settle()
+    assert announced() == []
+    for _ in range(2):
+        page.get_by_role("textbox", name="Go to an index").fill("x")
+        compared.press("Enter")
+        (problem,) = announced()
+        assert "is no index" in problem
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])

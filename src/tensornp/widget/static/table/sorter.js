@@ -2,7 +2,7 @@
 // again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
 
 import { GONE } from "../page/docking.js";
-import { button, element } from "../page/elements.js";
+import { button, element, tell } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { partsOf } from "./name.js";
 
@@ -133,7 +133,7 @@ export class Sorter {
   }
 
   say(text) {
-    this.status.textContent = text;
+    tell(this.status, text);
   }
 
   die() {
