@@ -432,6 +432,28 @@ def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) 
     assert compared.page.evaluate("window.count()") == 3
 
 
+def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: Compared) -> None:
+    """Left and right along the headings, down to the lines, and up again; a line that was closed keeps the focus."""
+    heads = compared.page.locator("thead button")
+    compared.search.focus()
+    compared.press("Tab", "ArrowRight", "End", "ArrowRight")
+    expect(heads.last).to_be_focused()
+    compared.press("Home", "ArrowLeft")
+    expect(heads.first).to_be_focused()
+    compared.press("Enter")
+    assert compared.listed() == ["bias", "head", "layers.{0..2}.weight × 3"]
+    compared.press("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown")
+    expect(compared.opener("layers.")).to_be_focused()
+    compared.press("Shift+Tab")
+    expect(heads.first).to_be_focused()
+    compared.press("Tab", "ArrowUp", "Enter")
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
+    compared.press("Escape")
+    expect(compared.opener("head")).to_be_focused()
+    compared.press("Home", "ArrowUp")
+    expect(heads.first).to_be_focused()
+
+
 def test_what_changes_is_announced_once(compared: Compared) -> None:
     """What a search finds, and an error; the cells of a window, which have the focus, say themselves."""
     announced, page = Announced(compared.page), compared.page

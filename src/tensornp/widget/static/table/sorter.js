@@ -3,6 +3,7 @@
 
 import { GONE } from "../page/docking.js";
 import { button, element, tell } from "../page/elements.js";
+import { Stops } from "../page/stops.js";
 import { Wishes } from "../page/wishes.js";
 import { partsOf } from "./name.js";
 
@@ -36,6 +37,8 @@ export class Sorter {
   leftOut;
   /** @type {any[]} */
   heads;
+  // All headings are one stop of the Tab key.
+  headStops = new Stops(() => this.heads.map((head) => head.firstElementChild), ["ArrowLeft", "ArrowRight"]);
   /** @type {string[]} */
   texts;
   /** @type {TableRowData[]} */
@@ -70,6 +73,8 @@ export class Sorter {
     this.heads = [...this.table.tHead.rows[0].cells];
     this.texts = this.heads.map((head) => head.textContent);
     this.heads.forEach((head, column) => this.addButton(head, column));
+    this.table.tHead.addEventListener("focusin", this.entered);
+    this.headStops.at();
     this.addBar();
     this.model.on("msg:custom", this.heard);
     this.paint();
@@ -98,6 +103,13 @@ export class Sorter {
       this.paint();
     }, "more");
     this.table.after(this.more);
+  }
+
+  entered = ({ target }) => this.headStops.at(target);
+
+  /** @param {KeyboardEvent} event @returns {boolean} Whether the key was used. */
+  key(event) {
+    return !event.altKey && !event.ctrlKey && !event.metaKey && this.headStops.key(event);
   }
 
   // --- what is looked for
@@ -242,6 +254,7 @@ export class Sorter {
     if (!this.body) return;
     this.wishes.end();
     this.model.off("msg:custom", this.heard);
+    this.table.tHead.removeEventListener("focusin", this.entered);
     this.bar.remove();
     this.more.remove();
     if (this.leftOut) this.leftOut.hidden = false;
