@@ -8,7 +8,8 @@ LISTEN = """() => {
   window.announced = [];
   const regions = "[aria-live=polite], [role=status], output";
   new MutationObserver((changes) => {
-    const nodes = changes.map(({ target }) => (target instanceof Element ? target : target.parentElement)?.closest(regions));
+    const elements = changes.map(({ target }) => (target instanceof Element ? target : target.parentElement));
+    const nodes = elements.map((node) => node?.closest(regions));
     for (const node of new Set(nodes)) if (node?.textContent) window.announced.push(node.textContent);
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 }"""

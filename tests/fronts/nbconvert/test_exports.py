@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from kernels import TIMEOUT_S
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter, LatexExporter
+
+from tensornp.fronts.ipython.live import runs_without_page
 
 CELLS = [
     "%load_ext tensornp\nimport torch\nnet = torch.nn.Linear(4, 3)\ntorch.linspace(-1, 1, 40)",
@@ -22,6 +25,7 @@ CELLS = [
     "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
     "%tensornp",
 ]
+WIDGETS = "application/vnd.jupyter.widget-state+json"
 
 
 def run(cells: list[str], folder: Path) -> nbformat.NotebookNode:
@@ -42,12 +46,24 @@ def test_no_state_is_saved_of_what_no_page_has_shown(executed, tmp_path):
     """Neither in the notebook nor in a page made of it; a live card that is asked for is there."""
     assert "widgets" not in executed.metadata
     page, _ = HTMLExporter().from_notebook_node(executed)
-    assert "application/vnd.jupyter.widget-state+json" not in page
+    assert WIDGETS not in page
     asked = run([CELLS[0], "import tensornp as tnp\ntnp.view(torch.ones(3))"], tmp_path)
     assert any("_esm" in one["state"] for one in asked.metadata.widgets[WIDGETS]["state"].values())
 
 
-WIDGETS = "application/vnd.jupyter.widget-state+json"
+def test_of_those_that_answer_no_input_some_have_pages(monkeypatch):
+    """voila, which runs cells as nbconvert does; and whatever Colab and VS Code say."""
+    kernel = SimpleNamespace(_allow_stdin=False)
+    shell = SimpleNamespace(kernel=kernel, user_ns={})
+    monkeypatch.delenv("SERVER_SOFTWARE", raising=False)
+    assert runs_without_page(shell)
+    monkeypatch.setenv("SERVER_SOFTWARE", "voila/0.5.13")
+    assert not runs_without_page(shell)
+    monkeypatch.delenv("SERVER_SOFTWARE")
+    assert not runs_without_page(SimpleNamespace(kernel=kernel, user_ns={"__vsc_ipynb_file__": "a.ipynb"}))
+    kernel._allow_stdin = True
+    assert not runs_without_page(shell)
+    assert not runs_without_page(SimpleNamespace(user_ns={}))
 
 
 def test_latex_gets_no_glyph_that_its_fonts_lack_but_in_names(executed):

@@ -44,10 +44,16 @@ def can_show_live(shell: Any, config: TensorDisplay) -> bool:
 def runs_without_page(shell: Any) -> bool:
     """Return whether the cells are run for a file, as by nbconvert or papermill, with nobody there who sees a page.
 
-    nbclient, by which all of these run them, alone says that it answers no `input`; of those, voila has pages.
+    nbclient, by which all of these run them, says that it answers no `input`, as pages do; of those, voila has pages.
     """
-    answers_input = getattr(getattr(shell, "kernel", None), "_allow_stdin", True)
-    return not answers_input and not os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
+    if getattr(getattr(shell, "kernel", None), "_allow_stdin", True) or _keeps_outputs_apart(shell):
+        return False
+    return not os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
+
+
+def _keeps_outputs_apart(shell: Any) -> bool:
+    """Return whether the front end is Colab or VS Code."""
+    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in shell.user_ns
 
 
 class IsolatedOutput:
@@ -63,7 +69,7 @@ class IsolatedOutput:
     @property
     def is_needed(self) -> bool:
         """Whether the front end is one of these."""
-        return "google.colab" in sys.modules or "__vsc_ipynb_file__" in self._shell.user_ns
+        return _keeps_outputs_apart(self._shell)
 
     def show(self, widget: DockingWidget) -> None:
         """Show `widget` under the cell that runs, and no longer under the one before."""
