@@ -454,6 +454,15 @@ def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: 
     expect(heads.first).to_be_focused()
 
 
+def test_names_from_right_to_left_keep_their_parts_in_order(page: Page) -> None:
+    """As in the table that is printed, and so do they in one that is sorted."""
+    compared = Compared(page, one_moved={"a.שלום.1.2": torch.ones(5, 5)})
+    for _ in range(2):
+        assert compared.opener("שלום").locator("bdi").all_text_contents() == ["שלום"]
+        expect(compared.opener("שלום")).to_have_text("a.שלום.1.2")
+        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
+
+
 def test_what_changes_is_announced_once(compared: Compared) -> None:
     """What a search finds, and an error; the cells of a window, which have the focus, say themselves."""
     announced, page = Announced(compared.page), compared.page

@@ -172,6 +172,21 @@ def test_a_page_of_nbconvert_is_printed_whole(page: Page, executed: nbformat.Not
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_names_from_right_to_left_keep_their_parts_in_order_and_move_nothing(page: Page, direction: str) -> None:
+    """Also in a page that is from right to left itself, where a shape would read (,3)."""
+    page.set_content(f'<html dir="{direction}"><body>{tnp.card({"a.שלום.1.2": torch.ones(3)}).html}</body></html>')
+    name = page.get_by_role("rowheader")
+    expect(name).to_have_text("a.שלום.1.2")
+    lefts = """(cell) => [...cell.childNodes].map((node) => { const range = document.createRange();
+        range.selectNodeContents(node); return range.getBoundingClientRect().left; })"""
+    found = name.evaluate(lefts)
+    assert len(found) == 3 and found == sorted(found)
+    assert page.get_by_text("(3,)", exact=True).evaluate("(node) => getComputedStyle(node).direction") == "ltr"
+    boxes = [cell.bounding_box() for cell in page.get_by_role("columnheader").all()]
+    assert [box["x"] for box in boxes if box] == sorted(box["x"] for box in boxes if box)
+
+
 def test_values_break_into_lines_before_a_number_is_cut(page: Page) -> None:
     """A table of tensors in a window too narrow for its lines needs no scrolling."""
     model = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.BatchNorm1d(40))
