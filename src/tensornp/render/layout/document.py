@@ -98,7 +98,8 @@ class Alarm:
     @property
     def html(self) -> str:
         """The line, in which the alarm is amber."""
-        return f'<div style="{SMALL_TEXT}"><span style="{ALARM_TEXT}">{html_of(self.said)}</span>{escaped(self.rest)}</div>'
+        said = f'<span style="{ALARM_TEXT}">{html_of(self.said)}</span>'
+        return f'<div style="{SMALL_TEXT}">{said}{escaped(self.rest)}</div>'
 
 
 @dataclass(frozen=True, slots=True)
