@@ -103,6 +103,11 @@ class ModulePage:
             self.answer()
         raise AssertionError("the page asks for ever")
 
+    def nameless_rows(self) -> list[str]:
+        """Return the rows of tables of which a screen reader would not be told what they are of."""
+        rows = self.page.locator("tbody tr:not(:has([colspan])):not(:has(> :is(th, [role=rowheader])))")
+        return rows.all_text_contents()
+
     def press(self, *keys: str) -> None:
         """Press keys, and settle after each."""
         for key in keys:

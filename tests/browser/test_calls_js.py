@@ -240,6 +240,7 @@ def test_it_is_legible_and_accessible(calls: MakeCalls, css: str, width: int) ->
         expect(shown.panel).to_be_visible()
         found = Axe().run(shown.page)
         assert found.response["violations"] == []
+        assert shown.nameless_rows() == []
         texts = shown.page.locator(".tensornp-calls :is(td, th, button, .tensornp-said, .tensornp-fact span)")
         assert illegible(texts.filter(visible=True)) == []
         assert shown.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
@@ -281,7 +282,7 @@ def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
     row = table.locator("tbody > tr").first
     shape = row.locator("> .tensornp-shape")
     expect(shape).to_have_text("(40, 30)")
-    name, box = row.locator("> td").first.bounding_box(), shape.bounding_box()
+    name, box = row.locator("> th").first.bounding_box(), shape.bounding_box()
     assert name and box
     assert abs(name["y"] - box["y"]) < 4
     assert box["x"] + box["width"] <= right + 1
@@ -431,6 +432,58 @@ def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) 
     assert compared.page.evaluate("window.count()") == 3
 
 
+def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: Compared) -> None:
+    """Left and right along the headings, down to the lines, and up again; a line that was closed keeps the focus."""
+    heads = compared.page.locator("thead button")
+    compared.search.focus()
+    compared.press("Tab", "ArrowRight", "End", "ArrowRight")
+    expect(heads.last).to_be_focused()
+    compared.press("Home", "ArrowLeft")
+    expect(heads.first).to_be_focused()
+    compared.press("Enter")
+    assert compared.listed() == ["bias", "head", "layers.{0..2}.weight × 3"]
+    compared.press("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown")
+    expect(compared.opener("layers.")).to_be_focused()
+    compared.press("Shift+Tab")
+    expect(heads.first).to_be_focused()
+    compared.press("Tab", "ArrowUp", "Enter")
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
+    compared.press("Escape")
+    expect(compared.opener("head")).to_be_focused()
+    compared.press("Home", "ArrowUp")
+    expect(heads.first).to_be_focused()
+
+
+def test_names_from_right_to_left_keep_their_parts_in_order(page: Page) -> None:
+    """As in the table that is printed, and so do they in one that is sorted."""
+    compared = Compared(page, one_moved={"a.שלום.1.2": torch.ones(5, 5)})
+    for _ in range(2):
+        assert compared.opener("שלום").locator("bdi").all_text_contents() == ["שלום"]
+        expect(compared.opener("שלום")).to_have_text("a.שלום.1.2")
+        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
+
+
+def test_what_changes_is_announced_once(compared: Compared) -> None:
+    """What a search finds, and an error; the cells of a window, which have the focus, say themselves."""
+    announced, page = Announced(compared.page), compared.page
+    compared.search.fill("layers")
+    compared.settle()
+    assert announced() == ["3 of 5 weights"]
+    for _ in range(2):
+        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
+    compared.opener("layers.1").click()
+    compared.settle()
+    for name in ("next largest", "8 digits"):
+        page.get_by_role("button", name=name).click()
+        compared.settle()
+    assert announced() == []
+    for _ in range(2):
+        page.get_by_role("textbox", name="Go to an index").fill("x")
+        compared.press("Enter")
+        (problem,) = announced()
+        assert "is no index" in problem
+
+
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
 def test_it_is_legible_and_accessible(page: Page, css: str) -> None:
     """In both themes, with a pair open."""
@@ -438,5 +491,6 @@ def test_it_is_legible_and_accessible(page: Page, css: str) -> None:
     compared.opener("layers.").click()
     compared.settle()
     assert Axe().run(page).response["violations"] == []
+    assert compared.nameless_rows() == []
     texts = page.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")
     assert illegible(texts.filter(visible=True)) == []

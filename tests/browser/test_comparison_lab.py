@@ -88,7 +88,7 @@ def test_figures_are_seen_beside_long_names_in_a_narrow_page(lab: Page, server: 
             if "before" in cell:
                 seen = output.locator(".tensornp").first
                 headings = seen.locator("thead th").all_inner_texts()
-                first = seen.locator("tbody tr").first.locator("td")
+                first = seen.locator("tbody tr").first.locator("th, td")
                 right = seen.evaluate("node => node.getBoundingClientRect().left + node.clientWidth")
                 for figure in FIGURES:
                     place = first.nth(headings.index(figure))
@@ -100,7 +100,7 @@ def test_figures_are_seen_beside_long_names_in_a_narrow_page(lab: Page, server: 
         # It is made anew once it is known how much has room.
         tops = "row => [...row.querySelectorAll('td')].map((cell) => cell.getBoundingClientRect().top)"
         assert len(set(grid.locator("tbody tr").first.evaluate(tops))) == 1
-        name = notebook.outputs(4).filter(has=lab.locator("table")).first.locator("tbody td").first
+        name = notebook.outputs(4).filter(has=lab.locator("table")).first.get_by_role("rowheader").first
         assert name.evaluate(COPIED) == "encoder." * 14 + "weight"
     finally:
         if files == "closed":
@@ -148,14 +148,14 @@ def test_figures_are_seen_before_any_click_whatever_the_names(lab: Page, server:
         rows = table.locator("tbody tr")
         for i in range(4):
             for figure in ("moved", "max |Δ|"):
-                place = rows.nth(i).locator("td").nth(headings.index(figure))
+                place = rows.nth(i).locator("th, td").nth(headings.index(figure))
                 expect(place).to_be_in_viewport()
                 assert place.inner_text()
                 assert _text_ends_at(place) <= right + 1
-        alarm = rows.first.locator("td span").last
+        alarm = rows.first.locator("th span").last
         expect(alarm).to_have_text("1 NaN or infinite now")
         assert _text_ends_at(alarm) <= right + 1
-        long = rows.filter(has_text="xxx").locator("td").first
+        long = rows.filter(has_text="xxx").get_by_role("rowheader")
         expect(long).to_have_attribute("title", "x" * 10_000)
         assert len(long.inner_text()) < 200
         long.get_by_role("button").click()

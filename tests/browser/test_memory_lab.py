@@ -13,7 +13,7 @@ LOAD = "%load_ext tensornp\nimport torch"
 
 
 def names_in(table: Locator) -> list[str]:
-    return [row.locator("td").first.inner_text() for row in table.locator("tbody tr").filter(visible=True).all()]
+    return [row.locator("th").inner_text() for row in table.locator("tbody tr").filter(visible=True).all()]
 
 
 def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, server: Server) -> None:
@@ -113,7 +113,7 @@ def test_filter_and_sort_see_all_rows_and_say_what_they_have_not_seen(lab: Page,
     filter_field.fill("query")
     expect(found).to_have_text("120 of 240 names")
     expect(rows).to_have_count(120)
-    assert all("query" in row for row in rows.locator("td:first-child").all_inner_texts())
+    assert all("query" in row for row in rows.get_by_role("rowheader").all_inner_texts())
     # Words, by the grammar of all searches.
     filter_field.fill("query layers.7.")
     expect(rows).to_have_count(1)
@@ -126,9 +126,9 @@ def test_filter_and_sort_see_all_rows_and_say_what_they_have_not_seen(lab: Page,
     more.press("Enter")
     expect(rows).to_have_count(240)
     expect(more).to_be_hidden()
-    names = rows.locator("td:first-child").all_inner_texts()
+    names = rows.get_by_role("rowheader").all_inner_texts()
     assert names[:3] == [f"layers['layers.{i}.{n}.weight']" for i, n in ((0, "key"), (0, "query"), (1, "key"))]
-    widths = [cell.bounding_box() for cell in (rows.first.locator("td").nth(1), output.locator("thead th").nth(1))]
+    widths = [cell.bounding_box() for cell in (rows.first.locator("td").first, output.locator("thead th").nth(1))]
     assert widths[0]["x"] == widths[1]["x"]
 
     notebook.run_cell(3)

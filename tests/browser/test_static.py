@@ -136,6 +136,57 @@ def test_on_paper_nothing_is_cut(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is beyond the edge"
 
 
+def test_on_paper_badges_stay_apart_rows_stay_whole_and_folds_say_that_they_are_folded(page: Page) -> None:
+    """Where no ground is printed but what asks for it; an array goes on without its fold."""
+    values = torch.linspace(-1, 1, 300).reshape(60, 5)
+    values[3, 2] = torch.nan
+    page.set_content(tnp.card(values).html + tnp.card({"a": values}).html)
+    badge, fold = page.get_by_text("float32", exact=True).first, page.locator("summary", has_text="code")
+    said = "(node) => getComputedStyle(node, '::after').content"
+    assert fold.evaluate(said) == "none"
+    page.emulate_media(media="print")
+    for ground in (badge, page.get_by_text("1 NaN").first, page.get_by_text("1 NaN").last):
+        expect(ground).to_have_css("print-color-adjust", "exact")
+        expect(ground).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    assert fold.evaluate(said) == '" (folded)"'
+    expect(page.get_by_text("more lines")).to_be_hidden()
+    assert page.locator("tr").evaluate_all(
+        "(rows) => rows.every((row) => getComputedStyle(row).breakInside === 'avoid')"
+    )
+    assert page.locator("pre > span").evaluate_all("(all) => all.every((one) => getComputedStyle(one).opacity === '1')")
+    fold.click()
+    assert fold.evaluate(said) == "none"
+
+
+def test_a_page_of_nbconvert_is_printed_whole(page: Page, executed: nbformat.NotebookNode, tmp_path: Path) -> None:
+    """By Chromium, as a PDF of the width of paper."""
+    exported = tmp_path / "exported.html"
+    exported.write_text(HTMLExporter().from_notebook_node(executed)[0], encoding="utf-8")
+    page.route("http*://**", lambda route: route.abort())
+    page.goto(exported.as_uri())
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for card in page.locator(".tensornp").all():
+        assert card.evaluate("(node) => node.scrollWidth <= node.clientWidth + 1")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_names_from_right_to_left_keep_their_parts_in_order_and_move_nothing(page: Page, direction: str) -> None:
+    """Also in a page that is from right to left itself, where a shape would read (,3)."""
+    page.set_content(f'<html dir="{direction}"><body>{tnp.card({"a.שלום.1.2": torch.ones(3)}).html}</body></html>')
+    name = page.get_by_role("rowheader")
+    expect(name).to_have_text("a.שלום.1.2")
+    lefts = """(cell) => [...cell.childNodes].map((node) => { const range = document.createRange();
+        range.selectNodeContents(node); return range.getBoundingClientRect().left; })"""
+    found = name.evaluate(lefts)
+    assert len(found) == 3 and found == sorted(found)
+    assert page.get_by_text("(3,)", exact=True).evaluate("(node) => getComputedStyle(node).direction") == "ltr"
+    boxes = [cell.bounding_box() for cell in page.get_by_role("columnheader").all()]
+    assert [box["x"] for box in boxes if box] == sorted(box["x"] for box in boxes if box)
+
+
 def test_values_break_into_lines_before_a_number_is_cut(page: Page) -> None:
     """A table of tensors in a window too narrow for its lines needs no scrolling."""
     model = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.BatchNorm1d(40))

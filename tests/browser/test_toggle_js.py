@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from browser.announced import Announced
 from playwright.sync_api import Locator, Page, expect
 
 from tensornp.core.summary.card import summarize
@@ -321,6 +322,24 @@ def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
     expect(output.locator("label")).to_have_attribute("title", f'"{evil}')
     assert output.locator("script, img, b").count() == 0
     assert shown.page.evaluate("window.ran") is None
+
+
+def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
+    """Once more where it happens once more, and not with every answer."""
+    shown = toggle(torch.zeros(2))
+    stop_clock(shown.page)
+    bound = {"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"}
+    announced = Announced(shown.page)
+    shown.answer(message=bound)
+    assert announced() == ["bound: w_np (view)"]
+    shown.answer(figures={"words": ["mean 1"]})
+    assert announced() == ["mean 1"]
+    shown.radio("copy").check()
+    shown.answer(mode="copy")
+    assert announced() == []
+    shown.page.get_by_role("button", name="Bind", exact=True).click()
+    shown.answer(message=bound)
+    assert announced() == ["bound: w_np (view)"]
 
 
 @pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])

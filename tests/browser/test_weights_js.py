@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
@@ -962,8 +963,38 @@ def test_it_is_legible_and_accessible(tree: MakeTree, css: str) -> None:
     shown.press("ArrowDown", "Enter")
     found = Axe().run(shown.page)
     assert found.response["violations"] == []
+    assert shown.nameless_rows() == []
     texts = shown.page.locator(".tensornp-weights :is(td, th, button, pre, .tensornp-said, .tensornp-fact span)")
     assert illegible(texts.filter(visible=True)) == []
+
+
+def test_what_changes_is_announced_once(tree: MakeTree) -> None:
+    """How many lines are listed where that is another number, what is opened, what a scan has found."""
+    shown = tree(net())
+    announced = Announced(shown.page)
+    shown.search.fill("weight")
+    shown.settle()
+    listed = "25 of 85 weights · 248 elements · 992 bytes"
+    assert announced() == [listed]
+    shown.search.fill("weigh")
+    shown.settle()
+    for _ in range(2):
+        shown.page.get_by_role("button", name="bytes").click()
+        shown.settle()
+    assert announced() == []
+    shown.row("0.0.weight").click()
+    shown.settle()
+    assert announced() == ["0.0.weight is shown"]
+    shown.scan()
+    (found,) = announced()
+    assert found.startswith("25 weights · 0 with findings")
+    shown.search.fill("/(/")
+    shown.settle()
+    shown.search.fill("weight")
+    shown.settle()
+    problem, again = announced()
+    assert "is no regular expression" in problem
+    assert again == listed
 
 
 def test_without_a_kernel_it_says_so_and_leaves_nothing(tree: MakeTree) -> None:

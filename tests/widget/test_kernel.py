@@ -23,7 +23,7 @@ class Kernel:
 
     def run(self, code: str, cell_id: str | None = None) -> list[dict[str, Any]]:
         """Run a cell, which the page calls by an id; return the bundles of its outputs, in order."""
-        request = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        request = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": True}
         message = self.client.session.msg("execute_request", request)
         message["metadata"] = {"cellId": cell_id} if cell_id else {}
         self.client.shell_channel.send(message)

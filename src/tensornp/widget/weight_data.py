@@ -15,7 +15,7 @@ from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, facts_of
-from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.legend import captioned_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png, size_of
 from tensornp.render.values.stats import stats_tables
 from tensornp.widget.toggle_data import figures_data
@@ -68,7 +68,7 @@ def _heatmap(summary: StatsSummary) -> dict[str, Any]:
     if picture is None:
         return {}
     width, height = size_of(picture.heatmap)
-    alt = heatmap_alt(picture.heatmap, picture.limits, picture.tiles.caption)
+    alt = captioned_alt(picture.heatmap)
     source = data_uri(heatmap_png(picture.heatmap, picture.limits))
     caption = " · ".join(filter(None, [picture.tiles.caption, legend_text(picture.heatmap, picture.limits)]))
     return {"shown": {"src": source, "alt": alt, "width": width, "height": height}, "caption": caption}

@@ -1,4 +1,4 @@
-"""Glyphs that an output cannot encode, spelled in characters that every one has."""
+"""Glyphs that an output cannot encode, or fonts of a paper lack, spelled in characters that every one has."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ _GLYPHS = {
     **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)), "µ": "u", "↔": "<->",
 }  # fmt: skip
 """What views say beside names and values."""
+_BEYOND_LATIN = {ord(glyph): plain for glyph, plain in _GLYPHS.items() if glyph > "\xff"}
+_paper = [False]
+
+
+def write_for_paper(is_paper: bool) -> None:
+    """Say whether what is shown from now on is for a file that no page shows, of which LaTeX may make a document."""
+    _paper[0] = is_paper
 
 
 def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -33,7 +40,12 @@ codecs.register_error(SPELLED, _spell)
 
 
 def for_output(text: str) -> str:
-    """Return text as the standard output can encode it, which is any but where it is not UTF-8."""
+    """Return text as the standard output can encode it, which is any but where it is not UTF-8.
+
+    For paper, glyphs of ours are spelled that common fonts of LaTeX lack; names and values stay as they are.
+    """
+    if _paper[0]:
+        text = text.translate(_BEYOND_LATIN)
     if text.isascii():
         return text
     try:

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.spelled import write_for_paper
 from tensornp.fronts.ipython.ahead import Ahead
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.cell import awaiting
@@ -19,7 +20,7 @@ from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GREETING, GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
-from tensornp.fronts.ipython.live import LiveToggle
+from tensornp.fronts.ipython.live import LiveToggle, runs_without_page
 from tensornp.fronts.ipython.live_film import LiveFilm
 from tensornp.fronts.ipython.live_passes import LivePasses
 from tensornp.fronts.ipython.live_weights import LiveWeights
@@ -67,6 +68,8 @@ class Extension:
         shell.configurables.append(config)
         ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
+        undo.callback(write_for_paper, False)
+        write_for_paper(runs_without_page(shell))
         live = LiveToggle(shell, config, ledger)
         undo.callback(live.close)
         for publisher in live.publishers:

@@ -122,7 +122,7 @@ class GuideMagics(Magics):
         )
         heading = f"tensornp {version('tensornp')} · {_fast()}"
         inside = "".join(map(table_html, tables))
-        html = f'<div class="tensornp" style="{WIDE}"><div>{escape(heading)}</div>{inside}</div>'
+        html = f'<div class="tensornp" dir="ltr" style="{WIDE}"><div>{escape(heading)}</div>{inside}</div>'
         return "\n\n".join([heading, *map(table_text, tables)]), html
 
     def _options(self) -> Iterator[TableRow]:

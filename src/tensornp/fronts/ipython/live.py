@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.spelled import write_for_paper
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
@@ -35,7 +37,23 @@ NOTHING = {"text/html": "", "text/plain": ""}
 
 def can_show_live(shell: Any, config: TensorDisplay) -> bool:
     """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
-    return config.options.widget != "never" and getattr(shell, "kernel", None) is not None
+    has_kernel = getattr(shell, "kernel", None) is not None
+    return config.options.widget != "never" and has_kernel and not runs_without_page(shell)
+
+
+def runs_without_page(shell: Any) -> bool:
+    """Return whether the cells are run for a file, as by nbconvert or papermill, with nobody there who sees a page.
+
+    nbclient, by which all of these run them, says that it answers no `input`, as pages do; of those, voila has pages.
+    """
+    if getattr(getattr(shell, "kernel", None), "_allow_stdin", True) or _keeps_outputs_apart(shell):
+        return False
+    return not os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
+
+
+def _keeps_outputs_apart(shell: Any) -> bool:
+    """Return whether the front end is Colab or VS Code."""
+    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in shell.user_ns
 
 
 class IsolatedOutput:
@@ -51,7 +69,7 @@ class IsolatedOutput:
     @property
     def is_needed(self) -> bool:
         """Whether the front end is one of these."""
-        return "google.colab" in sys.modules or "__vsc_ipynb_file__" in self._shell.user_ns
+        return _keeps_outputs_apart(self._shell)
 
     def show(self, widget: DockingWidget) -> None:
         """Show `widget` under the cell that runs, and no longer under the one before."""
@@ -139,6 +157,7 @@ class LiveToggle:
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
+        write_for_paper(runs_without_page(self._shell))
         own = cell_id(self._shell)
         if own is None:
             return

@@ -22,4 +22,4 @@ def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[
 def preformatted(text: str, anchor: str = "") -> str:
     """Return text as static HTML; `anchor` is the class by which a live toggle finds a card."""
     pre = f'<pre style="{array_style()}">{escape(text)}</pre>'
-    return f'<div class="tensornp {escape(anchor)}" style="{CARD}">{pre}</div>'
+    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{pre}</div>'

@@ -12,6 +12,7 @@ from html import escape
 
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.bundle import bundle
+from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     BESIDE,
@@ -61,7 +62,7 @@ class Heading:
     @property
     def html(self) -> str:
         """The line, of a height of its own."""
-        return f'<div style="{HEADING}">{escape(self.said)}</div>' if self.said else ""
+        return f'<div style="{HEADING}">{escaped(self.said)}</div>' if self.said else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,8 @@ class Alarm:
     @property
     def html(self) -> str:
         """The line, in which the alarm is amber."""
-        return (
-            f'<div style="{SMALL_TEXT}"><span style="{ALARM_TEXT}">{html_of(self.said)}</span>{escape(self.rest)}</div>'
-        )
+        said = f'<span style="{ALARM_TEXT}">{html_of(self.said)}</span>'
+        return f'<div style="{SMALL_TEXT}">{said}{escaped(self.rest)}</div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Document:
     def html(self, anchor: str = "") -> str:
         """Return it as static HTML; `anchor` is the class by which a live view finds it."""
         classes = escape(" ".join(filter(None, ["tensornp", anchor])))
-        return f'<div class="{classes}" style="{self.style}">{_html(self.parts)}</div>'
+        return f'<div class="{classes}" dir="ltr" style="{self.style}">{_html(self.parts)}</div>'
 
 
 def _text(parts: tuple[Part, ...]) -> str:
@@ -197,7 +197,7 @@ def _html(parts: tuple[Part, ...]) -> str:
 def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
-    bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
+    bold = " and ".join(f"<b>{name_html(name)}</b>{escaped(beside)}" for name, beside in names)
     badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
     return Both(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 

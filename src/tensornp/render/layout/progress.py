@@ -20,4 +20,4 @@ def progress_html(what: str, done: int, total: int, speed: float) -> str:
     """Return the same with a bar."""
     text = escape(progress_text(what, done, total, speed))
     bar = f'<progress max="{max(total, 1)}" value="{done}" aria-label="{escape(what)}"></progress>'
-    return f'<div class="tensornp" style="{SMALL_TEXT}">{bar} {text}</div>'
+    return f'<div class="tensornp" dir="ltr" style="{SMALL_TEXT}">{bar} {text}</div>'

@@ -12,7 +12,8 @@ _TONES: dict[Tone, str] = {"plain": "background-color:rgba(128,128,128,.14)", "a
 _BADGE = (
     # Where a system forces its own colours, nothing but the border is left of the edges.
     "display:inline-block;padding:0 6px;border:1px solid transparent;border-radius:4px;font-size:85%;line-height:1.5;"
-    "white-space:nowrap;{}"
+    # Paper keeps the grounds that tell them apart.
+    "white-space:nowrap;print-color-adjust:exact;{}"
 )
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
@@ -32,7 +33,7 @@ ROW_ARRAY = f"margin:0;{_ARRAY}"
 SOURCE = f"margin:2px 0 4px;padding:0 8px;border-left:2px solid rgba(217,119,6,.8);{_FONT}"
 REFUSAL = f"margin:4px 0;{_FONT}"
 FIGURES = "font-size:90%;line-height:1.5"
-ALARM_TEXT = f"padding:0 3px;border-radius:4px;{ALARM}"
+ALARM_TEXT = f"padding:0 3px;border-radius:4px;print-color-adjust:exact;{ALARM}"
 PALER = ("opacity:.8", "opacity:.62")
 """The last lines above a fold."""
 QUIET = "opacity:.72"
@@ -54,10 +55,12 @@ GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 PRINTED = (
     "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important;max-height:none!important}"
-    ".tensornp td{white-space:normal!important}"
+    ".tensornp tbody>tr>*{white-space:normal!important}.tensornp tr,.tensornp img{break-inside:avoid}"
+    ".tensornp details:not([open],.tensornp-more)>summary::after{content:' (folded)'}"
+    ".tensornp-more>summary{display:none}.tensornp pre>span{opacity:1!important}"
     ".tensornp-more::details-content{content-visibility:visible!important;block-size:auto!important}}</style>"
 )
-"""Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""
+"""Paper does not scroll or unfold: an array goes on. Where a sanitizer drops it, nothing else is lost."""
 
 _LAB_ROW = "--jp-rendermime-table-row"
 _NAME = ".tensornp-names>*>tr>:first-child"

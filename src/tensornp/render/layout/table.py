@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     CELL,
@@ -38,7 +39,7 @@ class Drawn(str):
 
 def html_of(text: str) -> str:
     """Return what a page shows of a text."""
-    return text.html if isinstance(text, Drawn) else escape(text)
+    return text.html if isinstance(text, Drawn) else escaped(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,15 @@ class TableRow:
         alarm = f" · {self.alarm}" if self.alarm else ""
         return (f"{_INDENT * self.level}{self.cells[0]}{alarm}", *self.cells[1:])
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The titles that say more than their cells, which would be heard twice."""
+        return tuple("" if title == cell else title for title, cell in zip(self.titles, self.cells, strict=False))
+
     def data(self, numbers: Sequence[float | None] = ()) -> dict[str, Any]:
         """Return it for a page, with the numbers by which it is sorted in each column, if any."""
         return {
-            "cells": self.cells, "titles": self.titles, "begins": self.begins_group, "alarm": self.alarm,
+            "cells": self.cells, "titles": self.told, "begins": self.begins_group, "alarm": self.alarm,
             "numbers": list(numbers),
         }  # fmt: skip
 
@@ -244,20 +250,25 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     indent = f";padding-left:{_INDENT_PX * row.level}px" if row.level else ""
     opened = f'<tr style="{PALER[-1]}">' if row.is_quiet else "<tr>"
     if len(row.cells) < len(kinds):
-        cell = escape(row.cells[0])
+        cell = escaped(row.cells[0])
         return f'{opened}<td colspan="{len(kinds)}" style="{WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'
-    said = name_html if has_names else escape
+    said = name_html if has_names else escaped
     inside = [cell.html if isinstance(cell, Drawn) else said(cell) for cell in row.cells]
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
         # It goes on in the next line of a narrow page, which has one for names alone.
         kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
-    titles = [f' title="{escape(title)}"' if title else "" for title in row.titles or [""] * len(kinds)]
-    kinds = [f"{kinds[0]}{indent}", *kinds[1:]]
-    cells = (f'<td{title}{kind}{group}">{cell}</td>' for cell, title, kind in zip(inside, titles, kinds, strict=False))
+    titles = [f' title="{escape(title)}"' if title else "" for title in row.told or [""] * len(kinds)]
+    # Who listens hears of what a row is, in whatever column.
+    tags = [('th scope="row"', "th") if row.cells[0] else ("td", "td"), *[("td", "td")] * len(kinds[1:])]
+    kinds = [f"{kinds[0]};font-weight:400{indent}", *kinds[1:]]
+    cells = (
+        f'<{tag}{title}{kind}{group}">{cell}</{end}>'
+        for (tag, end), cell, title, kind in zip(tags, inside, titles, kinds, strict=False)
+    )
     return opened + "".join(cells) + "</tr>"
 
 
 def name_html(name: str) -> str:
     """Return a name as HTML that may break after its parts; a short one stays whole."""
-    return "<wbr>".join(map(escape, _BREAKS.split(name))) if len(name) > _MAX_WHOLE else escape(name)
+    return "<wbr>".join(map(escaped, _BREAKS.split(name))) if len(name) > _MAX_WHOLE else escaped(name)

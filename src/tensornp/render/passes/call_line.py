@@ -14,6 +14,7 @@ from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
 from tensornp.passes.verdict.dead_units import dead_told
 from tensornp.passes.verdict.wording import word_of
+from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.passes.cells import between, main_value, shapes
@@ -66,7 +67,7 @@ def _name(label: str, class_name: str, style: str) -> Drawn:
     name = cut_inside(label, MAX_INSIDE)
     said = cut_inside(class_name, _MAX_CLASS) if class_name != label else ""
     beside = f' <span style="{style}">{escape(said)}</span>' if said else ""
-    return Drawn(f"{name} {said}".strip(), escape(name) + beside)
+    return Drawn(f"{name} {said}".strip(), escaped(name) + beside)
 
 
 def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:

@@ -13,5 +13,6 @@ _WIDTH, _HEIGHT = 256, 64
 def histogram_document(histogram: Histogram) -> Document:
     """Return how many elements were counted, between which values, and where most of them are; a page has a picture."""
     said = histogram_alt(histogram)
-    picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), said, _WIDTH, _HEIGHT))
+    # Nothing stands for the picture but the line under it.
+    picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
     return Document((picture, Lines((said,))))

@@ -47,8 +47,8 @@ class Image:
 
     @property
     def alt(self) -> str:
-        """The text that stands for the picture."""
-        return f"picture: {self.caption}"
+        """What stands for the picture, under which its caption says the rest."""
+        return "picture"
 
     @property
     def anchor(self) -> str:
@@ -58,7 +58,7 @@ class Image:
     def _repr_html_(self) -> str:
         classes = " ".join(filter(None, ["tensornp", self.anchor]))
         shown = img_html(self.png, self.alt, *self.size)
-        return f'<div class="{classes}">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
+        return f'<div class="{classes}" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

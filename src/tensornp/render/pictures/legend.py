@@ -22,9 +22,14 @@ def legend_text(heatmap: Heatmap, limits: Limits) -> str:
 
 def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
     """Return the text that stands for the picture of a heat map."""
-    rows, columns = heatmap.shape
     named = f", {caption}" if caption else ""
-    return f"heat map of {rows:,} × {columns:,} elements{named}: {legend_text(heatmap, limits)}"
+    return f"{captioned_alt(heatmap)}{named}: {legend_text(heatmap, limits)}"
+
+
+def captioned_alt(heatmap: Heatmap) -> str:
+    """Return what stands for the picture of a heat map over its legend."""
+    rows, columns = heatmap.shape
+    return f"heat map of {rows:,} × {columns:,} elements"
 
 
 def _scale(heatmap: Heatmap, limits: Limits) -> str:

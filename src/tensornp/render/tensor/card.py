@@ -8,6 +8,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.alarms import is_mask
+from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
@@ -71,7 +72,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
     note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview and summary.preview.note else ""
-    return f'<div class="tensornp {escape(anchor)}" style="{CARD}">{head}{memory}{values}{note}</div>'
+    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
 
 
 def _figures(summary: TensorSummary, options: DisplayOptions) -> str:
@@ -96,7 +97,7 @@ def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = Fals
 
 def _memory_line(line: MemoryLine) -> str:
     names = ", ".join(
-        f'<span title="{escape(title)}"><code style="{CODE}">{escape(name)}</code>{escape(beside)}</span>'
+        f'<span title="{escape(title)}"><code style="{CODE}">{escaped(name)}</code>{escaped(beside)}</span>'
         for name, beside, title in line.names
     )
     return f'<div style="{SMALL}">{escape(line.words)} {names}{escape(line.rest)}</div>'

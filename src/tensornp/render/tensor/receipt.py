@@ -157,13 +157,13 @@ def way_back_text(why_copied: str, nbytes: int) -> str:
 
 def way_back_html(why_copied: str, nbytes: int) -> str:
     """Return the same as static HTML."""
-    return f'<div class="tensornp" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
+    return f'<div class="tensornp" dir="ltr" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
 
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
     """Return the receipt of a conversion that was done, as one line that unfolds."""
     receipt = _receipt(plan, statements(plan.code, tensor, array))
-    return f'<div class="tensornp" style="{CARD}">{folded_receipt(receipt)}</div>'
+    return f'<div class="tensornp" dir="ltr" style="{CARD}">{folded_receipt(receipt)}</div>'
 
 
 def folded_receipt(receipt: Receipt, *, is_open: bool = False) -> str:

@@ -18,7 +18,7 @@ from tensornp.render.layout.document import Beside, Both, Document, Pictures
 from tensornp.render.layout.style import PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
-from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.legend import captioned_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
 from tensornp.render.pictures.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
@@ -130,8 +130,8 @@ def _pictures(summary: StatsSummary) -> Iterator[str]:
 
 def picture_html(picture: PlaneMap) -> str:
     """Return a heat map with its legend, as static HTML."""
-    alt = heatmap_alt(picture.heatmap, picture.limits, picture.tiles.caption)
-    image = img_html(heatmap_png(picture.heatmap, picture.limits), alt, *size_of(picture.heatmap))
+    said = captioned_alt(picture.heatmap)
+    image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
     caption = [picture.tiles.caption] if picture.tiles.caption else []
     return figure_html(image, " · ".join([*caption, legend_text(picture.heatmap, picture.limits)]))
 

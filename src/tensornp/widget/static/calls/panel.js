@@ -85,6 +85,7 @@ export class CallPanel extends Panel {
     for (const cells of rows) {
       const row = element("tr");
       row.append(...cells.map((cell, i) => this.cell(cell, headings[i].isRight)));
+      row.cells[0].setAttribute("role", "rowheader");
       body.append(row);
     }
     if (more) body.append(rowAcross("td", more, headings.length));

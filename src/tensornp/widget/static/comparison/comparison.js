@@ -3,6 +3,7 @@
 import { dockingEach } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
 import { inPlace } from "../page/in_place.js";
+import { Stops } from "../page/stops.js";
 import { partsOf } from "../table/name.js";
 import { OWN, Sorter, counted } from "../table/sorter.js";
 import { Pair } from "./pair.js";
@@ -12,6 +13,8 @@ class Comparison extends Sorter {
   opened;
   /** @type {HTMLElement | null} */
   folded = null;
+  // So are all lines.
+  lineStops = new Stops(() => [...this.body.querySelectorAll("button.tensornp-opener")], ["ArrowUp", "ArrowDown"]);
 
   dock(card) {
     this.noun = this.model.get("noun");
@@ -62,6 +65,7 @@ class Comparison extends Sorter {
     const title = `Show both sides of ${this.nameOf(members[0])}${others}`;
     const opener = button("", title, ({ detail }) => this.toggle(row, opener, members, detail > 0), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
+    opener.addEventListener("focus", () => this.lineStops.at(opener));
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     // All of the line lights up; who selects figures of it does not press.
@@ -90,8 +94,10 @@ class Comparison extends Sorter {
       below = isOpen ? [] : rows.map((data, i) => this.dressed(this.rowFrom(data), members[i]));
       if (below.length && rest) below.push(this.wideRow(rest));
       row.after(...below);
+      this.lineStops.at(opener);
     }, "sort tensornp-opener tensornp-fold");
     opener.setAttribute("aria-expanded", "false");
+    opener.addEventListener("focus", () => this.lineStops.at(opener));
     row.cells[0].append(opener);
     return row;
   }
@@ -122,6 +128,7 @@ class Comparison extends Sorter {
   paint() {
     this.close();
     super.paint();
+    this.lineStops.at();
     if (this.fits || this.order === "none") return;
     for (const { rest } of this.model.get("folds")) if (rest) this.body.append(this.wideRow(rest));
   }
@@ -158,8 +165,17 @@ class Comparison extends Sorter {
     opener.closest("tr")?.classList.remove("tensornp-opened");
   }
 
+  /** @param {any} event */
   key(event) {
-    return this.opened?.pair.root.contains(event.target) ? this.opened.pair.key(event) : false;
+    if (this.opened?.pair.root.contains(event.target)) return this.opened.pair.key(event);
+    if (event.altKey || event.ctrlKey || event.metaKey) return false;
+    const [lines, heads] = [this.lineStops, this.headStops];
+    const isUp = event.key === "ArrowUp" && event.target === lines.all()[0];
+    const isDown = event.key === "ArrowDown" && heads.all().includes(event.target);
+    if (isUp) heads.now()?.focus();
+    else if (isDown) lines.now()?.focus();
+    else return super.key(event) || lines.key(event);
+    return true;
   }
 
   die() {

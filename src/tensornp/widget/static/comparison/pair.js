@@ -1,7 +1,7 @@
 // The same window on a weight of two models, and on the difference.
 
 import { GONE } from "../page/docking.js";
-import { button, element, field, focused, groupOf, nameOf } from "../page/elements.js";
+import { button, element, field, focused, groupOf, liveRegion, nameOf } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { clamp } from "../navigator/axes.js";
 import { digitsButton } from "../navigator/digits.js";
@@ -110,10 +110,10 @@ export class Pair {
       this.wish({ index: this.index.value }, "grid");
     });
     this.status = element("span", "said");
-    this.status.setAttribute("aria-live", "polite");
+    this.live = liveRegion();
     this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, this.following, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
+    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, this.following, this.position]), form, this.status, this.live, groupOf("How it is shown", [this.digits, close]));
     return bar;
   }
 
@@ -258,7 +258,7 @@ export class Pair {
 
   // Of another weight, nothing is shown under this one's name.
   refuse(text) {
-    this.say(text, "error");
+    this.fail(text);
     if (this.seen?.row === this.number) return;
     this.name.textContent = this.called(this.number);
     this.tellWhere("");
@@ -272,6 +272,12 @@ export class Pair {
   say(text, tone = "plain") {
     this.status.textContent = text;
     this.status.className = `tensornp-said tensornp-${tone}`;
+  }
+
+  // Heard as well: where one is, each cell says itself.
+  fail(text) {
+    this.say(text, "error");
+    this.live.textContent = text;
   }
 
   // --- what is seen
@@ -399,7 +405,7 @@ export class Pair {
   die() {
     this.wishes.end();
     for (const control of /** @type {any} */ (this.root.querySelectorAll("input, button"))) control.disabled = true;
-    this.say(GONE, "error");
+    this.fail(GONE);
   }
 
   leave() {

@@ -164,6 +164,7 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
     },
     render({ model, el }) {
       el.classList.add("tensornp-widget");
+      el.dir = "ltr";
       // marimo makes a part in a box of its own, with its style there: where that is not seen, the part goes to its card.
       const { host } = /** @type {ShadowRoot} */ (el.getRootNode());
       if (host?.closest("[hidden]")) {

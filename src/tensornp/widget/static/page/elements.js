@@ -54,6 +54,11 @@ export function liveRegion() {
   return node;
 }
 
+// What is said there already would be heard again.
+export function tell(region, text) {
+  if (region.textContent !== text) region.textContent = text;
+}
+
 export function groupOf(label, nodes = []) {
   const node = element("span", "group");
   node.setAttribute("role", "group");

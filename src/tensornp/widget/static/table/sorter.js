@@ -2,7 +2,8 @@
 // again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
 
 import { GONE } from "../page/docking.js";
-import { button, element } from "../page/elements.js";
+import { button, element, tell } from "../page/elements.js";
+import { Stops } from "../page/stops.js";
 import { Wishes } from "../page/wishes.js";
 import { partsOf } from "./name.js";
 
@@ -36,6 +37,8 @@ export class Sorter {
   leftOut;
   /** @type {any[]} */
   heads;
+  // All headings are one stop of the Tab key.
+  headStops = new Stops(() => this.heads.map((head) => head.firstElementChild), ["ArrowLeft", "ArrowRight"]);
   /** @type {string[]} */
   texts;
   /** @type {TableRowData[]} */
@@ -70,6 +73,8 @@ export class Sorter {
     this.heads = [...this.table.tHead.rows[0].cells];
     this.texts = this.heads.map((head) => head.textContent);
     this.heads.forEach((head, column) => this.addButton(head, column));
+    this.table.tHead.addEventListener("focusin", this.entered);
+    this.headStops.at();
     this.addBar();
     this.model.on("msg:custom", this.heard);
     this.paint();
@@ -98,6 +103,13 @@ export class Sorter {
       this.paint();
     }, "more");
     this.table.after(this.more);
+  }
+
+  entered = ({ target }) => this.headStops.at(target);
+
+  /** @param {KeyboardEvent} event @returns {boolean} Whether the key was used. */
+  key(event) {
+    return !event.altKey && !event.ctrlKey && !event.metaKey && this.headStops.key(event);
   }
 
   // --- what is looked for
@@ -133,7 +145,7 @@ export class Sorter {
   }
 
   say(text) {
-    this.status.textContent = text;
+    tell(this.status, text);
   }
 
   die() {
@@ -223,10 +235,11 @@ export class Sorter {
   rowFrom({ cells, titles, begins, alarm }) {
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
-      const cell = element("td");
+      const cell = element(i ? "td" : "th");
       cell.append(...partsOf(i || this.order === "none" ? text : text.replace(/^└ /, "")));
       cell.className = this.heads[i].className;
       cell.style.cssText = this.heads[i].style.cssText;
+      if (!i) Object.assign(cell, { scope: "row" }).style.fontWeight = "400";
       if (titles[i]) cell.title = titles[i];
       if (alarm && !i) {
         cell.append(" ", element("span", "alarm", alarm));
@@ -241,6 +254,7 @@ export class Sorter {
     if (!this.body) return;
     this.wishes.end();
     this.model.off("msg:custom", this.heard);
+    this.table.tHead.removeEventListener("focusin", this.entered);
     this.bar.remove();
     this.more.remove();
     if (this.leftOut) this.leftOut.hidden = false;

@@ -2,7 +2,7 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE, docking } from "../page/docking.js";
-import { button, element, focused } from "../page/elements.js";
+import { button, element, focused, tell } from "../page/elements.js";
 import { filmOf } from "../page/frames.js";
 import { Request } from "../page/request.js";
 
@@ -52,6 +52,8 @@ class Toggle {
     this.form.append(this.name, this.button);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
+      // What is bound once more is heard once more.
+      this.say("");
       this.ask({ type: "bind", name: this.name.value, overwrite: this.overwrites() });
     });
     this.name.addEventListener("input", () => this.paintButton());
@@ -247,6 +249,9 @@ class Toggle {
       ? "End the scan, and show what it has read so far"
       : "Read all values: mean, deviation, extremes, NaN, and a histogram";
     this.figures.hidden = !isThere;
+    const painted = JSON.stringify([words, title, picture]);
+    if (painted === this.paintedFigures) return;
+    this.paintedFigures = painted;
     this.figures.title = title;
     const nodes = [words.join(" · ")];
     if (picture?.src) {
@@ -276,7 +281,7 @@ class Toggle {
   }
 
   say(text, tone = "plain") {
-    this.status.textContent = text;
+    tell(this.status, text);
     this.status.className = `tensornp-status tensornp-${tone}`;
   }
 

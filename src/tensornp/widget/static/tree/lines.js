@@ -1,6 +1,7 @@
 // The lines of a tree, of which the page has those that are seen: headings that sort, and one row a line.
 
 import { button, element, focused, nameOf, pictureOf } from "../page/elements.js";
+import { Stops } from "../page/stops.js";
 
 const NUM_LINES = 20;
 // Beside a weight that is open.
@@ -53,6 +54,7 @@ export class Lines {
     this.head = element("tr", "heads");
     this.head.setAttribute("aria-rowindex", "1");
     this.body = element("tbody");
+    this.stops = new Stops(() => this.sorters(), ["ArrowLeft", "ArrowRight"]);
     const thead = element("thead");
     thead.append(this.head);
     this.widths = element("colgroup");
@@ -187,7 +189,7 @@ export class Lines {
         return head;
       }),
     );
-    this.stopInHead(this.sorters().find((one) => one.name === sort));
+    this.stops.at(this.sorters().find((one) => one.name === sort));
     if (had) this.sorters().find((one) => one.name === had)?.focus();
   }
 
@@ -202,16 +204,8 @@ export class Lines {
     };
     const node = button(heading, "", press, "sort");
     node.name = name;
-    node.addEventListener("focus", () => this.stopInHead(node));
+    node.addEventListener("focus", () => this.stops.at(node));
     return node;
-  }
-
-  // All headings are one stop of the Tab key, from which arrows go on.
-  stopInHead(node = this.sorters()[0]) {
-    for (const one of this.sorters()) {
-      if (one === node) one.removeAttribute("tabindex");
-      else one.tabIndex = -1;
-    }
   }
 
   sorters() {
@@ -242,8 +236,10 @@ export class Lines {
     const text = line.cells[name] ?? "";
     const isLink = goal && text && leads(line);
     if (isLink) cell.classList.add("tensornp-leads");
-    if (name === "name") cell.append(this.nameBox(line, text, beside, Boolean(isNarrow)));
-    else if (name === "figures") {
+    if (name === "name") {
+      cell.setAttribute("role", "rowheader");
+      cell.append(this.nameBox(line, text, beside, Boolean(isNarrow)));
+    } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
     else cell.textContent = text;
@@ -357,13 +353,9 @@ export class Lines {
   }
 
   // Returns whether the key was used among the headings; `down` leads to the lines.
-  keyInHead({ key, target }, down) {
-    const all = this.sorters();
-    const at = all.indexOf(target);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }[key];
-    if (key === "ArrowDown") down();
-    else if (to !== undefined) all[Math.min(Math.max(to, 0), all.length - 1)].focus();
-    else return key === "ArrowUp";
+  keyInHead(event, down) {
+    if (event.key === "ArrowDown") down();
+    else return this.stops.key(event) || event.key === "ArrowUp";
     return true;
   }
 }

@@ -33,6 +33,8 @@ export class Tree {
   firstBefore = 0;
   rolled = 0;
   sortBefore = "";
+  /** @type {string | undefined} */
+  heardText;
   current = 0;
 
   // `kind` is the class of its root, `unsorted` the name of the order of lines that nothing sorts, `kept` where the browser
@@ -150,6 +152,7 @@ export class Tree {
   refuse(text) {
     this.controls.refuse(text);
     this.say("");
+    this.heardText = undefined;
     this.live.textContent = text;
   }
 
@@ -180,7 +183,9 @@ export class Tree {
     if (row && (had || then === "tree")) row.focus({ preventScroll: true });
     else if (had) this.controls.search.focus({ preventScroll: true });
     this.isTaking = false;
-    if (!had) this.live.textContent = seen.text;
+    // How many lines there are is heard where it is another number.
+    if (!had && seen.text !== this.heardText) this.live.textContent = seen.text;
+    this.heardText = seen.text;
     if (!this.wished && seen.revealed >= 0) this.panel.seen();
   }
 

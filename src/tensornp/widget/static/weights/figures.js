@@ -27,6 +27,7 @@ function tableOf(headings, rows, seek) {
   const body = rows.map((cells) => {
     const row = element("tr");
     row.append(...cells.map((text) => element("td", "", text)));
+    row.cells[0].setAttribute("role", "rowheader");
     if (seek && ["min", "max"].includes(cells[0]) && cells[2]?.startsWith("[")) {
       row.cells[1].replaceChildren(button(cells[1], `Go to the ${cells[0]}`, () => seek(cells[0]), "copy tensornp-link"));
     }

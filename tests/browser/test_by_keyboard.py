@@ -1,0 +1,140 @@
+"""Every widget by keyboard alone: few stops of the Tab key, each of which is seen, and a way out of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from browser.test_calls_js import Calls, small
+from browser.test_comparison_js import Compared
+from browser.test_navigator_js import Navigator, counted
+from browser.test_toggle_js import ANCHOR, Toggle
+from browser.test_weights_js import Tree, net
+from playwright.sync_api import Page
+
+MAX_STOPS = 30
+STOP = """() => {
+  const at = document.activeElement;
+  const seen = (node) => {
+    const { outlineStyle, outlineWidth, outlineColor, boxShadow } = getComputedStyle(node);
+    return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
+  };
+  // What is open under a line has tables of its own.
+  const table = at.closest("table, .tensornp-pair");
+  const number = [...document.querySelectorAll("table")].indexOf(table);
+  return {
+    name: at.getAttribute("aria-label") ?? at.textContent.trim().slice(0, 40),
+    place: number < 0 ? "" : `${at.closest("thead") ? "headings" : "lines"} of table ${number}`,
+    isSeen: [at, at.closest("label")].some((node) => node && seen(node)) && at.getBoundingClientRect().width > 0,
+    isNotebook: at.matches("main"),
+  };
+}"""
+ENDS = """() => {
+  const end = (name) => Object.assign(document.createElement("button"), { id: name, textContent: name });
+  document.body.prepend(end("before"));
+  document.body.append(end("behind"));
+}"""
+
+
+def weights(page: Page) -> None:
+    Tree(page, net())
+
+
+def open_weight(page: Page) -> None:
+    shown = Tree(page, net())
+    shown.search.fill("weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    page.get_by_role("tab", name="Statistics").click()
+    shown.settle()
+
+
+def open_columns(page: Page) -> None:
+    weights(page)
+    page.get_by_role("button", name="Columns").click()
+
+
+def comparison(page: Page) -> None:
+    Compared(page)
+
+
+def open_pair(page: Page) -> None:
+    compared = Compared(page)
+    compared.opener("layers.").click()
+    compared.settle()
+
+
+def navigator(page: Page) -> None:
+    Navigator(page, counted(3, 100, 200))
+
+
+def calls(page: Page) -> None:
+    Calls(page, small())
+
+
+def open_call(page: Page) -> None:
+    shown = Calls(page, small())
+    shown.click(shown.row("norm"))
+
+
+def toggle(page: Page) -> None:
+    shown = Toggle(page, torch.zeros(200), anchor=ANCHOR)
+    shown.answer(message={"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"})
+
+
+WIDGETS = [weights, open_weight, open_columns, comparison, open_pair, navigator, calls, open_call, toggle]
+Make = Callable[[Page], None]
+
+
+def stops(page: Page, key: str, ends: tuple[str, str]) -> list[dict[str, object]]:
+    """Return what a key stops at between what stands before the widget and behind it."""
+    page.locator(f"#{ends[0]}").focus()
+    found = []
+    for _ in range(MAX_STOPS + 1):
+        page.keyboard.press(key)
+        stop = page.evaluate(STOP)
+        if stop["name"] == ends[1]:
+            return [one for one in found if not one["isNotebook"]]
+        found.append(stop)
+    raise AssertionError(f"no way out: {found}")
+
+
+@pytest.mark.parametrize("make", WIDGETS)
+def test_the_tab_key_stops_at_what_is_seen_and_finds_a_way_out(page: Page, make: Make) -> None:
+    """In both directions; all headings of a table are one stop, and all of its lines."""
+    make(page)
+    page.evaluate(ENDS)
+    on, back = stops(page, "Tab", ("before", "behind")), stops(page, "Shift+Tab", ("behind", "before"))
+    assert len(on) > 2
+    assert [one for one in on if not one["isSeen"]] == []
+    assert [one["name"] for one in on] == [one["name"] for one in reversed(back)]
+    places = [one["place"] for one in on if one["place"]]
+    assert len(places) == len(set(places)), places
+
+
+HEARD = """() => {
+  window.escaped = false;
+  document.querySelector("main").addEventListener("keydown", ({ key, defaultPrevented }) => {
+    if (key === "Escape" && !defaultPrevented) window.escaped = true;
+  });
+}"""
+IS_OUT = "window.escaped || !document.activeElement.closest('#output > *, .tensornp')"
+
+
+@pytest.mark.parametrize("make", WIDGETS)
+def test_escape_leads_back_to_the_notebook_from_each_stop(page: Page, make: Make) -> None:
+    """In a few presses: what is open closes, the tree or the line comes next, and then the notebook has the key."""
+    make(page)
+    focusable = page.locator(
+        "main :is(button, input, select, summary, [tabindex]):not([tabindex='-1'], :disabled):visible"
+    )
+    for i in range(focusable.count()):
+        make(page)
+        page.evaluate(HEARD)
+        focusable.nth(i).focus()
+        for _ in range(3):
+            if page.evaluate(IS_OUT):
+                break
+            page.keyboard.press("Escape")
+        assert page.evaluate(IS_OUT), i
