@@ -10,7 +10,6 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ThreadPoolExecutor,
     wait,
 )
 from contextlib import closing
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name
 from tensornp.core.lowlevel.threads import num_cores
+from tensornp.core.lowlevel.workers import Workers
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
@@ -114,7 +114,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
-    with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+    with Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         yield from run
 
 
