@@ -120,6 +120,7 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
 def _compared(asked: argparse.Namespace) -> _Answer:
     from tensornp.fronts.command_line.records import compared_record
     from tensornp.models.comparing.compare import compare
+    from tensornp.models.files.address import shown_path
     from tensornp.render.models.comparison import weights_comparison_document
 
     first, second = (_opened(path, asked.find) for path in asked.paths)
@@ -130,7 +131,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"
-    called = f"tnp.compare({', '.join(map(repr, asked.paths))})"
+    called = f"tnp.compare({', '.join(repr(shown_path(path)) for path in asked.paths)})"
     document = partial(weights_comparison_document, found, called)
     return _Answer(document, partial(compared_record, found), status, trouble)
 

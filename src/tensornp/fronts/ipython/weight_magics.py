@@ -83,6 +83,7 @@ class WeightMagics(Magics):
 
     def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
         """Show the weights of what stands in the line, and make the table live."""
+        from tensornp.models.files.address import shown_path
         from tensornp.models.weights import weights
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.weights import weights_document
@@ -100,6 +101,6 @@ class WeightMagics(Magics):
             display(displayed("%weights", lambda: weights_document(explorer), anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
-        argument = argument_in(rest) if path is None else repr(path)
+        argument = argument_in(rest) if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
         self._live.show(explorer, anchor, opened)

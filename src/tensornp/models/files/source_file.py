@@ -45,6 +45,10 @@ class Reader(ABC):
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
 
+    def read_of(self, piece: range, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on; all of the piece, which it is in, is read once."""
+        self.read_into(target, offset)
+
     def read(self, offset: int, nbytes: int) -> Array:
         """Return so many bytes from `offset` on, in new memory."""
         made = np.empty(nbytes, np.uint8)
