@@ -104,6 +104,17 @@ def test_a_scan_reads_each_byte_once_by_large_requests(large):
     assert (len(large.requests), large.nbytes) == (16, 2**26)
 
 
+def test_small_weights_are_scanned_together(served):
+    """A thousand of 4 KiB by a few requests, of which two threads may ask for the same."""
+    small_ones = {f"experts.{i:04}.scale": torch.full((1024,), float(i)) for i in range(1000)}
+    save_file(small_ones, served.folder / "x.safetensors")
+    found = tnp.weights(f"{served.base}/x.safetensors")
+    served.forget()
+    table = found.scan(progress=False)
+    assert [table[name].max for name in small_ones] == list(range(1000)) and not table.failed
+    assert len(served.requests) < 80
+
+
 @pytest.mark.parametrize("name", [name for name in FORMATS if "dcp" not in name and "offload" not in name])
 def test_a_file_of_each_format_is_read_as_on_disk(served, name):
     """With the same values, problems and metadata."""

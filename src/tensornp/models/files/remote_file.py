@@ -16,13 +16,15 @@ from tensornp.models.files.source_file import Array, ListedFile, Reader
 
 _HEAD_NBYTES, _PIECE_NBYTES, _MAX_PIECES = 2**16, 2**12, 16
 """Bytes that are asked for first, and at least while a file is listed; and how many such pieces are kept meanwhile."""
+_NEAR_NBYTES = 2**18
+"""Bytes that come at least where all is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile(ListedFile):
     """A file as its server told of it when it was listed; `path` is what is shown of its address.
 
-    It can be sent to another process. While it is listed, what has come is kept in `pieces`.
+    It can be sent to another process. While it is listed or scanned, what has come last is kept in `pieces`.
     """
 
     path: str
@@ -47,6 +49,15 @@ class RemoteFile(ListedFile):
             yield file
         finally:
             file.pieces.clear()
+
+    @contextmanager
+    def scanned(self) -> Iterator[None]:
+        """Have small weights that lie side by side come together, as long as the block lasts."""
+        self.pieces.append((0, np.empty(0, np.uint8)))
+        try:
+            yield
+        finally:
+            self.pieces.clear()
 
     @property
     def nbytes(self) -> int:
@@ -82,22 +93,25 @@ class _RemoteReader(Reader):
 
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
-        pieces, view = self._file.pieces, memoryview(target.data)
-        done = self._at_hand(view, offset)
+        self._read(memoryview(target.data), offset, _PIECE_NBYTES)
+
+    def _read(self, view: memoryview, offset: int, least: int) -> None:
+        """Fill the view; where pieces are kept, a few bytes come with those that follow them."""
+        pieces, done = self._file.pieces, self._at_hand(view, offset)
         while done < len(view):
             left, at = view[done:], offset + done
-            if not pieces or len(left) >= _PIECE_NBYTES:
+            if not pieces or len(left) >= least:
                 done += self._fill(left, at)
                 continue
-            piece = np.empty(_PIECE_NBYTES, np.uint8)
+            piece = np.empty(least, np.uint8)
             pieces.append((at, piece[: self._fill(memoryview(piece.data), at)]))
             del pieces[1:-_MAX_PIECES]
             done += self._at_hand(left, at)
 
     def read_of(self, piece: range, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on; the piece comes by one request, for all threads."""
-        if not piece.start <= offset <= piece.stop - len(target):
-            self.read_into(target, offset)
+        if len(piece) < _NEAR_NBYTES or not piece.start <= offset <= piece.stop - len(target):
+            self._read(memoryview(target.data), offset, _NEAR_NBYTES)
             return
         with self._lock:
             shared = self._shared.setdefault(piece.start, _Shared(len(piece)))

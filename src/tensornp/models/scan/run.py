@@ -12,7 +12,7 @@ from concurrent.futures import (
     Future,
     wait,
 )
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import StoredSource
+from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
@@ -114,7 +115,11 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
-    with Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+    sources = [one.source for one in entries if isinstance(one.source, StoredSource)]
+    files = {file for source in sources for file in source.files if isinstance(file, RemoteFile)}
+    with ExitStack() as kept, Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+        for file in files:
+            kept.enter_context(file.scanned())
         yield from run
 
 
