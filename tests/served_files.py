@@ -75,6 +75,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Else each answer would wait for the one before to be acknowledged.
+    disable_nagle_algorithm = True
     served: Served
 
     def do_GET(self) -> None:

@@ -105,14 +105,14 @@ def test_a_scan_reads_each_byte_once_by_large_requests(large):
 
 
 def test_small_weights_are_scanned_together(served):
-    """A thousand of 4 KiB by a few requests, of which two threads may ask for the same."""
+    """A thousand of 4 KiB by a few requests."""
     small_ones = {f"experts.{i:04}.scale": torch.full((1024,), float(i)) for i in range(1000)}
     save_file(small_ones, served.folder / "x.safetensors")
     found = tnp.weights(f"{served.base}/x.safetensors")
     served.forget()
     table = found.scan(progress=False)
     assert [table[name].max for name in small_ones] == list(range(1000)) and not table.failed
-    assert len(served.requests) < 80
+    assert len(served.requests) < 25 and served.nbytes < 2**23
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "dcp" not in name and "offload" not in name])

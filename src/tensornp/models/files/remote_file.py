@@ -18,6 +18,7 @@ _HEAD_NBYTES, _PIECE_NBYTES, _MAX_PIECES = 2**16, 2**12, 16
 """Bytes that are asked for first, and at least while a file is listed; and how many such pieces are kept meanwhile."""
 _NEAR_NBYTES = 2**18
 """Bytes that come at least where all is read."""
+_NEAR = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,13 @@ class _RemoteReader(Reader):
             if not pieces or len(left) >= least:
                 done += self._fill(left, at)
                 continue
-            piece = np.empty(least, np.uint8)
-            pieces.append((at, piece[: self._fill(memoryview(piece.data), at)]))
-            del pieces[1:-_MAX_PIECES]
-            done += self._at_hand(left, at)
+            # One thread after the other, so that no two ask for the same.
+            with _NEAR:
+                if not self._at_hand(left[:1], at):
+                    piece = np.empty(least, np.uint8)
+                    pieces.append((at, piece[: self._fill(memoryview(piece.data), at)]))
+                    del pieces[1:-_MAX_PIECES]
+                done += self._at_hand(left, at)
 
     def read_of(self, piece: range, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on; the piece comes by one request, for all threads."""

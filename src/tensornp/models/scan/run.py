@@ -116,10 +116,12 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
     sources = [one.source for one in entries if isinstance(one.source, StoredSource)]
-    files = {file for source in sources for file in source.files if isinstance(file, RemoteFile)}
+    # A member of a zip is in one.
+    files = {getattr(file, "file", file) for source in sources for file in source.files}
     with ExitStack() as kept, Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         for file in files:
-            kept.enter_context(file.scanned())
+            if isinstance(file, RemoteFile):
+                kept.enter_context(file.scanned())
         yield from run
 
 
