@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tensornp.models.files import over_http
 
 RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
@@ -62,12 +65,16 @@ def serving(folder: Path) -> Iterator[Served]:
         yield served
     finally:
         server.shutdown()
+        # Connections that are kept would keep threads of the server, beside which nobody reads gradients.
+        for connection in chain.from_iterable(over_http._idle.values()):
+            connection.close()
+        over_http._idle.clear()
         server.server_close()
         thread.join()
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+    daemon_threads = False
 
     def handle_error(self, *_: Any) -> None:
         """Say nothing of those who hang up."""
