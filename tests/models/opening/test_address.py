@@ -25,6 +25,7 @@ from saved_files import FORMATS, config
 from served_files import Served, serving
 
 import tensornp as tnp
+from tensornp.fronts.command_line.main import run
 from tensornp.models.files import over_http
 from tensornp.models.files.address import Address
 from tensornp.render.models.weights import weights_document
@@ -343,6 +344,18 @@ def test_ctrl_c_ends_a_read(served, what):
     out, _ = child.communicate(timeout=60)
     # A piece alone would take four minutes.
     assert 1 < float(out.split()[-1]) < 30
+
+
+def test_the_command_lists_scans_and_compares(served, capsys, tmp_path):
+    """Its page names what was compared, without secrets."""
+    address = small(served)
+    secret = address.replace("http://", "http://owner7:s3cret@") + "?t0ken"
+    page = tmp_path / "page.html"
+    for arguments in ([secret], ["scan", secret], ["diff", secret, str(served.folder / "x.safetensors")]):
+        assert run([*arguments, "--html", str(page)]) == 0
+        assert run([*arguments, "--json"]) == 0
+        text = page.read_text(encoding="utf-8") + "".join(capsys.readouterr())
+        assert address in text and not [word for word in ("owner7", "s3cret", "t0ken") if word in text]
 
 
 def test_listing_an_address_brings_no_torch(served):

@@ -170,7 +170,7 @@ def _write_page(path: str, document: Document, sources: Sequence[str]) -> None:
     """Write a page to a path that is none of the sources, and is there, if at all, as a page."""
     from tensornp.render.layout.page import page_of
 
-    is_source = any(os.path.exists(path) and os.path.samefile(path, one) for one in sources)
+    is_source = any(all(map(os.path.exists, (path, one))) and os.path.samefile(path, one) for one in sources)
     if is_source or (os.path.isfile(path) and os.path.getsize(path) and not _is_page(path)):
         raise BadRequestError(f"{path!r} is there and no page: nothing was written over it")
     page = page_of(document.html())

@@ -55,7 +55,8 @@ class WeightMagics(Magics):
 
         A path that exists is opened: safetensors (a file, an index of several, a folder), a file of ``torch.save``, a
         folder of ``torch.distributed.checkpoint``, one to which accelerate has offloaded, ``.npy``, ``.npz`` or GGUF;
-        it may stand in quotes and begin with ~. Anything else is an expression that gives a module, an optimizer, or a
+        it may stand in quotes and begin with ~. At an address, as ``https://…`` or ``s3://…``, only parts are asked
+        for. Anything else is an expression that gives a module, an optimizer, or a
         dictionary or list of tensors, modules and optimizers. What a file wants to import is told, and neither
         imported nor run.
 
@@ -75,6 +76,7 @@ class WeightMagics(Magics):
 
             %weights model
             %weights -o w checkpoints/model.safetensors
+            %weights https://huggingface.co/gpt2/resolve/main/model.safetensors
         """
         __tracebackhide__ = True
         self._show(line, local_ns)

@@ -13,6 +13,9 @@ _TELLING = (
 )  # fmt: skip
 """What protocols call that by which a file is known again."""
 
+_MAX_NBYTES = 2**26
+"""Bytes that are asked for at once: they come in memory of their own first."""
+
 
 def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]:
     """Fill `view` with the bytes from `offset` on; returns what is told of the file, and how many came.
@@ -36,7 +39,7 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
         with files.open(path, "rb", cache_type="none") as there:
             told: dict[str, Any] = getattr(there, "details", None) or files.info(path)
             there.seek(offset)
-            count = there.readinto(view)
+            count = there.readinto(view[:_MAX_NBYTES])
     except TensornpError:
         raise
     except FileNotFoundError:

@@ -23,7 +23,7 @@ TIMEOUT_S = 30.0
 _MAX_MOVES = 10
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
-_PART = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
 _CURES = {401: _LOGIN, 403: _LOGIN, 404: "check the address", 410: "it was there before"}
 _ABSENT = frozenset({403, 404, 410})
@@ -145,7 +145,7 @@ class _Exchange:
                 raise CheckpointError(f"{self._said} {why}; download it, and open its path")
             return Version(int(part[3]), etag, modified), count
         if status == 416 or (status == 200 and headers.get("Content-Length") == "0"):
-            nbytes = headers.get("Content-Range", "").rpartition("/")[2]
+            nbytes = headers.get("Content-Range", "").rpartition("/")[2][:18]
             return Version(int(nbytes) if nbytes.isdecimal() else 0, etag, modified), 0
         if status == 200:
             why = "has a server that gives only whole files, and nothing of it was downloaded"
