@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from tensornp.models.files import over_http
 
@@ -54,11 +56,15 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Served]:
-    """Serve a folder as long as the block lasts."""
+def serving(folder: Path, certificate: Path | None = None) -> Iterator[Served]:
+    """Serve a folder as long as the block lasts; by TLS with a file of a certificate and its key."""
     served = Served(folder)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"served": served}))
-    served.base = f"http://127.0.0.1:{server.server_address[1]}"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    served.base = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -87,7 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
     served: Served
 
     def do_GET(self) -> None:
-        served, path = self.served, self.path.partition("?")[0]
+        # A proxy is asked for whole addresses.
+        served, path = self.served, urlsplit(self.path).path
         login = self.headers.get("Authorization")
         if served.login is not None and login != served.login:
             self._answer(401, b"", login)

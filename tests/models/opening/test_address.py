@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import pickle
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -250,6 +252,36 @@ def test_a_server_that_is_not_there_is_told(served):
     assert "cannot be reached by TLS" in refused(served.base.replace("http:", "https:") + "/x.npy")
     for address in ("http://", "http:///x.npy", "http://host:port/x.npy", "http://[::/x.npy"):
         assert "is no address that can be asked" in refused(address)
+
+
+def test_a_certificate_is_checked(tmp_path, monkeypatch):
+    """The variable that the sentence names is heeded."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl makes a certificate")
+    key, chain, folder = tmp_path / "key.pem", tmp_path / "chain.pem", tmp_path / "served"
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=here".split()
+    made += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(chain)]
+    subprocess.run(made, check=True, capture_output=True)
+    both = tmp_path / "both.pem"
+    both.write_text(key.read_text() + chain.read_text())
+    folder.mkdir()
+    with serving(folder, both) as served:
+        said = refused(small(served))
+        assert re.search(r"is not trusted \(.*\); the variable SSL_CERT_FILE names a file of those that are$", said)
+        monkeypatch.setenv("SSL_CERT_FILE", str(chain))
+        entry = tnp.weights(small(served))["a"]
+        assert entry.to_numpy(3)[0] == 12 and entry.stats().max == 159_999
+
+
+def test_a_proxy_of_the_environment_is_asked(served, monkeypatch):
+    """By its own login."""
+    small(served)
+    monkeypatch.setenv("http_proxy", served.base.replace("//", "//owner7:s3cret@"))
+    entry = tnp.weights("http://elsewhere.invalid/x.safetensors")["a"]
+    assert entry.to_numpy(3)[0] == 12
+    assert {one.path for one in served.requests} == {"http://elsewhere.invalid/x.safetensors"}
+    monkeypatch.setenv("no_proxy", "elsewhere.invalid")
+    assert "cannot be reached" in refused("http://elsewhere.invalid/x.safetensors")
 
 
 def test_a_server_that_is_silent_is_told(served, monkeypatch):
