@@ -147,7 +147,7 @@ def test_a_folder_is_opened_by_its_index(served):
     (served.folder / "one").mkdir()
     save_file({"w": torch.ones(2)}, served.folder / "one" / "model.safetensors")
     assert list(tnp.weights(f"{served.base}/one/")) == ["w"]
-    assert "has no model.safetensors.index.json" in refused(f"{served.base}/none/")
+    assert "gives out none of model.safetensors.index.json, " in refused(f"{served.base}/none/")
 
 
 def test_a_lost_shard_is_a_problem(served):
@@ -176,6 +176,13 @@ def test_a_server_without_ranges_is_refused_and_nothing_downloaded(large):
         large.has_ranges = True
     assert said.endswith("gives only whole files, and nothing of it was downloaded; download it, and open its path")
     assert len(large.requests) == 1 and large.nbytes < 2**24
+
+
+def test_a_page_is_no_file(served):
+    """As it stands in the bar of a browser."""
+    address = small(served)
+    served.has_ranges, served.told = False, {"Content-Type": "text/html; charset=utf-8"}
+    assert "is the address of a page; take that of the file" in refused(address)
 
 
 def test_a_server_that_sends_fewer_bytes_than_it_says_is_told(served):
@@ -424,7 +431,11 @@ def test_a_protocol_of_fsspec_is_read(tmp_path):
 
 
 def test_a_protocol_that_is_not_there_is_told(monkeypatch):
-    """With what to install, or that nobody knows it."""
+    """With what to install, or that nobody knows it; one that does not work is none of these."""
+    said = refused("ftp://owner7:s3cret@127.0.0.1:1/x.npy")
+    assert (
+        said == "'ftp://127.0.0.1:1/x.npy' cannot be read: ConnectionRefusedError; fsspec.open(...).open() tells more"
+    )
     assert "has a scheme that fsspec does not know" in refused("nosuch://me:secret@host/x.npy")
     monkeypatch.setitem(sys.modules, "s3fs", None)
     said = refused("s3://bucket/x.npy", kind=tnp.MissingLibraryError)

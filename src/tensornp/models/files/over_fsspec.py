@@ -30,12 +30,12 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
         cure = f"pip install fsspec, and what it needs for {address.scheme}://"
         raise MissingLibraryError(f"{said} is read by fsspec, which is not installed; {cure}") from None
     try:
-        files, path = fsspec.core.url_to_fs(address.url)
-    except ImportError as error:
-        raise MissingLibraryError(f"{said} is read by a library that is not installed; {error}") from None
-    except Exception:
-        raise CheckpointError(f"{said} has a scheme that fsspec does not know, or no name; check it") from None
-    try:
+        try:
+            files, path = fsspec.core.url_to_fs(address.url)
+        except ImportError as error:
+            raise MissingLibraryError(f"{said} is read by a library that is not installed; {error}") from None
+        except ValueError:
+            raise CheckpointError(f"{said} has a scheme that fsspec does not know; check it") from None
         with files.open(path, "rb", cache_type="none") as there:
             told: dict[str, Any] = getattr(there, "details", None) or files.info(path)
             there.seek(offset)

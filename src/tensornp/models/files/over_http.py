@@ -25,7 +25,7 @@ _MOVED = frozenset({301, 302, 303, 307, 308})
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
 _PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
-_CURES = {401: _LOGIN, 403: _LOGIN, 404: "check the address", 410: "it was there before"}
+_REFUSED_LOGIN = frozenset({401, 403, 407})
 _ABSENT = frozenset({403, 404, 410})
 _idle: defaultdict[tuple[object, ...], deque[HTTPConnection]] = defaultdict(lambda: deque(maxlen=16))
 """Connections that wait for the next request, by the process, since two that are forked would share one."""
@@ -120,8 +120,10 @@ class _Exchange:
             headers |= {"Proxy-Authorization": _login(through)} if through.username is not None else {}
         key = (os.getpid(), proxy, *_host_of(parts))
         while True:
-            connection = _idle[key].pop() if _idle[key] else None
-            is_kept, connection = connection is not None, connection or _connection(parts, through)
+            try:
+                connection, is_kept = _idle[key].pop(), True
+            except IndexError:
+                connection, is_kept = _connection(parts, through), False
             try:
                 connection.request("GET", asked, headers=headers)
                 self._socket = connection.sock
@@ -147,12 +149,17 @@ class _Exchange:
         if status == 416 or (status == 200 and headers.get("Content-Length") == "0"):
             nbytes = headers.get("Content-Range", "").rpartition("/")[2][:18]
             return Version(int(nbytes) if nbytes.isdecimal() else 0, etag, modified), 0
+        if status == 200 and headers.get_content_type() == "text/html":
+            cure = "take that of the file (in the Hugging Face Hub, with /resolve/ in place of /blob/)"
+            raise CheckpointError(f"{self._said} is the address of a page; {cure}")
         if status == 200:
             why = "has a server that gives only whole files, and nothing of it was downloaded"
             raise CheckpointError(f"{self._said} {why}; download it, and open its path")
         phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no status that is known"
         kind = AbsentError if status in _ABSENT else CheckpointError
-        raise kind(f"{self._said} is not given out: {status} {phrase}; {_CURES.get(status, 'try again later')}")
+        cure = "check the address" if 400 <= status < 425 else "try again later"
+        cure = _LOGIN if status in _REFUSED_LOGIN else cure
+        raise kind(f"{self._said} is not given out: {status} {phrase}; {cure}")
 
 
 def _host_of(parts: SplitResult) -> tuple[str, str | None, int]:

@@ -39,4 +39,5 @@ def _open(there: Address) -> Contents:
             return _open(there / name)
         except AbsentError:
             continue
-    raise CheckpointError(f"{str(there)!r} has no {', no '.join(_IN_FOLDER)}; name the file, or the index of several")
+    names = ", ".join(_IN_FOLDER)
+    raise CheckpointError(f"{str(there)!r} gives out none of {names}; name the file, or the index of several")
