@@ -165,7 +165,7 @@ def test_follow(tmp_path):
     assert cells[3].startswith("the first NaN was born in norm (LayerNorm), In[3] line 11")
     assert "layers.3 (Linear) left the range of float16 (65,504)" in cells[3]
     assert cells[4].startswith("layers.3 (Linear)") and "output · Inf" in cells[4]
-    assert "<ModuleCall layers.3 (Linear): (32, 64) float16 → (32, 64), Inf>" in cells[5]
+    assert "<ModuleCall layers.3 (Linear): (32, 64) float16 -> (32, 64), Inf>" in cells[5]
     assert "the first NaN came in the backward of `sqrt` of 2, In[7] line 4 `roots = squares.sqrt()`" in cells[7]
     assert cells[9].startswith(
         "2 (Linear) got (16, 24) and its weight is (8, 32): it takes 32 features; the call before"

@@ -38,6 +38,7 @@ HOMES = {
     "psutil": {"core/convert/budget"},
     "jax": {"core/exchange/jax"},
     "cupy": {"core/exchange/cupy"},
+    "fsspec": {"models/files/over_fsspec"},
     "gguf": {"models/formats/gguf/values"},
     "tqdm": {"models/scan/progress"},
     "pandas": {"models/scan/frame"},

@@ -244,3 +244,30 @@ def test_an_optimizer_of_an_earlier_model_is_told(is_another):
         optimizer.step()
     told = [one for one in run.problems if "moved none of the parameters that got gradients" in one]
     assert len(told) == is_another
+
+
+@pytest.mark.parametrize("has_step", [True, False])
+def test_what_was_let_go_of_before_it_was_stepped_is_no_value(has_step):
+    """A backward of something else comes first: that of the generator, or of a map of saliency."""
+    model = made()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    backward(model)
+    with tnp.follow(model) as run:
+        backward(model)
+        for _ in range(2):
+            optimizer.zero_grad()
+            backward(model)
+            if has_step:
+                optimizer.step()
+    assert SAYS not in found(run)
+
+
+def test_a_gradient_that_is_not_finite_is_told_and_not_called_the_last():
+    """Where it came in a backward before."""
+    model = made()
+    with tnp.follow(model) as run:
+        for factor in (1.0, torch.inf, 2.0):
+            model.zero_grad()
+            (model(torch.ones(2, 3)) * factor).sum().backward()
+    assert not run.grads["1.bias"].is_finite
+    assert not any("the last of them" in one for one in run.problems)

@@ -38,7 +38,9 @@ def weights(
         either format, an index of several (``.index.json``), a folder of them, a folder of
         `torch.distributed.checkpoint`, one to which accelerate has offloaded weights (``index.json`` and ``.dat``), a
         ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the library gguf
-        (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
+        (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken. It may be
+        an address too, ``https://…`` or one of any protocol of fsspec that is installed (``s3://…``, ``hf://…``), of a
+        file, an index, or a folder that has an index of the usual name: of these, only parts are asked for.
         Of an optimizer there is the state of each parameter, ``state.fc.weight.exp_avg``, what else its state has, and
         the tensors among the options of its groups.
     expression : str
@@ -53,17 +55,21 @@ def weights(
     Raises
     ------
     CheckpointError
-        If there is nothing at the path, or nothing that is understood or sound.
+        If there is nothing at the path, or nothing that is understood or sound, or a server gives out no parts of it.
+    MissingLibraryError
+        If the protocol of an address is not installed.
     BadRequestError
         If `obj` holds no weights, or a file no state of an optimizer of `model`.
 
     Notes
     -----
     Some microseconds for each weight of a live model, which is held as any variable would. Of a file the header alone
-    is read; the file is not held open, not mapped, and never run. Quantized weights of GGUF and float8 with block
-    scales (``X_scale_inv`` beside ``X``) give what they mean, in float32, of which statistics are made too; the float8
-    codes are those of ``entry.codes``. Packed integers of other formats, which ``config.json`` names, give their codes,
-    and no statistics.
+    is read; the file is not held open, not mapped, and never run. At an address, the first 64 KiB are asked for, and
+    what else the header has; user, password and query of an address are sent to its server, and never shown.
+
+    Quantized weights of GGUF and float8 with block scales (``X_scale_inv`` beside ``X``) give what they mean, in
+    float32, of which statistics are made too; the float8 codes are those of ``entry.codes``. Packed integers of other
+    formats, which ``config.json`` names, give their codes, and no statistics.
     """
     if is_subclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]

@@ -99,8 +99,8 @@ def test_what_could_be_a_difference_is_one(notebook):
         ("%weights w", "%weights takes a module, .* not a Tensor; tnp.view and tnp.stats look at one tensor"),
         ("%weights bert-base-uncased", r"huggingface_hub.snapshot_download\('bert-base-uncased'\), and %weights path"),
         ("%weights sentence-transformers/all-MiniLM-L6-v2", "snapshot_download"),
-        ("%weights https://host/model.safetensors", "nothing is fetched; download it, and open its path"),
-        ("%weights s3://bucket/model", "nothing is fetched; download it, and open its path"),
+        ("%weights http://127.0.0.1:1/model.safetensors", "cannot be reached: Connection refused; check the address"),
+        ("%weights nosuch://bucket/model", "has a scheme that fsspec does not know"),
     ],
 )
 def test_what_is_something_else_is_told_with_the_line_that_was_meant(notebook, line, said):

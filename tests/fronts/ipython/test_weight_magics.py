@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from served_files import serving
 from simulated import Here
 
 from tensornp.fronts.ipython.typed import argument_in, expression_in
@@ -286,3 +287,19 @@ def test_what_containers_hold_is_shown_and_compared(shell, container, what):
     assert "not looked into" not in text
     assert same.startswith("a and b: same bits")
     assert "differ" in other.partition("\n")[0]
+
+
+def test_an_address_is_opened_and_its_secrets_are_not_shown(shell, tmp_path, monkeypatch):
+    """By %weights and %tensordiff, of which the lines that are shown do not have them either."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    save_file({"w": torch.ones(3, 4)}, tmp_path / "x.safetensors")
+    with serving(tmp_path) as served:
+        address = f"http://owner7:s3cret@{served.base[7:]}/x.safetensors?t0ken"
+        listed = shown(shell, f"%weights -o found {address}")
+        compared = shown(shell, f"%tensordiff {address} {tmp_path / 'x.safetensors'}")
+        error = shell.fail(f"%weights {address.replace('x.', 'y.')}")
+    assert list(shell.namespace["found"]) == ["w"]
+    assert listed[0].startswith(f"{served.base}/x.safetensors · 1 weight") and "same bits" in compared[0]
+    assert f"'{served.base}/y.safetensors' is not given out: 404 Not Found" in error
+    assert not [word for word in ("owner7", "s3cret", "t0ken") if word in f"{listed} {compared} {error}"]

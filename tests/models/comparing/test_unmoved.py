@@ -10,7 +10,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.unmoved import why_unmoved
+from tensornp.models.comparing.unmoved import unmoved_told, why_unmoved
 from tensornp.render.models.comparison import weights_comparison_document
 
 
@@ -169,3 +169,12 @@ def test_where_nothing_moved_gradients_say_that_something_should_have():
     torch.optim.SGD(other.parameters(), 0.1).step()
     text = weights_comparison_document(compared(before, model)).text()
     assert "did not move: are they in the optimizer?" in text
+
+
+def test_of_one_memory_it_is_not_said_that_it_did_not_move():
+    """It did, on both sides."""
+    model = torch.nn.Linear(2, 2)
+    before = model.state_dict()
+    model(torch.ones(1, 2)).sum().backward()
+    torch.optim.SGD(model.parameters(), 0.1).step()
+    assert unmoved_told(tnp.compare(before, model)) == []

@@ -386,3 +386,13 @@ def test_codes_that_mean_the_same_are_equal_and_no_same_bits(tmp_path):
         torch.save(values[name], tmp_path / f"{name}.pt")
     for found in (tnp.compare(tmp_path / "one.pt", tmp_path / "other.pt"), tnp.compare(values["one"], values["other"])):
         assert (found.equal, found.same_bits) == (True, False)
+
+
+@pytest.mark.parametrize(("scale", "is_equal"), [(0.1, True), (0.5, False)])
+def test_the_output_scale_of_a_module_is_compared_with_that_of_its_file(tmp_path, scale, is_equal):
+    """It is a number of the module, and a tensor of its state."""
+    model = torch.nn.Sequential(torch.ao.nn.quantized.Linear(4, 4))
+    model[0].scale, model[0].zero_point = 0.1, 3
+    torch.save(model.state_dict(), tmp_path / "x.pt")
+    model[0].scale = scale
+    assert tnp.compare(tmp_path / "x.pt", model).equal is is_equal

@@ -17,12 +17,15 @@ _GLYPHS = {
 }  # fmt: skip
 """What views say beside names and values."""
 _BEYOND_LATIN = {ord(glyph): plain for glyph, plain in _GLYPHS.items() if glyph > "\xff"}
-_paper = [False]
 
 
-def write_for_paper(is_paper: bool) -> None:
-    """Say whether what is shown from now on is for a file that no page shows, of which LaTeX may make a document."""
-    _paper[0] = is_paper
+class _Output:
+    """What is known of where texts go: `is_for_paper` is so of a file that no page shows, as LaTeX may read it."""
+
+    is_for_paper = False
+
+
+OUTPUT = _Output()
 
 
 def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -44,7 +47,7 @@ def for_output(text: str) -> str:
 
     For paper, glyphs of ours are spelled that common fonts of LaTeX lack; names and values stay as they are.
     """
-    if _paper[0]:
+    if OUTPUT.is_for_paper:
         text = text.translate(_BEYOND_LATIN)
     if text.isascii():
         return text

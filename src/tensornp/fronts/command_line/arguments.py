@@ -21,8 +21,9 @@ _USAGE = """tensornp [OPTION ...] PATH
        tensornp scan [OPTION ...] PATH
        tensornp diff [OPTION ...] A B"""
 _EPILOG = """A path is a safetensors file, one of torch.save, GGUF, .npy or .npz, an index of several, or a folder: of
-these, of torch.distributed.checkpoint, or of weights that accelerate has offloaded. Of a file the header alone is read
-to list it, and nothing in it is run. tensornp ./scan lists what is called scan.
+these, of torch.distributed.checkpoint, or of weights that accelerate has offloaded; or the address of a file or an
+index, as https://host/model.safetensors or s3://bucket/model.safetensors. Of a file the header alone is read to list
+it, and nothing in it is run. tensornp ./scan lists what is called scan.
 
 The status is 0; of diff it is 0 where all weights are equal, and 1 where they differ; 2 where something went wrong,
 which is then told in a line."""

@@ -120,6 +120,7 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
 def _compared(asked: argparse.Namespace) -> _Answer:
     from tensornp.fronts.command_line.records import compared_record
     from tensornp.models.comparing.compare import compare
+    from tensornp.models.files.address import shown_path
     from tensornp.render.models.comparison import weights_comparison_document
 
     first, second = _opened(asked)
@@ -128,7 +129,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"
-    called = f"tnp.compare({', '.join(map(repr, asked.paths))})"
+    called = f"tnp.compare({', '.join(repr(shown_path(path)) for path in asked.paths)})"
     document = partial(weights_comparison_document, found, called)
     return _Answer(document, partial(compared_record, found), status, trouble)
 
@@ -171,7 +172,7 @@ def _write_page(path: str, document: Document, sources: Sequence[str]) -> None:
     """Write a page to a path that is none of the sources, and is there, if at all, as a page."""
     from tensornp.render.layout.page import page_of
 
-    is_source = any(os.path.exists(path) and os.path.samefile(path, one) for one in sources)
+    is_source = any(all(map(os.path.exists, (path, one))) and os.path.samefile(path, one) for one in sources)
     if is_source or (os.path.isfile(path) and os.path.getsize(path) and not _is_page(path)):
         raise BadRequestError(f"{path!r} is there and no page: nothing was written over it")
     page = page_of(document.html())

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.spelled import write_for_paper
+from tensornp.core.lowlevel.spelled import OUTPUT
 from tensornp.fronts.ipython.ahead import Ahead
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.cell import awaiting
@@ -68,8 +68,8 @@ class Extension:
         shell.configurables.append(config)
         ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
-        undo.callback(write_for_paper, False)
-        write_for_paper(runs_without_page(shell))
+        undo.callback(setattr, OUTPUT, "is_for_paper", False)
+        OUTPUT.is_for_paper = runs_without_page(shell)
         live = LiveToggle(shell, config, ledger)
         undo.callback(live.close)
         for publisher in live.publishers:

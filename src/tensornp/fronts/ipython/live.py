@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import write_for_paper
+from tensornp.core.lowlevel.spelled import OUTPUT
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
@@ -157,7 +157,7 @@ class LiveToggle:
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
-        write_for_paper(runs_without_page(self._shell))
+        OUTPUT.is_for_paper = runs_without_page(self._shell)
         own = cell_id(self._shell)
         if own is None:
             return

@@ -116,6 +116,7 @@ class ValueMagics(Magics):
         from tensornp.models.comparing.comparable import is_comparable
         from tensornp.models.comparing.compare import compare, is_model, opened
         from tensornp.models.comparing.comparison import WeightsComparison
+        from tensornp.models.files.address import shown_path
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.comparison import weights_comparison_document
         from tensornp.render.passes.comparison import pass_comparison_document
@@ -144,9 +145,8 @@ class ValueMagics(Magics):
                 compared = compare(*pair)
                 assert isinstance(compared, WeightsComparison)
                 found = compared
-                said_again = (
-                    name if path is None else repr(path) for name, path in zip(names, (path, other), strict=True)
-                )
+                pairs = zip(names, (path, other), strict=True)
+                said_again = (name if path is None else repr(shown_path(path)) for name, path in pairs)
                 make = partial(weights_comparison_document, found, f"tnp.compare({', '.join(said_again)})")
             else:
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))

@@ -59,7 +59,8 @@ class WeightMagics(Magics):
 
         A path that exists is opened: safetensors (a file, an index of several, a folder), a file of ``torch.save``, a
         folder of ``torch.distributed.checkpoint``, one to which accelerate has offloaded, ``.npy``, ``.npz`` or GGUF;
-        it may stand in quotes and begin with ~. Anything else is an expression that gives a module, an optimizer, or a
+        it may stand in quotes and begin with ~. At an address, as ``https://…`` or ``s3://…``, only parts are asked
+        for. Anything else is an expression that gives a module, an optimizer, or a
         dictionary or list of tensors, modules and optimizers. What a file wants to import is told, and neither
         imported nor run.
 
@@ -83,6 +84,7 @@ class WeightMagics(Magics):
             %weights model
             %weights -o w checkpoints/model.safetensors
             %weights --ranks rc model
+            %weights https://huggingface.co/gpt2/resolve/main/model.safetensors
         """
         __tracebackhide__ = True
         self._show(line, local_ns)
@@ -91,6 +93,7 @@ class WeightMagics(Magics):
 
     def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
         """Show the weights of what stands in the line, and make the table live."""
+        from tensornp.models.files.address import shown_path
         from tensornp.models.weights import weights
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.weights import weights_document
@@ -111,7 +114,7 @@ class WeightMagics(Magics):
             display(displayed("%weights", lambda: weights_document(explorer), anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
-        argument = argument_in(rest) if path is None else repr(path)
+        argument = argument_in(rest) if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
         self._live.show(explorer, anchor, opened)
 

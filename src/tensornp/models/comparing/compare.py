@@ -24,6 +24,7 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.files.address import shown_path
 from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers.saved import is_saved_optimizer
@@ -87,7 +88,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
             if is_path(one):
                 # Where there is nothing, or nothing of weights, that is told first.
                 weights(one)
-            whole = repr(os.fspath(one)) if is_path(one) else an_instance(one)
+            whole = repr(shown_path(os.fsdecode(one))) if is_path(one) else an_instance(one)
             cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
             raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
     return compare_tensors(a, b)

@@ -10,7 +10,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.made import is_maybe_none
-from tensornp.models.live.torch_ao import is_made_of_packed
+from tensornp.models.live.torch_ao import output_scheme
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name, shown_name
 
@@ -60,8 +60,9 @@ def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: 
             return "where it is the extra state of a module"
         module, _, last = name.rpartition(".")
         weight = other.get(f"{module}.weight" if module else "weight")
-        is_scheme = not own.is_of_module and last in _SCHEME and weight is not None and is_made_of_packed(weight)
-        return "where it is a number that a packed module keeps apart from its weights" if is_scheme else ""
+        scheme = output_scheme(weight) if not own.is_of_module and last in _SCHEME and weight is not None else None
+        is_same = scheme is not None and _is_number(own[name], scheme[_SCHEME.index(last)])
+        return "where it is a number that a packed module keeps apart from its weights" if is_same else ""
     entry = own[name]
     if _is_none(entry):
         return "where it is none"
@@ -72,6 +73,15 @@ def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: 
         twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
         return f"tied to {shown_name(twin)}" if twin is not None else ""
     return ""
+
+
+def _is_number(entry: WeightEntry, number: float) -> bool:
+    """Return whether a weight is a single number, which a module has as one of Python."""
+    try:
+        value = entry.to_numpy()
+    except TensornpError:
+        return False
+    return bool(value.size == 1 and value.item() == value.dtype.type(number))
 
 
 def _is_none(entry: WeightEntry) -> bool:

@@ -155,7 +155,9 @@ def _parameters(found: WeightsComparison) -> Iterator[tuple[str, WeightEntry]]:
 
 def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]]:
     """Return which parameters that did not move are frozen, and what is known of the others."""
-    unmoved = {name: one for name, one in _parameters(found) if found[name].equal}
+    # Of one memory on both sides nothing is known.
+    same = frozenset(found.same_memory)
+    unmoved = {name: one for name, one in _parameters(found) if found[name].equal and name not in same}
     trained = {name: one for name, one in unmoved.items() if one.is_trained}
     # What may compute its gradient is not asked for it.
     plain = {name: one for name, one in trained.items() if type(one.tensor) in PLAIN}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
+_PIECE_NUMEL = 2**20
+"""Elements of a file elsewhere that are fetched at once where all are read; a part of each task."""
 _MAX_WHOLE_NBYTES = 2**22
 """Bytes of what is compressed that are inflated at once."""
 
@@ -250,7 +252,13 @@ class FileSource(StoredSource):
         """Return so many elements from one on, as they lie in the file."""
         if self._is_elementwise:
             made = np.empty(count, self.item)
-            opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
+            target, at = made.view(np.uint8), self.offset + first * made.itemsize
+            if opened.kept is None:
+                opened.there.read_into(target, at)
+            else:
+                start = self.offset + first // _PIECE_NUMEL * _PIECE_NUMEL * made.itemsize
+                stop = min(start + _PIECE_NUMEL * made.itemsize, self.offset + self._nbytes)
+                opened.there.read_of(range(start, stop), target, at)
             return self._decoded(opened, made, Route.of((), self.codecs))
         from tensornp.models.reading.boxes import boxes_of_row
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import Array, OpenFile
+from tensornp.models.files.source_file import Array, Reader
 
 
 class ByteSource(Protocol):
@@ -28,7 +28,7 @@ class ByteSource(Protocol):
 class ByteRange:
     """So many bytes of a file from `first` on; `said` names them in a sentence."""
 
-    def __init__(self, there: OpenFile, first: int, nbytes: int, said: str) -> None:
+    def __init__(self, there: Reader, first: int, nbytes: int, said: str) -> None:
         self._there, self._first = there, first
         self.nbytes, self.said = nbytes, said
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import Extent, OpenFile, Reader, SourceFile
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ _MARKED_NBYTES, _MAX_MARKS = 2**22, 64
 class Inflated:
     """Bytes that lie in `file` from `offset` on, deflated to `packed_nbytes`."""
 
-    file: SourceFile
+    file: ListedFile
     offset: int
     packed_nbytes: int
     nbytes: int
@@ -58,7 +58,7 @@ class Inflated:
 class _Stream(Reader):
     """One thread may read it."""
 
-    def __init__(self, source: Inflated, there: OpenFile) -> None:
+    def __init__(self, source: Inflated, there: Reader) -> None:
         self._source, self._there = source, there
         self._restart()
 
@@ -66,7 +66,7 @@ class _Stream(Reader):
         self._inflate = zlib.decompressobj(_RAW_DEFLATE)
         self.at = self._packed_at = self._checksum = 0
 
-    def copy(self, there: OpenFile | None = None) -> _Stream:
+    def copy(self, there: Reader | None = None) -> _Stream:
         """Return a stream that goes on from here by itself, and perhaps reads the file that was opened anew."""
         made = copy.copy(self)
         made._inflate, made._there = self._inflate.copy(), there or self._there
@@ -143,7 +143,7 @@ class Marked:
         with self._lock, self._source.file.opened() as there:
             yield _MarkedReader(self, there)
 
-    def read_into(self, there: OpenFile, target: Array, offset: int) -> None:
+    def read_into(self, there: Reader, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
         last, self._last = self._last, None
         before = [one for one in (*self._marks, last) if one is not None and one.at <= offset]
@@ -170,7 +170,7 @@ class Marked:
 class _MarkedReader(Reader):
     """One that is open."""
 
-    def __init__(self, marked: Marked, there: OpenFile) -> None:
+    def __init__(self, marked: Marked, there: Reader) -> None:
         self._marked, self._there = marked, there
 
     def read_into(self, target: Array, offset: int) -> None:

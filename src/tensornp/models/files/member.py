@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import Extent, OpenFile, SourceFile
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
 
 _PIECE_NBYTES = 2**20
 
@@ -16,7 +16,7 @@ _PIECE_NBYTES = 2**20
 class StoredMember:
     """So many bytes of `file` from `offset` on, of which the directory tells the checksum; positions are the file's."""
 
-    file: SourceFile
+    file: ListedFile
     offset: int
     nbytes: int
     checksum: int
@@ -35,7 +35,7 @@ class StoredMember:
         """Return so many bytes of the file from `offset` on."""
         return self.file.extent(offset, nbytes)
 
-    def opened(self) -> AbstractContextManager[OpenFile]:
+    def opened(self) -> AbstractContextManager[Reader]:
         """Open the file for some reads."""
         return self.file.opened()
 

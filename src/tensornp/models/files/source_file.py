@@ -45,6 +45,10 @@ class Reader(ABC):
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
 
+    def read_of(self, piece: range, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on; all of the piece, which it is in, is read once."""
+        self.read_into(target, offset)
+
     def read(self, offset: int, nbytes: int) -> Array:
         """Return so many bytes from `offset` on, in new memory."""
         made = np.empty(nbytes, np.uint8)
@@ -78,13 +82,43 @@ class Bytes(Protocol):
         """Open it for some reads."""
 
 
+class ListedFile(ABC):
+    """A file as it was when it was listed, wherever it lies; it holds nothing open."""
+
+    __slots__ = ()
+    path: str
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+
+    @property
+    def is_stream(self) -> bool:
+        """Return False: each byte is read by itself."""
+        return False
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        """Return so many bytes from `offset` on."""
+        return Extent(self.path, offset, nbytes)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from `offset` on."""
+        with self.opened() as there:
+            return there.read(offset, nbytes).tobytes()
+
+    @abstractmethod
+    def opened(self) -> AbstractContextManager[Reader]:
+        """Open it for some reads; ChangedFileError if it is another one than when it was listed."""
+
+
 def _mark_of(status: os.stat_result) -> FileMark:
     return FileMark(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file as it was when it was listed; it holds nothing open, and can be sent to another process.
+class SourceFile(ListedFile):
+    """A regular file of this machine, or of a share; it can be sent to another process.
 
     Elsewhere, the same file of a share has another device number: it is known by its size, its time and a fingerprint.
     """
@@ -117,20 +151,6 @@ class SourceFile:
     def nbytes(self) -> int:
         """How many bytes it has."""
         return self.mark.nbytes
-
-    @property
-    def is_stream(self) -> bool:
-        """Return False: each byte is read by itself."""
-        return False
-
-    def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return so many bytes from `offset` on."""
-        return Extent(self.path, offset, nbytes)
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from `offset` on."""
-        with self.opened() as there:
-            return there.read(offset, nbytes).tobytes()
 
     @contextmanager
     def opened(self) -> Iterator[OpenFile]:

@@ -16,7 +16,7 @@ from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.files.source_file import Bytes, Reader, SourceFile
+from tensornp.models.files.source_file import Bytes, ListedFile, Reader
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
@@ -58,7 +58,7 @@ class NpyHeader(NamedTuple):
     problem: str = ""
 
 
-def read_npy(file: SourceFile) -> Contents:
+def read_npy(file: ListedFile) -> Contents:
     """Return what a file of `numpy.save` holds, and read no element; CheckpointError if it is not sound."""
     with file.opened() as there:
         try:

@@ -10,7 +10,7 @@ from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.files.deflate import Inflated
 from tensornp.models.files.member import StoredMember
-from tensornp.models.files.source_file import OpenFile, SourceFile
+from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.npy import NO_NPY, SUFFIX, npy_weight, read_npy_header
@@ -23,7 +23,7 @@ def has_arrays(members: dict[str, Record]) -> bool:
     return not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members))
 
 
-def read_npz(file: SourceFile, members: dict[str, Record]) -> Contents:
+def read_npz(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds: an array that is not sound has a problem, and hides no other."""
     entries, problems = [], []
     with file.opened() as there:
@@ -39,7 +39,7 @@ def read_npz(file: SourceFile, members: dict[str, Record]) -> Contents:
     return Contents(entries, {}, problems)
 
 
-def _entry(file: SourceFile, there: OpenFile, name: str, record: Record) -> WeightEntry:
+def _entry(file: ListedFile, there: Reader, name: str, record: Record) -> WeightEntry:
     code = f"numpy.load({file.path!r})[{name!r}]"
     if record.problem:
         return nothing(name, "array", code, f"its member {record.problem}", file.path)

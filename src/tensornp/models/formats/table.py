@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tensornp.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from tensornp.models.files.source_file import SourceFile
+    from tensornp.models.files.source_file import ListedFile
     from tensornp.models.formats.contents import Contents
 
 INDEX_SUFFIX = ".index.json"
@@ -33,7 +33,7 @@ class Format(NamedTuple):
     begins : tuple of bytes
         With one of which each file begins; empty of a format without a beginning of its own, which stands last.
     read : str
-        Its reader, as ``"module:function"``, imported when such a file is met: it takes a `SourceFile` and returns
+        Its reader, as ``"module:function"``, imported when such a file is met: it takes a `ListedFile` and returns
         `Contents`, or None of a file that only begins so; CheckpointError of one that is not sound.
     extra : str
         The extra of tensornp that brings a library which some values need; empty where none does.
@@ -57,10 +57,10 @@ class Format(NamedTuple):
     is_sharded: bool = False
     is_apart: bool = False
 
-    def reader(self) -> Callable[[SourceFile], Contents | None]:
+    def reader(self) -> Callable[[ListedFile], Contents | None]:
         """Return what reads a file."""
         module, _, function = self.read.partition(":")
-        found: Callable[[SourceFile], Contents | None] = getattr(import_module(module), function)
+        found: Callable[[ListedFile], Contents | None] = getattr(import_module(module), function)
         return found
 
 
@@ -84,7 +84,7 @@ FORMATS = (
 """In this order a file is tried."""
 
 
-def read_contents(file: SourceFile) -> tuple[Format, Contents]:
+def read_contents(file: ListedFile) -> tuple[Format, Contents]:
     """Return what a file holds, and of which format it is; CheckpointError if it is not sound, or of another one."""
     if not file.nbytes:
         raise CheckpointError(f"{file.path!r} is empty")

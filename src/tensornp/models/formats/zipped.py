@@ -5,12 +5,12 @@ from __future__ import annotations
 from tensornp.errors import CheckpointError
 from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.lookalikes import what_zip_it_seems
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zip_directory import records_of
 from tensornp.models.formats.contents import Contents
 
 
-def read_zipped(file: SourceFile) -> Contents:
+def read_zipped(file: ListedFile) -> Contents:
     """Return what a zip holds; CheckpointError if it is not sound, or of something else."""
     with file.opened() as there:
         members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.address import AbsentError, Address, Place
+from tensornp.models.files.source_file import ListedFile, SourceFile
 from tensornp.models.opening import lora as adapters
 
 UNREADABLE = (CheckpointError, ChangedFileError)
@@ -17,7 +18,16 @@ CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 
 
-def config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
+def listed(path: Place) -> AbstractContextManager[ListedFile]:
+    """Return the file at a path or an address, for a block in which it is listed."""
+    if not isinstance(path, Address):
+        return nullcontext(SourceFile.at(path))
+    from tensornp.models.files.remote_file import RemoteFile
+
+    return RemoteFile.listed(path)
+
+
+def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
     """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong."""
     found: dict[str, Any] = {}
     problems: list[str] = []
@@ -26,17 +36,19 @@ def config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
         try:
             found[path.stem] = json_in(path)
         except UNREADABLE as error:
-            problems += [str(error)] if os.path.lexists(path) else []
+            is_there = not isinstance(error, AbsentError) if isinstance(path, Address) else os.path.lexists(path)
+            problems += [str(error)] if is_there else []
     return found, problems
 
 
-def json_in(path: Path) -> dict[str, Any]:
+def json_in(path: Place) -> dict[str, Any]:
     """Return the mapping in a file of JSON; CheckpointError if it has none."""
-    file = SourceFile.at(path)
-    if file.nbytes > _MAX_JSON_NBYTES:
-        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+    with listed(path) as file:
+        if file.nbytes > _MAX_JSON_NBYTES:
+            raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+        text = file.read(0, file.nbytes)
     try:
-        told = json.loads(file.read(0, file.nbytes))
+        told = json.loads(text)
     except (ValueError, RecursionError):
         raise CheckpointError(f"{str(path)!r} is no JSON that can be read") from None
     if not isinstance(told, dict):

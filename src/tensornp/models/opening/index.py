@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import posixpath
-from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.files.address import Place
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import sharded_suffixes
@@ -23,7 +23,7 @@ _MAX_NBYTES = 2**63
 """More than any disk has."""
 
 
-def open_index(path: Path) -> Contents:
+def open_index(path: Place) -> Contents:
     """Return what an index lists; what it lists wrongly is a problem, and hides nothing else.
 
     Raises
@@ -52,7 +52,7 @@ def open_index(path: Path) -> Contents:
 class _Shards:
     """What the files hold that `places` names, by the weights which lie there, and what is not as it says."""
 
-    def __init__(self, folder: Path, places: dict[str, str]) -> None:
+    def __init__(self, folder: Place, places: dict[str, str]) -> None:
         self._places = places
         self._found: dict[str, WeightEntry] = {}
         self.problems: list[str] = []
@@ -67,7 +67,7 @@ class _Shards:
         ]
         self.entries.extend(self._found.values())
 
-    def _read(self, folder: Path, shard: str) -> str:
+    def _read(self, folder: Place, shard: str) -> str:
         """Take what a file holds; return why it does not hold the others."""
         try:
             contents = read_part(folder / shard)

@@ -40,6 +40,11 @@ def with_pairs(entries: Iterable[WeightEntry], config: Any = None) -> list[Weigh
     return [noted(one, notes[one.name], first=False) if one.name in notes else one for one in every] if notes else every
 
 
+def has_halves(entries: Iterable[WeightEntry]) -> bool:
+    """Return whether a weight may be half of an adapter, of which a configuration tells the scale."""
+    return any(".lora_" in entry.name for entry in entries)
+
+
 def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:
     """Return the dimension that both halves have in common; None where there is one half, or they do not fit."""
     if len(pair) < 2:

@@ -12,6 +12,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.files.address import Address, is_address, shown_path
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
@@ -31,7 +32,7 @@ _IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
+    """Return an explorer of the weights at `path`: a file of them, an index of several, a folder, or an address.
 
     Raises
     ------
@@ -40,9 +41,15 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     BadRequestError
         If the file has no state of an optimizer that `model` could name.
     """
-    typed = str(Path(os.path.expanduser(os.fsdecode(path))))
+    typed = os.path.expanduser(os.fsdecode(path))
     with uncollected():
-        found = _open(Path(_found(typed)))
+        if is_address(typed):
+            from tensornp.models.opening.address import open_address
+
+            found, typed = open_address(Address(typed)), shown_path(typed)
+        else:
+            typed = str(Path(typed))
+            found = _open(Path(_found(typed)))
         entries = _with_names(found, model, f"'{cut(typed, MAX_TOLD)}'")
         entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
         return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
@@ -89,7 +96,7 @@ def _found(typed: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         said = f"there is no '{cut(typed, MAX_TOLD)}'"
         if _IS_ADDRESS.match(typed):
-            raise CheckpointError(f"{said} here, and nothing is fetched; download it, and open its path") from None
+            raise CheckpointError(f"{said} here; an address has two slashes, and is a text") from None
         raise CheckpointError(f"{said}{closest_path(typed)}") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"'{cut(typed, _MAX_REFUSED)}' cannot be opened: {reason_of(error)}") from None

@@ -78,6 +78,11 @@ def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[Weig
     return [made.get(one.name, one) for one in every] if made else every, problems
 
 
+def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
+    """Return whether a configuration may tell what some of the weights mean."""
+    return any(one.name.endswith(SCALES) or (one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
+
+
 def _told_by(config: Any) -> dict[str, Any]:
     """Return what a configuration says of its packed or scaled weights, with a `quant_method`."""
     if not isinstance(config, dict):

@@ -11,22 +11,23 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ThreadPoolExecutor,
     wait,
 )
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name, module_name
 from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.workers import Workers
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import StoredSource
+from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
@@ -125,7 +126,13 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
-    with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+    sources = [one.source for one in entries if isinstance(one.source, StoredSource)]
+    # A member of a zip is in one.
+    files = {getattr(file, "file", file) for source in sources for file in source.files}
+    with ExitStack() as kept, Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+        for file in files:
+            if isinstance(file, RemoteFile):
+                kept.enter_context(file.scanned())
         yield from run
 
 

@@ -5,6 +5,7 @@ Asked then, and not as a parameter is first seen: between the call and its backw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -33,11 +34,9 @@ class HeldGradients:
         self.num_steps = 0
 
     def is_asked_for(self, place: _Place) -> bool:
-        """Return whether a look tells more: the first of all, and after a step until one has found nothing."""
+        """Return whether a look tells more: the first of all, and then until one has found nothing, and after a step."""
         looks = self.looks.get(place)
-        if not looks or not self.num_steps:
-            return not looks
-        return len(looks) < _MOST_LOOKS and looks[-1] != (None, self.num_steps)
+        return not looks or (len(looks) < _MOST_LOOKS and looks[-1] != (None, self.num_steps))
 
     def look(self, one: AwaitedParameter) -> None:
         """Note what a parameter of a module holds, if it is the one that was awaited, and a leaf still."""
@@ -48,6 +47,13 @@ class HeldGradients:
             read = None if held is None else self._tensors.read(held)
             row = read[0] if read is not None else None
         self.looks.setdefault(one.place, []).append(Held(row, self.num_steps))
+
+
+def held_before(looks: Sequence[Held], steps: Sequence[int], zeros: frozenset[int | None]) -> int | None:
+    """Return the row of what a parameter held before the pass, if that was not let go of before its first step."""
+    first = steps[0] if steps else math.inf
+    is_let_go = any(look.row in zeros and look.num_steps <= first for look in looks[1:])
+    return None if is_let_go or not looks else looks[0].row
 
 
 def are_stepped_twice(looks: Sequence[Held], steps: Sequence[int], zeros: frozenset[int | None]) -> bool:

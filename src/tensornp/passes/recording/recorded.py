@@ -27,7 +27,7 @@ from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
 from tensornp.passes.recording.gradients import place_of
-from tensornp.passes.recording.held_gradients import are_stepped_twice
+from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
 from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
 from tensornp.passes.recording.recorder import Recorder
@@ -395,10 +395,10 @@ class _Recording:
     def gradient(self, place: tuple[int, str], seen: Seen, module: Module, *, is_own: bool) -> Gradient:
         """Return what came back for a parameter."""
         prefix, name = self._prefixes[module.root], place[1]
-        looks = self._held.get(place, [])
-        row = looks[0].row if looks else None
+        looks, steps = self._held.get(place, []), self._steps.get(place, [])
+        row = held_before(looks, steps, self._zeros)
         held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
-        is_stepped_twice = are_stepped_twice(looks, self._steps.get(place, []), self._zeros)
+        is_stepped_twice = are_stepped_twice(looks, steps, self._zeros)
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
         note = note if is_own or figures is None else IN_ITS_PLACE

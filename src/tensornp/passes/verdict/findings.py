@@ -17,6 +17,7 @@ from tensornp.passes.records import (
     NOT_CALLED,
     Figures,
     Finding,
+    Gradient,
     ModuleCall,
     PassRecord,
     Value,
@@ -204,9 +205,14 @@ def _stepped_twice(tree: CallTree) -> Iterator[Finding]:
         yield Finding("stepped twice", names[0], told, (len(names),))
 
 
+def _is_odd(one: Gradient) -> bool:
+    return one.figures is not None and not one.figures.is_finite
+
+
 def _several_backwards(tree: CallTree) -> Iterator[Finding]:
     came = [one for one in tree.record.grads if one.order >= 0]
-    several = {one.name: one.num_backwards for one in came if one.num_backwards > 1}
+    # Of one that was not finite before, that is what is told.
+    several = {one.name: one.num_backwards for one in came if one.num_backwards > 1 and not _is_odd(one)}
     if several:
         whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
         up_to = "up to " if len(set(several.values())) > 1 else ""

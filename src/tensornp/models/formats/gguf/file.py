@@ -9,7 +9,7 @@ from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.overlap import overlapping
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.gguf.header import GgufTensor, read_gguf_header
 from tensornp.models.formats.gguf.values import GgmlType
@@ -37,7 +37,7 @@ WITHOUT_VALUES = {"Q8_1", "Q8_K"}
 _MAX_SIZE = 2**63 - 1
 
 
-def read_gguf(file: SourceFile) -> Contents:
+def read_gguf(file: ListedFile) -> Contents:
     """Return what a GGUF file holds, and read no value; CheckpointError if its header is not sound."""
     header = read_gguf_header(file)
     is_swapped = header.is_big_endian == (sys.byteorder == "little")
@@ -49,7 +49,7 @@ def read_gguf(file: SourceFile) -> Contents:
     return Contents(entries, header.metadata, [])
 
 
-def _entry(file: SourceFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightEntry:
+def _entry(file: ListedFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightEntry:
     """Return the weight; its `problem` says why it is not read, and hides no other."""
     number, shape = tensor.type_number, tensor.shape
     read = "t.data" if number in PLAIN and PLAIN[number] != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
@@ -67,7 +67,7 @@ def _entry(file: SourceFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightE
     return weight_in(source, tensor.name, code, nbytes=nbytes, note=note, problem=problem)
 
 
-def _problem(file: SourceFile, tensor: GgufTensor, nbytes: int, *, is_swapped: bool) -> str:
+def _problem(file: ListedFile, tensor: GgufTensor, nbytes: int, *, is_swapped: bool) -> str:
     number, shape = tensor.type_number, tensor.shape
     if number not in PLAIN and number not in QUANTIZED:
         return f"its type {number:,} is not known"

@@ -9,7 +9,7 @@ import struct
 from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import OpenFile, SourceFile
+from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.names.quoted import shown_name
 
 GGUF_MAGIC = b"GGUF"
@@ -52,7 +52,7 @@ class GgufHeader(NamedTuple):
     is_big_endian: bool
 
 
-def read_gguf_header(file: SourceFile) -> GgufHeader:
+def read_gguf_header(file: ListedFile) -> GgufHeader:
     """Return what the header of `file` says, and read no value.
 
     Raises
@@ -69,7 +69,7 @@ def read_gguf_header(file: SourceFile) -> GgufHeader:
             raise CheckpointError(f"{file.path!r} is no sound GGUF file: {error}") from None
 
 
-def _header(there: OpenFile, nbytes: int) -> GgufHeader:
+def _header(there: Reader, nbytes: int) -> GgufHeader:
     cursor = _Cursor(there, nbytes)
     if cursor.take(len(GGUF_MAGIC)) != GGUF_MAGIC:
         raise CheckpointError("it does not begin as one")
@@ -139,7 +139,7 @@ def _value(cursor: _Cursor, kind: int) -> Any:
 class _Cursor:
     """Reads a header from its beginning on, in pieces, and never past its end."""
 
-    def __init__(self, there: OpenFile, nbytes: int) -> None:
+    def __init__(self, there: Reader, nbytes: int) -> None:
         self._there, self._limit = there, min(nbytes, MAX_HEADER_NBYTES)
         self._data, self._base = b"", 0
         self.at, self.order = 0, "<"

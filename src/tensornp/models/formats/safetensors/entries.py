@@ -8,19 +8,19 @@ from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.lookalikes import NUM_LOOKED_AT, what_it_seems
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.safetensors.header import Header, read_header
 from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
 
 
-def read_safetensors(file: SourceFile) -> Contents:
+def read_safetensors(file: ListedFile) -> Contents:
     """Return what a safetensors file holds; CheckpointError, with what the file seems to be instead."""
     header = _header_of(file)
     return Contents(list(_entries_in(file, header)), header.metadata, [])
 
 
-def _header_of(file: SourceFile) -> Header:
+def _header_of(file: ListedFile) -> Header:
     try:
         return read_header(file)
     except CheckpointError:
@@ -34,7 +34,7 @@ def _header_of(file: SourceFile) -> Header:
         raise
 
 
-def _entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
+def _entries_in(file: ListedFile, header: Header) -> Iterator[WeightEntry]:
     """Yield the weights of a file."""
     begins = saved_offsets(header.metadata)
     opened = f"safetensors.safe_open({file.path!r}, 'pt')"

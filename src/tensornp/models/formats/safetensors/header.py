@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.safetensors.strict_json import MAX_DEPTH, MalformedError, depth_of, parsed
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
@@ -66,7 +66,7 @@ class Header(NamedTuple):
     metadata: dict[str, str]
 
 
-def read_header(file: SourceFile, start: int = 0) -> Header:
+def read_header(file: ListedFile, start: int = 0) -> Header:
     """Return what the header of `file` says, which is at its byte `start`, and read no value.
 
     Raises
@@ -82,7 +82,7 @@ def read_header(file: SourceFile, start: int = 0) -> Header:
         raise CheckpointError(f"{file.path!r} is no sound safetensors file: {error}") from None
 
 
-def _header(file: SourceFile, start: int) -> Header:
+def _header(file: ListedFile, start: int) -> Header:
     nbytes = file.nbytes - start
     if nbytes < _LENGTH_NBYTES:
         raise MalformedError(f"it has {counted(nbytes, 'byte')}, and a header begins with {_LENGTH_NBYTES}")

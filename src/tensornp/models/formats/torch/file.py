@@ -18,7 +18,7 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
-from tensornp.models.files.source_file import Reader, SourceFile
+from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ZIP_MAGIC, Record
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
@@ -49,7 +49,7 @@ def _is_legacy(data: bytes) -> bool:
         return False
 
 
-def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
+def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
     if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
         # torch would take it for a tar or a pickle.
@@ -63,7 +63,7 @@ def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     return contents
 
 
-def read_legacy(file: SourceFile) -> Contents | None:
+def read_legacy(file: ListedFile) -> Contents | None:
     """Return what a file of the format before the zip holds; None of another one, CheckpointError if not sound."""
     if not _is_legacy(file.read(0, min(file.nbytes, 64))):
         return None
@@ -97,7 +97,7 @@ def read_legacy(file: SourceFile) -> Contents | None:
     return _listed(file, found, storages)
 
 
-def _is_tar(file: SourceFile) -> bool:
+def _is_tar(file: ListedFile) -> bool:
     """Return whether the file begins as a tar archive, for which torch takes it first: the format of torch 0.1."""
     try:
         tarfile.TarInfo.frombuf(file.read(0, min(file.nbytes, tarfile.BLOCKSIZE)), "utf-8", "surrogateescape")
@@ -106,7 +106,7 @@ def _is_tar(file: SourceFile) -> bool:
     return True
 
 
-def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
+def _pickle_at(there: Reader, at: int, file: ListedFile) -> XRay:
     """Return what the pickle from byte `at` on would build; its end is found by reading it, some more each time."""
     most = min(file.nbytes - at, MAX_NBYTES)
     nbytes = _PIECE_NBYTES
@@ -118,7 +118,7 @@ def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
     return looked_through(repr(file.path), there.read(at, most).tobytes())
 
 
-def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
+def _listed(file: ListedFile, found: XRay, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
     """Return the entries of what the pickle would build, with what it would import."""
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = [str(one.wanted) for one in every]
@@ -196,7 +196,7 @@ class _Laying:
 
     def __init__(
         self,
-        file: SourceFile,
+        file: ListedFile,
         storages: dict[str, Record],
         wanted: tuple[str, ...],
         first: dict[str, StorageTold],

@@ -1,0 +1,97 @@
+"""Addresses: paths with a scheme, such as ``https://`` or ``s3://``, of which what may be a secret is never shown."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from tensornp.errors import CheckpointError
+
+_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
+_HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
+HTTP = ("http", "https")
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path has a scheme; a drive of Windows is none."""
+    return _IS_ADDRESS.match(path) is not None
+
+
+def shown_path(path: str) -> str:
+    """Return a path as it is shown: of an address, without user, password, query and fragment."""
+    return str(Address(path)) if is_address(path) else path
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address as it was typed, with what is asked of a path; its text is what is shown of it."""
+
+    url: str = field(repr=False)
+
+    def __str__(self) -> str:
+        scheme, rest = self.url.split("://", 1)
+        host, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
+        host = host.rpartition("@")[2]
+        # What follows a colon and is no port may be a password with a question mark in it.
+        return f"{scheme}://{host if _HOST.fullmatch(host) else '…'}{slash}{path}"
+
+    @cached_property
+    def scheme(self) -> str:
+        """The scheme, in small letters."""
+        return self.url.partition(":")[0].lower()
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether something of it is not shown."""
+        return str(self) != self.url
+
+    @property
+    def name(self) -> str:
+        """What follows the last slash; empty of a folder."""
+        return posixpath.basename(str(self))
+
+    @property
+    def stem(self) -> str:
+        """The name without its ending."""
+        return posixpath.splitext(self.name)[0]
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name, with its dot."""
+        return posixpath.splitext(self.name)[1]
+
+    @property
+    def parent(self) -> Address:
+        """The folder that it lies in."""
+        return self._at("")
+
+    def __truediv__(self, name: str) -> Address:
+        """Return what lies below a folder, by the same user and query."""
+        return self._at(name)
+
+    def _at(self, name: str) -> Address:
+        whole, query = _PARTS.match(self.url).groups("")  # type: ignore[union-attr]
+        folder = whole[: whole.rfind("/") + 1] if whole.count("/") > 2 else f"{whole}/"
+        return Address(f"{folder}{quote(name) if self.scheme in HTTP else name}{query}")
+
+
+Place = Path | Address
+"""Where something is opened: on this machine, or elsewhere."""
+
+
+class Version(NamedTuple):
+    """By what a file elsewhere is known again; what its server does not tell is empty."""
+
+    nbytes: int
+    etag: str = ""
+    modified: str = ""
+
+
+class AbsentError(CheckpointError):
+    """There is nothing at an address, or nothing for who asks: a store of objects may not tell the two apart."""

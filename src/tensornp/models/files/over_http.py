@@ -1,0 +1,202 @@
+"""Parts of a file on a server of the web, by Python's own client: each answer is checked, and connections are kept."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import socket
+import ssl
+from collections import defaultdict, deque
+from contextlib import suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from tensornp.core.lowlevel.workers import ended_with_its_pool
+from tensornp.errors import CheckpointError, TensornpError
+from tensornp.models.files.address import HTTP, AbsentError, Address, Version
+
+TIMEOUT_S = 30.0
+"""For how long a server may be silent."""
+_MAX_MOVES = 10
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
+_PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
+_LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
+_REFUSED_LOGIN = frozenset({401, 403, 407})
+_ABSENT = frozenset({403, 404, 410})
+_idle: defaultdict[tuple[object, ...], deque[HTTPConnection]] = defaultdict(lambda: deque(maxlen=16))
+"""Connections that wait for the next request, by the process, since two that are forked would share one."""
+_places: dict[str, str] = {}
+"""Where a server has sent those who ask for an address: to another one, which is good for a time."""
+
+
+def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]:
+    """Fill `view` with the bytes from `offset` on; returns what the server tells of the file, and how many came.
+
+    Fewer come where the file ends, or where the server gives no more at once. CheckpointError, a sentence, for whatever
+    else happens: nothing but these bytes is ever downloaded.
+    """
+    exchange = _Exchange(address)
+    try:
+        with ended_with_its_pool(exchange.end):
+            return exchange.fill(view, offset)
+    except TensornpError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:
+        raise CheckpointError(f"{str(address)!r} {_why(error)}") from None
+
+
+class _Exchange:
+    """One part that is asked for, and what comes of it; another thread may end it."""
+
+    def __init__(self, address: Address) -> None:
+        self._address, self._said = address, repr(str(address))
+        self._socket: socket.socket | None = None
+        self._is_ended = False
+
+    def end(self) -> None:
+        """End what waits for the server, from another thread."""
+        self._is_ended = True
+        if self._socket is not None:
+            with suppress(OSError):
+                # Not that of a TLS socket, which lets go of what the other thread is using.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def fill(self, view: memoryview, offset: int) -> tuple[Version, int]:
+        """Fill the view, as far as bytes come."""
+        key, connection, answer = self._asked(offset, len(view))
+        try:
+            version, count = self._told(answer, offset, len(view))
+            done = 0
+            while done < count:
+                num = answer.readinto(view[done:count])
+                if not num:
+                    why = f"its server has sent {done:,} of {count:,} bytes"
+                    raise CheckpointError(f"{self._said} breaks off: {why}; try again")
+                done += num
+        except BaseException:
+            connection.close()
+            raise
+        if answer.isclosed() and connection.sock is not None:
+            _idle[key].append(connection)
+        else:
+            connection.close()
+        return version, count
+
+    def _asked(self, offset: int, nbytes: int) -> tuple[tuple[object, ...], HTTPConnection, HTTPResponse]:
+        """Return the answer of the server that has the file, wherever others lead to it."""
+        first = self._address.url
+        url = _places.get(first, first)
+        for _ in range(_MAX_MOVES):
+            key, connection, answer = self._answer(url, offset, nbytes)
+            place = answer.headers.get("Location")
+            is_lent = answer.status not in (206, 416) and url != first and _places.pop(first, None) is not None
+            if not is_lent and not (answer.status in _MOVED and place):
+                if url != first and answer.status == 206:
+                    _places[first] = url
+                return key, connection, answer
+            connection.close()
+            url = first if is_lent else urljoin(url, place)
+            if urlsplit(url).scheme not in HTTP:
+                raise CheckpointError(f"{self._said} leads to what is no address of the web; check it")
+        raise CheckpointError(f"{self._said} leads from one address to another, {_MAX_MOVES} times; check it")
+
+    def _answer(self, url: str, offset: int, nbytes: int) -> tuple[tuple[object, ...], HTTPConnection, HTTPResponse]:
+        parts, own = urlsplit(url), urlsplit(self._address.url)
+        asked = quote(parts.path or "/", safe=_KEPT_AS_TYPED)
+        asked += f"?{quote(parts.query, safe=_KEPT_AS_TYPED)}" if parts.query else ""
+        headers = {
+            "Range": f"bytes={offset}-{offset + nbytes - 1}", "Accept-Encoding": "identity", "User-Agent": "tensornp",
+        }  # fmt: skip
+        if own.username is not None and _host_of(own) == _host_of(parts):
+            headers["Authorization"] = _login(own)
+        proxy = "" if proxy_bypass(parts.netloc.rpartition("@")[2]) else getproxies().get(parts.scheme, "")
+        through = urlsplit(proxy if "://" in proxy else f"http://{proxy}") if proxy else None
+        if through is not None and parts.scheme == "http":
+            asked = f"http://{parts.netloc.rpartition('@')[2]}{asked}"
+            headers |= {"Proxy-Authorization": _login(through)} if through.username is not None else {}
+        key = (os.getpid(), proxy, *_host_of(parts))
+        while True:
+            try:
+                connection, is_kept = _idle[key].pop(), True
+            except IndexError:
+                connection, is_kept = _connection(parts, through), False
+            try:
+                connection.request("GET", asked, headers=headers)
+                self._socket = connection.sock
+                return key, connection, connection.getresponse()
+            except BaseException as error:
+                connection.close()
+                # The server lets go of those that have waited long.
+                if not (is_kept and isinstance(error, (ConnectionError, HTTPException))) or self._is_ended:
+                    raise
+
+    def _told(self, answer: HTTPResponse, offset: int, wanted: int) -> tuple[Version, int]:
+        """Return what an answer tells, and how many bytes follow."""
+        status, headers = answer.status, answer.headers
+        etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
+        part = _PART.fullmatch(headers.get("Content-Range", "").strip())
+        if status == 206:
+            is_packed = headers.get("Content-Encoding", "identity").lower() != "identity"
+            count = int(part[2]) + 1 - offset if part and int(part[1]) == offset and not is_packed else 0
+            if part is None or not 0 < count <= min(wanted, int(part[3]) - offset):
+                why = "has a server that sends other bytes than it is asked for"
+                raise CheckpointError(f"{self._said} {why}; download it, and open its path")
+            return Version(int(part[3]), etag, modified), count
+        if status == 416 or (status == 200 and headers.get("Content-Length") == "0"):
+            nbytes = headers.get("Content-Range", "").rpartition("/")[2][:18]
+            return Version(int(nbytes) if nbytes.isdecimal() else 0, etag, modified), 0
+        if status == 200 and headers.get_content_type() == "text/html":
+            cure = "take that of the file (in the Hugging Face Hub, with /resolve/ in place of /blob/)"
+            raise CheckpointError(f"{self._said} is the address of a page; {cure}")
+        if status == 200:
+            why = "has a server that gives only whole files, and nothing of it was downloaded"
+            raise CheckpointError(f"{self._said} {why}; download it, and open its path")
+        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no status that is known"
+        kind = AbsentError if status in _ABSENT else CheckpointError
+        cure = "check the address" if 400 <= status < 425 else "try again later"
+        cure = _LOGIN if status in _REFUSED_LOGIN else cure
+        raise kind(f"{self._said} is not given out: {status} {phrase}; {cure}")
+
+
+def _host_of(parts: SplitResult) -> tuple[str, str | None, int]:
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _login(parts: SplitResult) -> str:
+    told = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return f"Basic {base64.b64encode(told.encode()).decode()}"
+
+
+def _connection(parts: SplitResult, through: SplitResult | None) -> HTTPConnection:
+    """Return a new connection to a server, by way of a proxy where the environment names one."""
+    scheme, host, port = _host_of(parts)
+    kind = HTTPSConnection if scheme == "https" else HTTPConnection
+    if not host:
+        raise ValueError("no host")
+    if through is None:
+        return kind(host, port, timeout=TIMEOUT_S)
+    connection = kind(through.hostname or "", through.port or 80, timeout=TIMEOUT_S)
+    if scheme == "https":
+        login = {"Proxy-Authorization": _login(through)} if through.username is not None else {}
+        connection.set_tunnel(host, port, login)
+    return connection
+
+
+def _why(error: Exception) -> str:
+    """Return why nothing came, and the cure; never in the words of an error that may tell the address."""
+    if isinstance(error, TimeoutError):
+        return f"gives no answer within {TIMEOUT_S:g} seconds; try again, or download it"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        cure = "the variable SSL_CERT_FILE names a file of those that are"
+        return f"has a certificate that is not trusted ({error.verify_message}); {cure}"
+    if isinstance(error, ssl.SSLError):
+        return f"cannot be reached by TLS ({error.reason}); check its scheme and its port"
+    if isinstance(error, OSError):
+        return f"cannot be reached: {error.strerror or 'the connection was refused'}; check the address and the network"
+    if isinstance(error, HTTPException) and not isinstance(error, ValueError):
+        return f"has a server whose answer is not understood ({type(error).__name__}); try again, or download it"
+    return "is no address that can be asked; check its host and its port"
