@@ -116,6 +116,9 @@ class Asking:
 
     def _outcome(self, id: Id, future: Any, check: Callable[[Any], Any]) -> Told:
         try:
+            # Of whatever class, also SystemExit: it is the other process's.
+            if (error := future.exception()) is not None:
+                return Told(_why_raised(error))
             reply = future.result()
         except (Exception, CancelledError) as error:
             return Told(_why_raised(error))

@@ -78,9 +78,13 @@ def _checked(facts: Facts) -> Facts:
     return facts._replace(nbytes=whole(facts.nbytes))
 
 
+_MOST = 2**128
+"""No size and no digest is larger."""
+
+
 def whole(value: Any, least: int = 0) -> int:
     """Return a whole number; raises where it is none, or less."""
-    if type(value) is not int or value < least:
+    if type(value) is not int or not least <= value <= _MOST:
         raise TypeError("no such number")
     return value
 

@@ -14,6 +14,7 @@ from tensornp.processes.transport import transport_of
 from tensornp.processes.weights import RankWeights, weights_on
 
 _MAX_TIMEOUT_S = 10**6
+_MAX_TEXT = 2000
 _NODES = (
     ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Tuple,
 )  # fmt: skip
@@ -110,6 +111,14 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     return Ranks(Asker(transport_of(client), timeout))
 
 
+def _is_path(text: str) -> bool:
+    """Return whether an expression goes from a name by attributes and indices."""
+    node: Any = ast.parse(text, mode="eval").body
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def _checked(expression: Any) -> str:
     """Return an expression that a process may follow; BadRequestError where it would have to run something."""
     if not isinstance(expression, str):
@@ -119,7 +128,7 @@ def _checked(expression: Any) -> str:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         nodes = []
-    if not nodes or not all(isinstance(node, _NODES) for node in nodes) or isinstance(nodes[1], ast.Constant):
+    if len(text) > _MAX_TEXT or not nodes or not all(isinstance(node, _NODES) for node in nodes) or not _is_path(text):
         raise BadRequestError(
             f"{quoted(expression)} is none of names, attributes and constant indices, as in model.layers[0].weight: "
             "nothing else is followed on the ranks"

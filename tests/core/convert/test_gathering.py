@@ -18,7 +18,7 @@ from child import in_fork, in_ranks, in_two_ranks
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
-from tensornp.core.convert import gathering
+from tensornp.core.convert import gathering, meeting
 
 LIMIT = datetime.timedelta(seconds=20)
 """Longer than one rank may wait for another one that does something else."""
@@ -335,3 +335,26 @@ def test_what_is_whole_is_converted_as_ever():
     assert np.shares_memory(tnp.to_numpy([t], shard="full")[0], t.numpy())
     with pytest.raises(tnp.NotATensorError):
         tnp.to_numpy(3, shard="full")
+
+
+def test_two_threads_do_not_gather_at_once():
+    """On another rank nobody could tell which has come."""
+    with gathering._ONE_AT_A_TIME, pytest.raises(tnp.RanksError, match="another thread of this process gathers"):
+        gathering.gathered([])
+    assert gathering.gathered([]) == []
+
+
+def test_a_store_that_does_not_answer_is_told(monkeypatch):
+    """As where the process of it was stopped."""
+    go_on = threading.Event()
+
+    class Stopped:
+        def check(self, keys: list[str]) -> bool:
+            return go_on.wait(60)
+
+    monkeypatch.setattr(meeting, "WAIT_S", 0.01)
+    try:
+        with pytest.raises(tnp.RanksError, match="does not answer; has rank 0 stopped"):
+            meeting._check_that_it_answers(Stopped())
+    finally:
+        go_on.set()

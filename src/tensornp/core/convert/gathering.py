@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -59,6 +60,10 @@ class Spread(NamedTuple):
         return said if order is None else f"{said}, cut in the order {order}"
 
 
+_ONE_AT_A_TIME = Lock()
+"""Of two threads, nobody on another rank could tell which has come."""
+
+
 def gathered(every: Sequence[Spread], problem: BaseException | None = None) -> list[torch.Tensor]:
     """Return the whole of each in main memory, without autograd; all ranks of their meshes call it together.
 
@@ -67,8 +72,18 @@ def gathered(every: Sequence[Spread], problem: BaseException | None = None) -> l
     Raises
     ------
     RanksError
-        If another rank does not come, has a problem, or gathers something else.
+        If another rank does not come, has a problem, or gathers what has another shape, dtype or placement, and if
+        another thread of this process gathers just now.
     """
+    if not _ONE_AT_A_TIME.acquire(blocking=False):
+        raise RanksError("another thread of this process gathers just now; gather one after the other")
+    try:
+        return _gathered(every, problem)
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _gathered(every: Sequence[Spread], problem: BaseException | None) -> list[torch.Tensor]:
     rank = every[0].facts.rank if every else None
     if rank is None:
         if every or problem is not None:

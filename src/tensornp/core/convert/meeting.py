@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 import torch
@@ -38,6 +39,7 @@ def meet(ranks: Sequence[int], rank: int, facts: str, problem: str = "") -> Any:
     if store is None:
         raise RanksError("the ranks cannot meet: this torch does not tell by which store they have met before")
     store = below(store, f"tensornp/{','.join(number_ranges(sorted(ranks)))}")
+    _check_that_it_answers(store)
     deadline = time.monotonic() + WAIT_S
     try:
         number = store.add("closed", 0)
@@ -54,6 +56,21 @@ def meet(ranks: Sequence[int], rank: int, facts: str, problem: str = "") -> Any:
         if isinstance(error, RanksError):
             raise
         raise RanksError(f"the ranks cannot meet: {error_text(error)}") from None
+
+
+def _check_that_it_answers(store: Any) -> None:
+    """Raise RanksError for a store whose process has stopped: each call of it would wait for minutes."""
+    has_answered = Event()
+
+    def ask() -> None:
+        # What it raises, the next call raises too.
+        with suppress(Exception):
+            store.check(["closed"])
+        has_answered.set()
+
+    Thread(target=ask, name="tensornp: store", daemon=True).start()
+    if not has_answered.wait(WAIT_S):
+        raise RanksError("the ranks cannot meet: the store by which they have met does not answer; has rank 0 stopped?")
 
 
 def below(store: Any, name: str) -> Any:

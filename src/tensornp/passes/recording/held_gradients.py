@@ -34,7 +34,7 @@ class HeldGradients:
         self.num_steps = 0
 
     def is_asked_for(self, place: _Place) -> bool:
-        """Return whether a look tells more: the first of all, and then until one has found nothing, and after a step."""
+        """Return whether a look tells more: the first of all, more until one has found nothing, and after a step."""
         looks = self.looks.get(place)
         return not looks or (len(looks) < _MOST_LOOKS and looks[-1] != (None, self.num_steps))
 
