@@ -608,6 +608,26 @@ def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
     assert dict(found) == {"a": "differs on rank 2, first in block 1"}
 
 
+def test_equal_replicas_of_other_strides_are_alike(monkeypatch):
+    """In another memory format, transposed, expanded, lazily conjugated or negated."""
+    own = {
+        "image": torch.arange(120.0).view(2, 3, 4, 5),
+        "turned": torch.arange(6.0).view(2, 3),
+        "ones": torch.ones(3, 4),
+    }
+    own |= {"ones": torch.ones(3, 4), "conjugated": torch.ones(3) * 1j, "negated": -torch.ones(3)}
+    other = {
+        "image": own["image"].to(memory_format=torch.channels_last), "turned": own["turned"].T.contiguous().T,
+        "ones": torch.ones(1, 1).expand(3, 4), "conjugated": (torch.ones(3) * -1j).conj(),
+        "negated": torch._neg_view(torch.ones(3)),
+    }  # fmt: skip
+    found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w")
+    assert found.drift().told == "2 ranks: of 5 tensors that several hold, none differs"
+    assert [found.stats(name).differing for name in found] == [()] * 5
+    own["image"][1, 2, 3, 4] += 1
+    assert dict(found.drift()) == {"image": "differs on rank 1, first in block 0"}
+
+
 def test_of_two_the_second_differs(monkeypatch):
     """In whichever order they answer."""
     names = {i: {"w": {"a": torch.full((3,), float(i))}} for i in range(2)}

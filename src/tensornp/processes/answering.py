@@ -32,6 +32,9 @@ from tensornp.models.in_memory import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.processes.facts import packed
 
+_MAX_NBYTES = 2**36
+"""Bytes of which the bits are told whole: only what is expanded has more."""
+
 
 def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
     """Return the version, the rank, how many there are, why there is no answer, and what was asked; nothing raises.
@@ -166,7 +169,7 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
         return _row(entry), (), (), b""
     found = stats(_readable(entry), histogram=None)
     figures = tuple(astuple(one.figures) for one in (found, found.real, found.imag) if one is not None)
-    return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, sys.maxsize))
+    return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, _MAX_NBYTES))
 
 
 def _readable(entry: WeightEntry) -> Any:
@@ -189,8 +192,8 @@ def _fingerprint(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) 
     """Return the fingerprint of what this rank holds, block by block; None where there is none."""
     tensor = entry.tensor
     if tensor is None or is_array(tensor):
-        return fingerprint_of_array(tensor, max_nbytes) if tensor is not None else None
-    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
+        return fingerprint_of_array(tensor, max_nbytes, by_index=True) if tensor is not None else None
+    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes, by_index=True)
 
 
 def _mark_of(found: Fingerprint | None) -> bytes:
