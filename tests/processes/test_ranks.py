@@ -628,6 +628,87 @@ def test_equal_replicas_of_other_strides_are_alike(monkeypatch):
     assert dict(found.drift()) == {"image": "differs on rank 1, first in block 0"}
 
 
+def test_what_several_hold_is_counted_by_its_name(monkeypatch):
+    """Beside a rank that has one more, and in whichever order."""
+    one, zero = torch.ones(2), torch.zeros(2)
+    for own, other, num in (
+        ({"a": one, "b": zero}, {"b": zero, "a": one}, 2),
+        ({"a": one, "b": zero, "c": one}, {"a": one, "b": zero}, 2),
+        ({"a": one, "c": one}, {"b": one, "a": one}, 1),
+    ):
+        found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w").drift()
+        assert found.num_compared == num
+        assert "that several hold, none differs" in found.told
+    names = {0: {"w": {"a": one, "b": zero}}, 1: {"w": {"b": one, "a": one, "c": one}}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert found.told == "2 ranks: of 2 tensors that several hold, 1 differs"
+    assert dict(found) == {"b": "differs on rank 1, first in block 0"}
+    names = {i: {"w": {"a": one}} if i else {"w": {"b": one}} for i in range(2)}
+    assert "no tensor that several hold" in ranks(Simulated(monkeypatch, names)).weights("w").drift().told
+
+
+def _quantized(scale: float, zero_point: int = 0) -> torch.Tensor:
+    return torch._make_per_tensor_quantized_tensor(torch.ones(3, dtype=torch.int8), scale, zero_point)
+
+
+def _by_channel(scale: float) -> torch.Tensor:
+    codes, scales = torch.ones(2, 3, dtype=torch.int8), torch.tensor([1.0, scale], dtype=torch.float64)
+    return torch._make_per_channel_quantized_tensor(codes, scales, torch.zeros(2, dtype=torch.int64), 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        (torch.ones(3, 4), torch.ones(12), "shape (3, 4) and (12,)"),
+        (torch.zeros(3), torch.zeros(3, dtype=torch.int32), "float32 and int32"),
+        (torch.zeros(3), torch.zeros(4).half(), "shape (3,) and (4,), float32 and float16"),
+        (torch.zeros(0), torch.zeros(0, 2), "shape (0,) and (0, 2)"),
+        (torch.eye(3), torch.eye(3).to_sparse(), "strided and sparse_coo"),
+        (_quantized(0.1), _quantized(0.2), "scale 0.1, zero point 0 and scale 0.2, zero point 0"),
+        (_quantized(0.1), _quantized(0.1, 3), "scale 0.1, zero point 0 and scale 0.1, zero point 3"),
+        (_quantized(0.1), _quantized(0.1 + 1e-12), "other scale 0.1, zero point 0"),
+        (_by_channel(1.0), _by_channel(2.0), "other scales per channel of axis 0"),
+    ],
+    ids=["shape", "dtype", "both", "empty", "layout", "scale", "zero point", "a hair", "channels"],
+)
+def test_what_bits_do_not_tell_is_compared_too(monkeypatch, own, other, said):
+    """And no block is named where these are not of the same elements."""
+    names = {0: {"w": {"a": own}}, 1: {"w": {"a": other}}, 2: {"w": {"a": own}}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w")
+    assert dict(found.drift()) == {"a": f"differs on rank 1, {said}"}
+    assert not found.drift().not_compared
+    if own.is_quantized:
+        assert found.stats("a").differing == (1,)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_cannot_be_compared_is_named(monkeypatch):
+    """Packed weights of a quantized module, and what has no values; never as of what is alike."""
+    models = [torch.nn.Sequential(torch.nn.Linear(4, 4)) for _ in range(2)]
+    made = [torch.ao.quantization.quantize_dynamic(one, {torch.nn.Linear}, torch.qint8) for one in models]
+    found = ranks(Simulated(monkeypatch, {i: {"m": one} for i, one in enumerate(made)})).weights("m").drift()
+    assert found.not_compared == ("0.weight, 0.bias on ranks 0..1: not compared, as the bits cannot be read",)
+    assert found.told == "2 ranks: no tensor was compared"
+    own, other = {"a": torch.ones(3, device="meta"), "b": torch.ones(1)}, {"a": torch.ones(3), "b": torch.ones(1)}
+    names = {0: {"w": own}, 1: {"w": other}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert found.not_compared == ("a on rank 0: not compared, as the bits cannot be read",)
+    assert found.told == "2 ranks: of 1 tensor that several hold, none differs; not all were compared"
+
+
+def test_bits_that_are_read_in_two_ways_are_not_compared(monkeypatch):
+    """Those of a device, and those of main memory."""
+
+    def read(entry, shard, most):
+        return Fingerprint((1,), way="sums" if entry.tensor[0] else "xxh3")
+
+    monkeypatch.setattr(answering, "_fingerprint", read)
+    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((0, 0, 1))}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert not found
+    assert found.not_compared == ("a on rank 2: not compared, as its bits are read in another way there",)
+
+
 def test_of_two_the_second_differs(monkeypatch):
     """In whichever order they answer."""
     names = {i: {"w": {"a": torch.full((3,), float(i))}} for i in range(2)}
