@@ -20,6 +20,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
+from tensornp.core.namespace.lookup import NotLookedAtError
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
 
@@ -220,7 +221,25 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     assert card.silent[0] == "engine 0 has no 'wieght' in model[1]; the closest is 'weight'"
     card = ranks(simulated(monkeypatch, 2)).card("model")
     assert card.silent[0] == "engine 0 has 4 weights in 'model'; .weights(...) lists them"
-    assert "no rank has answered" in str(card)
+    assert "no rank has told its values" in str(card)
+
+
+def test_what_is_none_or_would_be_a_new_tensor_is_told(monkeypatch):
+    """A gradient that is not there yet, a row, a property; and a gradient that another thread may be writing."""
+    asked = ranks(simulated(monkeypatch, 2))
+    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.card("model[1].weight.grad"))
+    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.weights("model[1].weight.grad"))
+    with pytest.raises(tnp.BadRequestError, match="or a path, not None$"):
+        tnp.weights(None)
+    new = "engine 0 has a tensor in model[1].weight, of which {} would be a new one: ask for model[1].weight"
+    for part, ending in (("[0]", "[0]"), ("data", ".data"), ("T", ".T")):
+        assert asked.card(f"model[1].weight{ending}").silent[0] == new.format(part)
+
+    def not_now(*_):
+        raise NotLookedAtError("another thread runs")
+
+    monkeypatch.setattr(answering, "look_up", not_now)
+    assert asked.card("model[1].weight.grad").silent[0] == "engine 0 says: another thread runs"
 
 
 @pytest.mark.parametrize(

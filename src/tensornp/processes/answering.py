@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
+import torch
+
 import tensornp
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
@@ -16,7 +18,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
-from tensornp.core.namespace.lookup import look_up
+from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
@@ -76,6 +78,8 @@ def _reached(expression: str) -> Any:
     names = _names()
     try:
         return look_up(expression, names)
+    except NotLookedAtError:
+        raise
     except BadRequestError:
         node: Any = ast.parse(expression, mode="eval").body
     while not isinstance(node, ast.Name):
@@ -86,6 +90,8 @@ def _reached(expression: str) -> Any:
             node = node.value
             continue
         part = part.removeprefix(before).removeprefix(".")
+        if is_tensor_like(held) and (isinstance(node, ast.Subscript) or hasattr(torch.Tensor, part)):
+            raise NoSuchWeightError(f"has a tensor in {before}, of which {part} would be a new one: ask for {before}")
         raise NoSuchWeightError(f"has no {shown_name(part)} in {before}{closest(part, _names_in(held))}")
     raise NoSuchWeightError(f"has no {shown_name(node.id)}{closest(node.id, names)}")
 
@@ -100,7 +106,10 @@ def _names_in(obj: Any) -> list[str]:
 
 
 def _held(expression: str) -> Mapping[str, WeightEntry]:
-    return _weights_of(_reached(expression), expression)
+    obj = _reached(expression)
+    if obj is None:
+        raise NoSuchWeightError(f"has {expression}, which is None")
+    return _weights_of(obj, expression)
 
 
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
