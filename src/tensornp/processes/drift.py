@@ -190,11 +190,17 @@ def _differing(held: Mapping[tuple[str, str], Mapping[_Blocks, list[Any]]]) -> I
             others = [one for one in found if one != usual and one.can_be_compared_with(usual) == is_compared]
             if not others:
                 continue
-            ranks = ranks_text(rank for one in others for rank in found[one])
             if is_compared:
-                yield name, f"differs on {ranks}{_in_what(usual, others)}", True
+                groups = ([one for one in others if (one.form == usual.form) == is_same] for is_same in (True, False))
+                said = [f"on {_holding(found, group)}{_in_what(usual, group)}" for group in groups if group]
+                yield name, f"differs {'; '.join(said)}", True
             else:
+                ranks = _holding(found, others)
                 yield name, f"on {ranks}: not compared, as its bits are read in another way there", False
+
+
+def _holding(found: Mapping[_Blocks, list[Any]], some: list[_Blocks]) -> str:
+    return ranks_text(rank for one in some for rank in found[one])
 
 
 def _in_what(usual: _Blocks, others: list[_Blocks]) -> str:
