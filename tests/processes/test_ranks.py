@@ -21,6 +21,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
+from tensornp.core.namespace.lookup import NotLookedAtError
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
 
@@ -241,7 +242,25 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     assert card.silent[0] == "engine 0 has no 'wieght' in model[1]; the closest is 'weight'"
     card = ranks(simulated(monkeypatch, 2)).card("model")
     assert card.silent[0] == "engine 0 has 4 weights in 'model'; .weights(...) lists them"
-    assert "no rank has answered" in str(card)
+    assert "no rank has told its values" in str(card)
+
+
+def test_what_is_none_or_would_be_a_new_tensor_is_told(monkeypatch):
+    """A gradient that is not there yet, a row, a property; and a gradient that another thread may be writing."""
+    asked = ranks(simulated(monkeypatch, 2))
+    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.card("model[1].weight.grad"))
+    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.weights("model[1].weight.grad"))
+    with pytest.raises(tnp.BadRequestError, match="or a path, not None"):
+        tnp.weights(None)
+    new = "engine 0 has a tensor in model[1].weight, of which {} would be a new one: ask for model[1].weight"
+    for part, ending in (("[0]", "[0]"), ("data", ".data"), ("T", ".T")):
+        assert asked.card(f"model[1].weight{ending}").silent[0] == new.format(part)
+
+    def not_now(*_):
+        raise NotLookedAtError("another thread runs")
+
+    monkeypatch.setattr(answering, "look_up", not_now)
+    assert asked.card("model[1].weight.grad").silent[0] == "engine 0 says: another thread runs"
 
 
 @pytest.mark.parametrize(
@@ -627,6 +646,114 @@ def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
     names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((-5, -5, 7))}
     found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
     assert dict(found) == {"a": "differs on rank 2, first in block 1"}
+
+
+def test_equal_replicas_of_other_strides_are_alike(monkeypatch):
+    """In another memory format, transposed, expanded, lazily conjugated or negated."""
+    own = {
+        "image": torch.arange(120.0).view(2, 3, 4, 5),
+        "turned": torch.arange(6.0).view(2, 3),
+        "ones": torch.ones(3, 4),
+    }
+    own |= {"ones": torch.ones(3, 4), "conjugated": torch.ones(3) * 1j, "negated": -torch.ones(3)}
+    other = {
+        "image": own["image"].to(memory_format=torch.channels_last), "turned": own["turned"].T.contiguous().T,
+        "ones": torch.ones(1, 1).expand(3, 4), "conjugated": (torch.ones(3) * -1j).conj(),
+        "negated": torch._neg_view(torch.ones(3)),
+    }  # fmt: skip
+    found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w")
+    assert found.drift().told == "2 ranks: of 5 tensors that several hold, none differs"
+    assert [found.stats(name).differing for name in found] == [()] * 5
+    own["image"][1, 2, 3, 4] += 1
+    assert dict(found.drift()) == {"image": "differs on rank 1, first in block 0"}
+
+
+def test_what_several_hold_is_counted_by_its_name(monkeypatch):
+    """Beside a rank that has one more, and in whichever order."""
+    one, zero = torch.ones(2), torch.zeros(2)
+    for own, other, num in (
+        ({"a": one, "b": zero}, {"b": zero, "a": one}, 2),
+        ({"a": one, "b": zero, "c": one}, {"a": one, "b": zero}, 2),
+        ({"a": one, "c": one}, {"b": one, "a": one}, 1),
+    ):
+        found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w").drift()
+        assert found.num_compared == num
+        assert "that several hold, none differs" in found.told
+    names = {0: {"w": {"a": one, "b": zero}}, 1: {"w": {"b": one, "a": one, "c": one}}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert found.told == "2 ranks: of 2 tensors that several hold, 1 differs"
+    assert dict(found) == {"b": "differs on rank 1, first in block 0"}
+    names = {i: {"w": {"a": one}} if i else {"w": {"b": one}} for i in range(2)}
+    assert "no tensor that several hold" in ranks(Simulated(monkeypatch, names)).weights("w").drift().told
+
+
+def _quantized(scale: float, zero_point: int = 0) -> torch.Tensor:
+    return torch._make_per_tensor_quantized_tensor(torch.ones(3, dtype=torch.int8), scale, zero_point)
+
+
+def _by_channel(scale: float) -> torch.Tensor:
+    codes, scales = torch.ones(2, 3, dtype=torch.int8), torch.tensor([1.0, scale], dtype=torch.float64)
+    return torch._make_per_channel_quantized_tensor(codes, scales, torch.zeros(2, dtype=torch.int64), 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        (torch.ones(3, 4), torch.ones(12), "shape (3, 4) and (12,)"),
+        (torch.zeros(3), torch.zeros(3, dtype=torch.int32), "float32 and int32"),
+        (torch.zeros(3), torch.zeros(4).half(), "shape (3,) and (4,), float32 and float16"),
+        (torch.zeros(0), torch.zeros(0, 2), "shape (0,) and (0, 2)"),
+        (torch.eye(3), torch.eye(3).to_sparse(), "strided and sparse_coo"),
+        (_quantized(0.1), _quantized(0.2), "scale 0.1, zero point 0 and scale 0.2, zero point 0"),
+        (_quantized(0.1), _quantized(0.1, 3), "scale 0.1, zero point 0 and scale 0.1, zero point 3"),
+        (_quantized(0.1), _quantized(0.1 + 1e-12), "other scale 0.1, zero point 0"),
+        (_by_channel(1.0), _by_channel(2.0), "other scales per channel of axis 0"),
+    ],
+    ids=["shape", "dtype", "both", "empty", "layout", "scale", "zero point", "a hair", "channels"],
+)
+def test_what_bits_do_not_tell_is_compared_too(monkeypatch, own, other, said):
+    """And no block is named where these are not of the same elements."""
+    names = {0: {"w": {"a": own}}, 1: {"w": {"a": other}}, 2: {"w": {"a": own}}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w")
+    assert dict(found.drift()) == {"a": f"differs on rank 1, {said}"}
+    assert not found.drift().not_compared
+    if own.is_quantized:
+        assert found.stats("a").differing == (1,)
+
+
+def test_who_has_another_shape_and_who_other_bits_are_told_apart(monkeypatch):
+    """Each with its own difference."""
+    every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
+    found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
+    assert dict(found) == {"a": "differs on rank 1, first in block 0; on rank 0, shape (4, 3) and (3, 4)"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_cannot_be_compared_is_named(monkeypatch):
+    """Packed weights of a quantized module, and what has no values; never as of what is alike."""
+    models = [torch.nn.Sequential(torch.nn.Linear(4, 4)) for _ in range(2)]
+    made = [torch.ao.quantization.quantize_dynamic(one, {torch.nn.Linear}, torch.qint8) for one in models]
+    found = ranks(Simulated(monkeypatch, {i: {"m": one} for i, one in enumerate(made)})).weights("m").drift()
+    assert found.not_compared == ("0.weight, 0.bias on ranks 0..1: not compared, as the bits cannot be read",)
+    assert found.told == "2 ranks: no tensor was compared"
+    own, other = {"a": torch.ones(3, device="meta"), "b": torch.ones(1)}, {"a": torch.ones(3), "b": torch.ones(1)}
+    names = {0: {"w": own}, 1: {"w": other}}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert found.not_compared == ("a on rank 0: not compared, as the bits cannot be read",)
+    assert found.told == "2 ranks: of 1 tensor that several hold, none differs; not all were compared"
+
+
+def test_bits_that_are_read_in_two_ways_are_not_compared(monkeypatch):
+    """Those of a device, and those of main memory."""
+
+    def read(entry, shard, most):
+        return Fingerprint((1,), way="sums" if entry.tensor[0] else "xxh3")
+
+    monkeypatch.setattr(answering, "_fingerprint", read)
+    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((0, 0, 1))}
+    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
+    assert not found
+    assert found.not_compared == ("a on rank 2: not compared, as its bits are read in another way there",)
 
 
 def test_of_two_the_second_differs(monkeypatch):

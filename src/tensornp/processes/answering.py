@@ -6,31 +6,39 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 import tensornp
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
-from tensornp.core.namespace.lookup import look_up
+from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.compare.quantized import scheme_of
 from tensornp.core.values.find.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.entries.tensor import PLAIN, kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.in_memory import explorer_of
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.facts import packed
+
+_MAX_NBYTES = 2**36
+"""Bytes of which the bits are told whole: only what is expanded has more."""
+_MAX_NAMED = 3
 
 
 def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
@@ -70,6 +78,8 @@ def _reached(expression: str) -> Any:
     names = _names()
     try:
         return look_up(expression, names)
+    except NotLookedAtError:
+        raise
     except BadRequestError:
         node: Any = ast.parse(expression, mode="eval").body
     while not isinstance(node, ast.Name):
@@ -80,6 +90,8 @@ def _reached(expression: str) -> Any:
             node = node.value
             continue
         part = part.removeprefix(before).removeprefix(".")
+        if is_tensor_like(held) and (isinstance(node, ast.Subscript) or hasattr(torch.Tensor, part)):
+            raise NoSuchWeightError(f"has a tensor in {before}, of which {part} would be a new one: ask for {before}")
         raise NoSuchWeightError(f"has no {shown_name(part)} in {before}{closest(part, _names_in(held))}")
     raise NoSuchWeightError(f"has no {shown_name(node.id)}{closest(node.id, names)}")
 
@@ -94,7 +106,10 @@ def _names_in(obj: Any) -> list[str]:
 
 
 def _held(expression: str) -> Mapping[str, WeightEntry]:
-    return _weights_of(_reached(expression), expression)
+    obj = _reached(expression)
+    if obj is None:
+        raise NoSuchWeightError(f"has {expression}, which is None")
+    return _weights_of(obj, expression)
 
 
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
@@ -166,7 +181,7 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
         return _row(entry), (), (), b""
     found = stats(_readable(entry), histogram=None)
     figures = tuple(astuple(one.figures) for one in (found, found.real, found.imag) if one is not None)
-    return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, sys.maxsize))
+    return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, _MAX_NBYTES), _form_of(entry))
 
 
 def _readable(entry: WeightEntry) -> Any:
@@ -189,13 +204,35 @@ def _fingerprint(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) 
     """Return the fingerprint of what this rank holds, block by block; None where there is none."""
     tensor = entry.tensor
     if tensor is None or is_array(tensor):
-        return fingerprint_of_array(tensor, max_nbytes) if tensor is not None else None
-    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
+        return fingerprint_of_array(tensor, max_nbytes, by_index=True) if tensor is not None else None
+    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes, by_index=True)
 
 
-def _mark_of(found: Fingerprint | None) -> bytes:
-    """Return a few bytes that tell equal fingerprints; none where there is none."""
-    return b"" if found is None else digest_of(repr((found.way, found.one_in, found.blocks)).encode())
+def _mark_of(found: Fingerprint | None, form: tuple[str, ...] = ()) -> bytes:
+    """Return a few bytes that tell equal fingerprints of equal forms; none where there is none."""
+    return b"" if found is None else digest_of(repr((form, found.way, found.one_in, found.blocks)).encode())
+
+
+def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
+    """Return in words what is alike where bits may be compared: the shape, the dtype, and how values are stored.
+
+    What follows a ``#`` tells equal scales, and is not shown.
+    """
+    tensor, stored = entry.tensor, ""
+    if type(tensor) in PLAIN:
+        with modes.undisturbed():
+            stored = str(tensor.layout).removeprefix("torch.")
+            if tensor.is_quantized:
+                stored = _scheme_text(tensor)
+    return str(entry.shape), entry.dtype, stored
+
+
+def _scheme_text(tensor: Any) -> str:
+    scale, zero_point = scheme_of(tensor)
+    if not scale.dim():
+        return f"scale {scale.item():.6g}, zero point {zero_point.item()} #{scale.item()!r}"
+    marks = [_mark_of(fingerprint(one, _MAX_NBYTES, by_index=True)).hex() for one in (scale, zero_point)]
+    return f"scales per channel of axis {tensor.q_per_channel_axis()} #{' '.join(marks)}"
 
 
 def _places(expression: str, name: str, what: str) -> tuple[Any, ...]:
@@ -204,39 +241,61 @@ def _places(expression: str, name: str, what: str) -> tuple[Any, ...]:
     return found.count, found.indices, found.axes, found.value
 
 
-def _alike(expression: str, max_nbytes: int) -> Iterator[tuple[str, str, str, Fingerprint]]:
-    """Yield of each weight its class, its name, its box and its fingerprint.
+class _Alike(NamedTuple):
+    """What is compared of a weight, whose fingerprint is None where its bits cannot be read.
 
-    What is of one kind and laid out in one way is a class: the ranks that hold the same boxes of it are replicas.
+    What is `own` of one kind and laid out in one way is a class: the ranks that hold the same boxes of it are replicas.
     """
+
+    own: str
+    name: str
+    box: str
+    form: tuple[str, str, str]
+    mark: Fingerprint | None
+
+
+def _alike(expression: str, max_nbytes: int) -> Iterator[_Alike]:
+    """Yield what should be the same on several ranks: not what is computed, or not there yet, or summands."""
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
-        if shard is not None and 0 in shard.shape:
-            # It is named, so that ranks that hold none of it have the names of the others.
-            mark: Fingerprint | None = Fingerprint(())
-        else:
-            mark = None if shard is not None and shard.pending else _fingerprint(entry, shard, max_nbytes)
-        if mark is not None:
-            yield f"{entry.kind} {_layout_of(entry.tensor)}", name, repr(_box_of(shard)), mark
+        if entry.is_nothing or entry.is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
+            continue
+        # Of no element: it is named, so that ranks that hold none of it have the names of the others.
+        is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
+        mark = Fingerprint(()) if is_empty else _fingerprint(entry, shard, max_nbytes)
+        own = f"{entry.kind} {_layout_of(entry.tensor)}"
+        yield _Alike(own, name, repr(_box_of(shard)), _form_of(entry), mark)
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:
-    """Return for each class what tells its names, its boxes and its bits, how many weights, and if all was read."""
-    classes: dict[str, list[tuple[str, str, Fingerprint]]] = {}
-    for own, *rest in _alike(expression, max_nbytes):
-        classes.setdefault(own, []).append(tuple(rest))  # type: ignore[arg-type]
+    """Return for each class what tells its names, its boxes, its bits, how many weights, if all was read, and what not.
+
+    The last are names in a few words.
+    """
+    classes: dict[str, list[_Alike]] = {}
+    for one in _alike(expression, max_nbytes):
+        classes.setdefault(one.own, []).append(one)
     found = []
     for own, some in classes.items():
-        names, boxes, marks = zip(*some, strict=True)
-        told = repr(names).encode(), repr(boxes).encode(), b"".join(map(_mark_of, marks))
-        found.append((own, *map(digest_of, told), len(some), all(mark.one_in == 1 for mark in marks)))
+        # Whichever order a rank has them in.
+        read = sorted([one for one in some if one.mark is not None], key=lambda one: one.name)
+        told = (
+            repr([one.name for one in read]).encode(), repr([one.box for one in read]).encode(),
+            b"".join(_mark_of(one.mark, one.form) for one in read),
+        )  # fmt: skip
+        is_whole = all(one.mark.one_in == 1 for one in read if one.mark is not None)
+        unread = [cut(one.name, MAX_SHOWN) for one in some if one.mark is None]
+        more = f" and {len(unread) - _MAX_NAMED:,} more" if len(unread) > _MAX_NAMED else ""
+        found.append((own, *map(digest_of, told), len(read), is_whole, ", ".join(unread[:_MAX_NAMED]) + more))
     return tuple(found)
 
 
 def _blocks(expression: str, max_nbytes: int, wanted: str) -> bytes:
-    """Return of one class the name, the box, and the fingerprint of each weight, block by block."""
-    every = _alike(expression, max_nbytes)
-    return packed((name, box, mark.way, mark.one_in, mark.blocks) for own, name, box, mark in every if own == wanted)
+    """Return of one class the name, the box, the form and the fingerprint of each weight, block by block."""
+    return packed(
+        (one.name, one.box, one.form, one.mark.way, one.mark.one_in, one.mark.blocks)
+        for one in _alike(expression, max_nbytes) if one.own == wanted and one.mark is not None
+    )  # fmt: skip
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.facts import unpacked, whole
 from tensornp.processes.rolls import Roll, ranks_text
@@ -17,6 +17,8 @@ from tensornp.processes.shown import Shown
 
 _MAX_ROWS = 2_000_000
 """Weights whose blocks are compared, of all ranks together."""
+_MAX_TOLD = 4
+"""Shapes, or dtypes, that a sentence names."""
 
 
 class Drift(Shown, Mapping[str, str]):
@@ -29,7 +31,7 @@ class Drift(Shown, Mapping[str, str]):
     is_sampled : bool
         Whether of some only samples were read.
     not_compared : tuple of str
-        What differs, and was not looked into, in a sentence each.
+        What was not compared, in a sentence each.
     answered : tuple
     silent : dict
         As of `RankWeights`.
@@ -57,10 +59,10 @@ class Drift(Shown, Mapping[str, str]):
     def told(self) -> str:
         """Return how many of how many weights differ, on how many ranks that was asked."""
         if not self.num_compared:
-            return f"{self._roll.told}: no tensor that several hold"
+            return f"{self._roll.told}: no tensor {'was compared' if self.not_compared else 'that several hold'}"
         compared = f"{counted(self.num_compared, 'tensor')} that several hold{', sampled' if self.is_sampled else ''}"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        return f"{self._roll.told}: of {compared}, {num}"
+        return f"{self._roll.told}: of {compared}, {num}{'; not all were compared' if self.not_compared else ''}"
 
     @spelled
     def __repr__(self) -> str:
@@ -76,6 +78,7 @@ class _Mark(NamedTuple):
     bits: bytes
     num: int
     is_whole: bool
+    unread: str
 
     @property
     def key(self) -> tuple[str, bytes, bytes]:
@@ -92,9 +95,14 @@ class _Mark(NamedTuple):
 class _Blocks(NamedTuple):
     name: str
     box: str
+    form: tuple[str, ...]
     way: str
     one_in: int
     blocks: tuple[int, ...]
+
+    def can_be_compared_with(self, other: _Blocks) -> bool:
+        """Return whether they are alike only where their bits are."""
+        return self.form != other.form or (self.way, self.one_in) == (other.way, other.one_in)
 
 
 def drift_on(asker: Asker, expression: str, max_nbytes: int) -> Drift:
@@ -129,44 +137,85 @@ def drift_on(asker: Asker, expression: str, max_nbytes: int) -> Drift:
 
 def _drift(roll: Roll, expression: str, odd: Iterable[_Mark], blocks: Mapping[_Mark, list[_Blocks]]) -> Drift:
     alike: dict[_Mark, list[Any]] = defaultdict(list)
+    unread: dict[str, list[Any]] = defaultdict(list)
     for id in roll.answered:
         for mark in roll.found[id]:
             alike[mark].append(roll.rank_of(id))
-    held, num = Counter[Any](), {}
+            if mark.unread:
+                unread[mark.unread].append(roll.rank_of(id))
+    # In the order of the ranks: of as many on both sides, the first have what is usual.
+    held: dict[tuple[str, str], dict[_Blocks, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for mark, ranks in alike.items():
+        for one in blocks.get(mark, ()):
+            held[one.name, one.box][one] += ranks
+    found, left = {}, []
+    for name, said, is_compared in _differing(held):
+        if is_compared:
+            found[name] = said
+        else:
+            left.append(f"{cut(name, MAX_SHOWN)} {said}")
+    left += [
+        f"{names} on {ranks_text(ranks)}: not compared, as the bits cannot be read" for names, ranks in unread.items()
+    ]
+    left += [
+        f"{counted(mark.num, 'tensor')} on {ranks_text(alike[mark])}: which of them differ is not told"
+        for mark in odd if mark in alike and mark not in blocks
+    ]  # fmt: skip
+    return Drift(roll, expression, found, _num_compared(alike, blocks), tuple(left))
+
+
+def _num_compared(alike: Mapping[_Mark, list[Any]], blocks: Mapping[_Mark, list[_Blocks]]) -> int:
+    """Return how many weights several ranks hold the same box of: by name, where the names are told."""
+    held, num, holders = Counter[Any](), {}, Counter[tuple[str, str, str]]()
     for mark, ranks in alike.items():
         held[mark.key] += len(ranks)
         num[mark.key] = mark.num
-    compared: dict[str, int] = {}
+        for one in blocks.get(mark, ()):
+            holders[mark.own, one.name, one.box] += len(ranks)
+    compared = Counter(own for own, _ in {(own, name) for (own, name, _), times in holders.items() if times > 1})
     for key, times in held.items():
         if times > 1:
-            compared[key[0]] = max(compared.get(key[0], 0), num[key])
-    left = tuple(
-        f"{counted(mark.num, 'tensor')} on {ranks_text(alike[mark])}: which of them differ is not told"
-        for mark in odd if mark in alike and mark not in blocks
-    )  # fmt: skip
-    # In the order of the ranks: of as many on both sides, the first have what is usual.
-    found = {mark: blocks[mark] for mark in alike if mark in blocks}
-    return Drift(roll, expression, dict(_differing(found, alike)), sum(compared.values()), left)
+            compared[key[0]] = max(compared[key[0]], num[key])
+    return sum(compared.values())
 
 
-def _differing(blocks: Mapping[_Mark, list[_Blocks]], alike: Mapping[_Mark, list[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the weights of which ranks hold the same box with other bits: those of the fewest ranks differ."""
-    held: dict[tuple[str, str], dict[_Blocks, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for mark, every in blocks.items():
-        for one in every:
-            held[one.name, one.box][one] += alike[mark]
+def _differing(held: Mapping[tuple[str, str], Mapping[_Blocks, list[Any]]]) -> Iterator[tuple[str, str, bool]]:
+    """Yield of which weights ranks hold the same box otherwise, how, and whether that is compared.
+
+    Those of the fewest ranks differ.
+    """
     for (name, _), found in held.items():
-        if len(found) > 1:
-            usual = max(found, key=lambda one: len(found[one]))
-            others = [one for one in found if one != usual]
-            ranks = ranks_text(rank for one in others for rank in found[one])
-            yield name, f"differs on {ranks}{_first(usual, others)}"
+        usual = max(found, key=lambda one: len(found[one]))
+        for is_compared in (True, False):
+            others = [one for one in found if one != usual and one.can_be_compared_with(usual) == is_compared]
+            if not others:
+                continue
+            if is_compared:
+                groups = ([one for one in others if (one.form == usual.form) == is_same] for is_same in (True, False))
+                said = [f"on {_holding(found, group)}{_in_what(usual, group)}" for group in groups if group]
+                yield name, f"differs {'; '.join(said)}", True
+            else:
+                ranks = _holding(found, others)
+                yield name, f"on {ranks}: not compared, as its bits are read in another way there", False
 
 
-def _first(usual: _Blocks, others: list[_Blocks]) -> str:
-    """Return the first block in which one of them differs, where blocks can be compared."""
-    if any((one.way, one.one_in, len(one.blocks)) != (usual.way, usual.one_in, len(usual.blocks)) for one in others):
-        return ""
+def _holding(found: Mapping[_Blocks, list[Any]], some: list[_Blocks]) -> str:
+    return ranks_text(rank for one in some for rank in found[one])
+
+
+def _in_what(usual: _Blocks, others: list[_Blocks]) -> str:
+    """Return in which facts one of them differs, or in which block first, where blocks can be compared."""
+    told = []
+    for noun, values in zip(
+        ("shape ", "", ""), zip(usual.form, *(one.form for one in others), strict=True), strict=True
+    ):
+        texts = list(dict.fromkeys(value.partition(" #")[0] for value in values))
+        if len(texts) > 1:
+            told.append(noun + " and ".join(cut(one, MAX_INSIDE) for one in texts[:_MAX_TOLD]))
+        elif len(set(values)) > 1:
+            told.append(f"other {texts[0]}")
+    if told or any(len(one.blocks) != len(usual.blocks) for one in others):
+        return "".join(f", {one}" for one in told)
     pairs = enumerate(zip(usual.blocks, *(one.blocks for one in others), strict=True))
     first = next((i for i, some in pairs if len(set(some)) > 1), 0)
     return f", first in {'block' if usual.one_in == 1 else 'sample'} {first:,}"
@@ -174,7 +223,7 @@ def _first(usual: _Blocks, others: list[_Blocks]) -> str:
 
 def _marks(found: Any) -> tuple[_Mark, ...]:
     marks = tuple(_Mark(*one) for one in found)
-    if any([type(field) for field in one] != [str, bytes, bytes, bytes, int, bool] for one in marks):
+    if any([type(field) for field in one] != [str, bytes, bytes, bytes, int, bool, str] for one in marks):
         raise TypeError("no marks")
     return marks
 
@@ -182,6 +231,13 @@ def _marks(found: Any) -> tuple[_Mark, ...]:
 def _blocks(found: Any) -> list[_Blocks]:
     # A device's are signed.
     return [
-        _Blocks(str(name), str(box), str(way), whole(one_in), tuple(whole(one, -(2**63)) for one in blocks))
-        for name, box, way, one_in, blocks in unpacked(found)
+        _Blocks(
+            str(name),
+            str(box),
+            tuple(map(str, form)),
+            str(way),
+            whole(one_in),
+            tuple(whole(one, -(2**63)) for one in blocks),
+        )
+        for name, box, form, way, one_in, blocks in unpacked(found)
     ]

@@ -24,6 +24,7 @@ from tensornp.core.memory.fingerprint import (
     _of_rows,
     _sums_of,
     fingerprint,
+    fingerprint_of_array,
 )
 from tensornp.core.memory.strided import Strided
 
@@ -148,6 +149,31 @@ def test_bytes_between_the_elements_are_no_part_of_a_view():
     view[-1, -1] += 1
     assert of(view) != before[0]
     assert _of_rows(view, ALL, _sums_of) != before[1]
+
+
+@pytest.mark.parametrize("max_nbytes", [ALL, 0], ids=["all", "samples"])
+@pytest.mark.parametrize("shape", [(), (5,), (7, 300, 90), (64, 60, 3, 3), (3, 4, 2**17)], ids=str)
+def test_by_index_equal_tensors_of_other_strides_have_equal_ones(shape, max_nbytes):
+    """Transposed, with gaps, expanded, conjugated, by torch and by NumPy; here and by the sums of a device."""
+    generator = torch.Generator().manual_seed(0)
+    own = torch.randint(-100, 100, shape, generator=generator).float()
+    expected = fingerprint(own, max_nbytes, by_index=True)
+    sums = _of_rows(own, max_nbytes, _sums_of, by_index=True)
+    back = tuple(reversed(range(own.dim())))
+    turned = own.permute(back).contiguous().permute(back)
+    gaps = torch.stack((own, own), -1)[..., 0]
+    for same in (turned, gaps, torch._neg_view(-own), torch.complex(own, -own).conj().imag):
+        assert fingerprint(same, max_nbytes, by_index=True) == expected
+        assert _of_rows(same, max_nbytes, _sums_of, by_index=True) == sums
+    for array in (own.numpy(), turned.numpy(), np.asarray(np.flip(np.array(np.flip(own.numpy()))))):
+        assert fingerprint_of_array(array, max_nbytes, by_index=True) == expected
+    other = turned.clone()
+    other[(-1,) * len(shape)] += 1
+    assert fingerprint(other, max_nbytes, by_index=True) != expected
+    row = own[:1] if shape else own
+    assert fingerprint(row.expand(shape), max_nbytes, by_index=True) == fingerprint(
+        row.expand(shape).contiguous(), max_nbytes, by_index=True
+    )
 
 
 def test_an_expanded_tensor_is_read_once():

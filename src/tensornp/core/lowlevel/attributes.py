@@ -102,8 +102,8 @@ def class_name(cls: type) -> str:
 
 
 def an_instance(obj: object) -> str:
-    """Return what `obj` is, its class behind an article: ``an int``."""
-    return with_article(class_name(type(obj)))
+    """Return what `obj` is, its class behind an article: ``an int``; of None, that."""
+    return "None" if obj is None else with_article(class_name(type(obj)))
 
 
 def error_text(error: BaseException) -> str:

@@ -59,27 +59,33 @@ class Fingerprint:
         return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
 
 
-def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None) -> Fingerprint | None:
+def fingerprint(
+    tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None, *, by_index: bool = False
+) -> Fingerprint | None:
     """Return the fingerprint of the values of `tensor`, or None where its bits cannot be read.
 
     Reads every byte if there are no more than `max_nbytes`, else a sample of at most 64 KiB. Runs at the speed of
     memory on the CPU (xxh3, two threads where that helps); elsewhere on the device, from which only the result comes.
     Bytes between the elements of a strided view are not read. Nothing is changed, and nothing of the size of the tensor
     is allocated. `info` is the metadata of `tensor`, where that was read already.
+
+    `by_index`, the elements are read in the order of their indices, not of the memory: equal tensors of other strides
+    have equal ones; what is expanded is read as often as it is meant, and what is lazily conjugated or negated in a
+    copy.
     """
     try:
-        return _read_apart(tensor, max_nbytes, info or inspect(tensor))
+        return _read_apart(tensor, max_nbytes, info or inspect(tensor), by_index)
     except Exception:
         # Looking never fails: a class or a device that cannot do this has no fingerprint.
         return None
 
 
 @apart
-def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo) -> Fingerprint | None:
+def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo, by_index: bool) -> Fingerprint | None:
     if info.data_state != "available":
         return None
     parts = [plain(part) for part in ([tensor] if info.kind is STRIDED else parts_under(tensor))]
-    return _joined([_of_part(part, max_nbytes) for part in parts if part.numel()])
+    return _joined([_of_part(part, max_nbytes, by_index) for part in parts if part.numel()])
 
 
 def _joined(found: list[Fingerprint | None]) -> Fingerprint | None:
@@ -89,22 +95,27 @@ def _joined(found: list[Fingerprint | None]) -> Fingerprint | None:
     return Fingerprint(tuple(d for part in known for d in part.blocks), max(p.one_in for p in known), known[0].way)
 
 
-def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
+def _of_part(part: torch.Tensor, max_nbytes: int, by_index: bool) -> Fingerprint | None:
     """Return the fingerprint of an alias that nobody else has; of codes with gaps between them there is none."""
     if part.device.type != "cpu" or not raw_memory.is_on():
-        return None if part.is_quantized else replace(_of_rows(part, max_nbytes, _sums_of), way="sums")
+        return None if part.is_quantized else replace(_of_rows(part, max_nbytes, _sums_of, by_index), way="sums")
+    if by_index and (part.is_conj() or part.is_neg()):
+        part = quietly(quietly(part.resolve_conj).resolve_neg)
     if part.is_quantized:
+        if by_index and not part.is_contiguous():
+            return None
         span = dense_span(extent_of(inspect(part)))
         return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes) if span is not None else None
     # What is read is bytes, whatever lazy bits make of them.
-    return _of_strided(strided_of_tensor(part, bits_of(part.element_size())), max_nbytes)
+    return _of_strided(strided_of_tensor(part, bits_of(part.element_size())), max_nbytes, by_index)
 
 
-def _of_strided(strided: Strided, max_nbytes: int) -> Fingerprint:
-    ordered, _ = strided.in_memory_order()
+def _of_strided(strided: Strided, max_nbytes: int, by_index: bool) -> Fingerprint:
+    # By index, the pieces depend on the shape alone: never on strides, by which others would be read.
+    ordered = strided if by_index else strided.in_memory_order()[0]
     itemsize = ordered.dtype.itemsize
     nbytes = ordered.numel * itemsize
-    if len(ordered.shape) < 2 and ordered.strides in ((), (itemsize,)):
+    if not by_index and len(ordered.shape) < 2 and ordered.strides in ((), (itemsize,)):
         return fingerprint_of_bytes(ordered.memory, ordered.address, nbytes, max_nbytes)
     if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
         return Fingerprint(_digests(ordered, list(ordered.blocks(BLOCK_NBYTES // itemsize))))
@@ -120,10 +131,10 @@ def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_n
     return Fingerprint(_digests(every, [Block((i,), (j - i,)) for i, j in pieces]), one_in)
 
 
-def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
-    """Return the fingerprint of an array; None for an empty one."""
+def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int, *, by_index: bool = False) -> Fingerprint | None:
+    """Return the fingerprint of an array, as `fingerprint` does; None for an empty one."""
     strided = strided_of_array(array, bits_of(array.dtype.itemsize))
-    return None if strided.extent.is_empty else _of_strided(strided, max_nbytes)
+    return None if strided.extent.is_empty else _of_strided(strided, max_nbytes, by_index)
 
 
 def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
@@ -151,9 +162,11 @@ def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
             return tuple(item for part in parts for item in part)
 
 
-def _of_rows(values: torch.Tensor, max_nbytes: int, sums_of: Callable[[torch.Tensor], tuple[int, ...]]) -> Fingerprint:
+def _of_rows(
+    values: torch.Tensor, max_nbytes: int, sums_of: Callable[[torch.Tensor], tuple[int, ...]], by_index: bool = False
+) -> Fingerprint:
     """Return the fingerprint of a view that torch reads: its elements are put together some rows at a time."""
-    rows = each_once(values)
+    rows = each_once(values) if not by_index else values if values.dim() else values.reshape(1)
     nbytes = rows.numel() * rows.element_size()
     if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
         pieces = _spread(tuple(rows.shape), rows.element_size())
@@ -175,16 +188,21 @@ def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _spread(shape: tuple[int, ...], itemsize: int) -> Iterator[Block]:
-    """Yield evenly spread pieces of the last dimension."""
-    *lead, width = shape
-    length = min(max(SAMPLE_NBYTES // itemsize, 1), width)
+    """Yield evenly spread pieces, each of as many of the last dimensions as make a sample."""
+    num = max(SAMPLE_NBYTES // itemsize, 1)
+    dim, inner = len(shape) - 1, 1
+    while dim and inner * shape[dim] <= num:
+        inner *= shape[dim]
+        dim -= 1
+    lead, width, rest = shape[:dim], shape[dim], shape[dim + 1 :]
+    length = min(max(num // inner, 1), width)
     for i in range(NUM_SAMPLES):
         at, index = math.prod(lead) * i // NUM_SAMPLES, []
         for size in reversed(lead):
             at, position = divmod(at, size)
             index.append(position)
         start = (width - length) * i // (NUM_SAMPLES - 1)
-        yield Block((*reversed(index), start), (1,) * len(lead) + (length,))
+        yield Block((*reversed(index), start, *(0 for _ in rest)), (1,) * len(lead) + (length,) + rest)
 
 
 def _narrowed(rows: torch.Tensor, block: Block) -> torch.Tensor:

@@ -24,7 +24,7 @@ def rank_stats_document(stats: RankStats) -> Document:
     if facts is not None:
         said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
     else:
-        said.append("no rank has answered")
+        said.append("no rank has told its values")
     alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
     return Document(
         (

@@ -21,12 +21,13 @@ def other_scheme(a: Any, b: Any) -> str:
         return ""
     if a.numel() > _MAX_NUMEL or a.qscheme() != b.qscheme() or not torch.equal(a.int_repr(), b.int_repr()):
         return ""
-    names, pairs = ("scale", "zero point"), zip(_scheme(a), _scheme(b), strict=True)
+    names, pairs = ("scale", "zero point"), zip(scheme_of(a), scheme_of(b), strict=True)
     others = [name for name, (one, other) in zip(names, pairs, strict=True) if not torch.equal(one, other)]
     return f"same stored values, other {' and '.join(others)}" if others else ""
 
 
-def _scheme(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def scheme_of(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the scales of a quantized tensor and its zero points: one of each, or one of each channel."""
     if tensor.qscheme() in _PER_TENSOR:
         return torch.tensor(tensor.q_scale(), dtype=torch.float64), torch.tensor(tensor.q_zero_point())
     return tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
