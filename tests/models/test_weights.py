@@ -137,7 +137,7 @@ def test_what_holds_no_weights_is_refused():
     for other in (3, torch.ones(2), None):
         with pytest.raises(
             tnp.BadRequestError,
-            match="weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not (a|None)",
+            match=r"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not (a|None)",
         ):
             tnp.weights(other)
 
