@@ -62,7 +62,7 @@ def are_stepped_twice(looks: Sequence[Held], steps: Sequence[int], zeros: frozen
     `steps` are the numbers of those that hold it, and `zeros` the rows of what is zero, None among them. Of what came
     after the last of so many looks nothing is known.
     """
-    known_up_to = looks[-1].num_steps if len(looks) == _MOST_LOOKS else len(steps) and steps[-1] + 1
+    known_up_to = looks[-1].num_steps if len(looks) == _MOST_LOOKS else math.inf
     for one, other in pairwise(steps):
         if other >= known_up_to:
             return False
