@@ -221,7 +221,7 @@ def test_a_listing_that_is_garbage_is_asked_of_another(monkeypatch, listed):
     transport.deeds = dict.fromkeys(range(3), lying)
     found = ranks(transport).weights("model")
     assert len(found) == 0
-    assert "ranks 0..2: 4 tensors that were not listed" in str(found)
+    assert "ranks 0..2: 4 tensors, not listed" in str(found)
 
 
 def test_a_list_that_would_fill_the_memory_is_not_unpacked():

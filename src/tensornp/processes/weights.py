@@ -177,7 +177,7 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
             if not self.agree:
                 yield f"{who}: {counted(group.num_weights, 'tensor')}, {counted(group.parameters, 'element')}"
             if not group.is_listed:
-                yield f"{who}: {counted(group.num_weights, 'tensor')} that were not listed"
+                yield f"{who}: {counted(group.num_weights, 'tensor')}, not listed"
             elif number and self.agree and self.groups[0].is_listed:
                 yield from self._against_first(1 << number, who)
 
