@@ -517,7 +517,7 @@ class Outer(torch.nn.Module):
     def forward(self, x):
         return self.inner(x)
 
-def down(module, depth=6):
+def down(module, depth=4):
     depth and down(module, depth - 1)
 
 model = torch.nn.Identity()
