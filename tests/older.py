@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.private_names import find
 
 TELLS_WHAT_IS_SAVED = find("_C._autograd.SavedTensor.data") is not None
 HAS_COMPLEX32 = hasattr(ml_dtypes, "complex32")
-CAN_SAVE_UINT16 = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 5)
+CAN_SAVE_UINT16 = CAN_LOAD_SETS = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 5)
 HAS_NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
 needs_what_is_saved = pytest.mark.skipif(

@@ -177,6 +177,7 @@ def test_follow(tmp_path):
 
 
 @pytest.mark.slow
+@since("2.5", "DTensor is public")
 @pytest.mark.skipif(sys.platform == "win32", reason="ranks meet by gloo")
 def test_ranks(tmp_path, monkeypatch):
     """Two engines are one table; the NaN has its rank, and so has the replica that has drifted."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from child import in_child
+from older import since
 
 import tensornp as tnp
 
@@ -45,6 +46,7 @@ def end_in_time() -> None:
 
 
 @pytest.mark.slow
+@since("2.5", "DTensor is public")
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process")
 @in_child
 def test_two_engines_are_one_card_whatever_becomes_of_them():

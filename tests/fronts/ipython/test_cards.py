@@ -10,6 +10,7 @@ import pytest
 import torch
 from display import array_in, without_figures
 from IPython.core.interactiveshell import InteractiveShell
+from older import needs_what_is_saved
 from traitlets.config import Config
 
 import tensornp as tnp
@@ -194,6 +195,7 @@ def test_integers_say_nothing_of_gradients(shell, dtype):
     assert "buffer" in shell.show(norm.num_batches_tracked)["text/plain"]
 
 
+@needs_what_is_saved
 def test_only_what_backward_would_use_unnoticed_is_amber(shell):
     """Every training loop writes, and some of it is not counted by torch."""
     shell.namespace["w"] = w = torch.zeros(5)

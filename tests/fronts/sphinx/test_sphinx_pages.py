@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from older import since
 
 BUILD = Path(__file__).resolve().parents[3] / ".docs" / "build.py"
 if not os.environ.get("CI"):
@@ -59,6 +60,7 @@ def test_a_link_that_leads_nowhere_and_what_comes_from_a_network_are_told(tmp_pa
 
 
 @pytest.mark.slow
+@since("2.8", "all kinds of the examples can be made")
 def test_each_example_is_among_the_pages(tmp_path):
     """All of them run."""
     pages = built(tmp_path / "pages")

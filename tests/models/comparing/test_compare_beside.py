@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.distributed.checkpoint import save
+from torch.distributed.checkpoint import FileSystemWriter
+from written_dcp import save
 
 import tensornp as tnp
 from tensornp.render.models.comparison import weights_comparison_document
@@ -165,7 +166,7 @@ def test_values_of_folders_of_dcp_are_compared(tmp_path: Path):
     """With each other, and with what is in memory."""
     states = [{"a": torch.ones(2), "epoch": epoch} for epoch in (1, 2)]
     for name, state in zip(("first", "second"), states, strict=True):
-        save(state, checkpoint_id=tmp_path / name, no_dist=True)
+        save(state, FileSystemWriter(tmp_path / name))
     for other in (tmp_path / "second", states[1]):
         assert tnp.compare(tmp_path / "first", other).beside == {"epoch": "1 → 2"}
     assert tnp.compare(tmp_path / "first", states[0]).same_bits

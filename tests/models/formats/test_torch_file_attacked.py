@@ -18,7 +18,7 @@ import pytest
 import torch
 from child import in_child, in_fork
 from memory_limit import limit_memory, on_linux
-from older import CAN_SAVE_UINT16
+from older import CAN_LOAD_SETS, CAN_SAVE_UINT16
 
 import tensornp as tnp
 
@@ -233,7 +233,7 @@ def test_tensors_in_tuples_and_sets_are_listed(tmp_path, kind):
     torch.save({"set": {torch.tensor(2)}, None: torch.tensor(3), "deep": {None: [torch.tensor(4)]}}, tmp_path / "y.pt")
     explorer = tnp.weights(tmp_path / "y.pt")
     assert list(explorer) == ["set.0", "None", "deep.None.0"]
-    for name in explorer:
+    for name in explorer if CAN_LOAD_SETS else ():
         assert eval(explorer[name].code, {"tnp": tnp, "torch": torch}) == explorer[name].to_numpy()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_child, in_fork
+from older import since
 from torch import nn
 
 import tensornp as tnp
@@ -51,11 +52,13 @@ def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
     return of_file
 
 
+@since("2.5", "DTensor is public")
 @pytest.mark.parametrize("kind", FORMATS)
 @in_fork
 def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     """Sharded over one rank, or replicated; nothing that it wants to import is unknown."""
-    distributed = pytest.importorskip("torch.distributed.tensor")
+    from torch.distributed import tensor as distributed
+
     mesh, whole = begin_group(1), torch.arange(12.0).view(3, 4)
     made = {
         "w": distributed.distribute_tensor(whole, mesh, [distributed.Shard(0)]),
@@ -70,10 +73,12 @@ def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     assert np.array_equal(explorer["p"].to_numpy(), whole.numpy().T)
 
 
+@since("2.5", "DTensor is public")
 @in_fork
 def test_a_part_of_a_dtensor_is_never_taken_for_the_whole(tmp_path):
     """Its shape is that of the whole, its bytes those that are there, and the reason names the shape of the part."""
-    distributed = pytest.importorskip("torch.distributed.tensor")
+    from torch.distributed import tensor as distributed
+
     mesh, part = begin_group(2), torch.ones(2, 4)
     made = {
         "shard": distributed.DTensor.from_local(part, mesh, [distributed.Shard(0)], run_check=False),

@@ -393,4 +393,5 @@ def _why_unknown(dtype: str) -> str:
     except PackageNotFoundError:
         return ""
     is_there = tuple(map(int, told.split(".")[:2])) >= SINCE[dtype] if torch is None else hasattr(torch, dtype)
-    return "" if is_there else f"torch {told} has no {dtype}; install a newer one"
+    # A wheel and its package may name another build.
+    return "" if is_there else f"torch {told.partition('+')[0]} has no {dtype}; install a newer one"
