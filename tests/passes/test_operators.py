@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -67,6 +68,18 @@ def reused_memory(h: torch.Tensor) -> torch.Tensor:
     return h + memory
 
 
+BOUND = torch.full((4,), INF)
+
+
+def masked_by_index(h: torch.Tensor) -> torch.Tensor:
+    """Return what a mask gives that is written by indices, as by slices of a mask of its own."""
+    mask = torch.zeros(4)
+    mask[3:] = -INF
+    scores = h + mask
+    scores[:, 2] = -INF
+    return scores.softmax(-1)
+
+
 FAULTS = {
     "log": (torch.log, "log", "the first NaN was born in 1, at `log`"),
     "softmax": (masked_softmax, "_softmax", "1 row of its input was −Inf throughout (`masked_fill`"),
@@ -101,8 +114,24 @@ def test_the_operator_and_its_line_are_named(name: str):
         lambda h: h.new_empty(h.shape).copy_(h),
         lambda h: torch.full((4,), INF).clamp(max=1) * h,
         reused_memory,
+        masked_by_index,
+        lambda h: torch.full_like(h, -INF).scatter(1, *h.topk(2)[::-1]).softmax(-1),
+        lambda h: torch.where(h > 0, h, torch.tensor(-INF)).softmax(-1),
+        lambda h: torch.minimum(h, BOUND),
     ],
-    ids=["where", "dropped", "mask", "filled", "copied", "clamped", "reused"],
+    ids=[
+        "where",
+        "dropped",
+        "mask",
+        "filled",
+        "copied",
+        "clamped",
+        "reused",
+        "by index",
+        "like",
+        "a tensor",
+        "a bound",
+    ],
 )
 def test_who_made_nothing_that_counts_is_not_accused(fault: Callable[[torch.Tensor], torch.Tensor]):
     """What is masked, dropped or written before it is read; an infinity that was asked for."""
@@ -115,6 +144,18 @@ def test_a_nan_that_reaches_nothing_is_told_and_alarms_nobody():
     run = followed(lambda h: torch.where(h > 0, torch.log(h), torch.zeros(())))
     assert run.problems[0] == "NaN was made in 1 place, and reached nothing that was held in the end"
     assert "first" not in tnp.card(run).text
+
+
+def test_a_nan_that_is_written_as_a_number_is_told():
+    """It came with the line; a table that is filled with NaN to begin with was asked for, and is no alarm."""
+    with torch.no_grad(), tnp.follow(level="operators") as run:
+        out = nn.Linear(3, 2)(torch.ones(4, 3))
+        out[0] = float("nan")
+    assert re.match(r"`fill_`, .* was given the number NaN: no operator that was followed has made it", run.problems[0])
+    with torch.no_grad(), tnp.follow(level="operators") as run:
+        table = torch.full((3,), float("nan"))
+        table[0] = nn.Linear(3, 2)(torch.ones(4, 3)).mean()
+    assert run.problems == []
 
 
 def test_a_nan_that_is_read_as_a_number_counts():

@@ -95,6 +95,28 @@ def test_a_loss_that_is_not_finite_is_laid_to_no_step():
     assert run.first("nan").phase == "forward"
 
 
+def test_a_loss_on_the_line_of_the_step_is_laid_to_no_step():
+    """All in one line, as in a short cell."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow(level="operators") as run:
+        (model(torch.ones(2, 3)).sum() * 0 - 1).sqrt().backward(); optimizer.step()  # fmt: skip  # noqa: E702
+    assert (run.first("nan").operator, run.first("nan").phase) == ("sqrt", "forward")
+
+
+def test_logits_that_leave_the_range_come_before_the_loss_that_is_nan():
+    """The NaN is born in the loss, of an infinity that a module gave."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    model[0].weight.data.fill_(1)
+    model[1].weight.data.fill_(3e38)
+    with tnp.follow() as run:
+        loss = nn.functional.cross_entropy(model(torch.ones(2, 3) * 1e3), torch.zeros(2, dtype=torch.long))
+        loss.backward()
+    assert run.first("nan").name == "loss"
+    assert run.problems[0].startswith("1 (Linear) left the range of float32")
+    assert run.problems[1].startswith("`loss` holds NaN, which was born in the code around the modules")
+
+
 def test_a_gradient_that_is_not_finite_is_the_origin_and_what_the_step_made_of_it_is_told_beside():
     """A step writes what it is given."""
     model = nn.Linear(3, 1)
@@ -255,6 +277,16 @@ def test_a_step_to_which_no_gradient_came_is_told(cut: Callable[[torch.Tensor], 
             model(torch.randn(4, 3))
         optimizer.step()
     assert not run.problems
+
+
+def test_a_step_of_what_was_not_called_needs_no_gradient_of_calls():
+    """As of a temperature that is learned beside a detached actor."""
+    actor, temperature = nn.Linear(3, 2), torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.Adam([temperature])
+    with tnp.follow() as run:
+        (temperature.exp() * actor(torch.ones(4, 3)).detach().mean()).backward()
+        optimizer.step()
+    assert run.problems == []
 
 
 def test_gradients_that_a_closure_brings_are_none_that_are_missing():

@@ -232,10 +232,10 @@ class OperatorMode(TorchDispatchMode):
         unread |= {
             id(tensor) for (_, _, is_out), one in zip(kind.written, written, strict=True) if is_out for tensor in one
         }
+        operation.asks = _asked_for(args, kwargs)
         if kind.reads:
             read = [one for one in _tensors(args, kwargs) if id(one) not in unread]
             operation.inputs = tuple(map(glanced, read))
-            operation.asks = _asked_for(args, kwargs)
             if kind.name in _SOFTMAX and read:
                 operation.masked = self._masked_rows(read[0], args)
         operation.overwrote = tuple(

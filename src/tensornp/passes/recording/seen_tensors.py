@@ -164,10 +164,14 @@ class SeenTensors:
         memory.is_unwritten = True
 
     def before_write(self, tensor: torch.Tensor) -> Seen | None:
-        """Return what is known of a tensor that is to be written, without a look."""
+        """Return what is known of a tensor that is to be written, or of what it is a part of, without a look."""
         try:
             memory = self._memories.get(storage_key(tensor) or -1)
-            return None if memory is None else memory.found(_place_of(tensor), _counted_version(tensor), None)
+            if memory is None:
+                return None
+            version = _counted_version(tensor)
+            found, last = memory.found(_place_of(tensor), version, None), memory.last(version)
+            return found if found is not None or last is None else last.seen
         except Exception:
             return None
 

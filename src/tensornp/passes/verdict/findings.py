@@ -159,7 +159,8 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
     for step in tree.record.steps if is_read else ():
         before = [call for call in tree.ended if call.parent is None and call.index < step.num_calls]
         gave = (one for call in before for one in call.outputs)
-        if not (step.num_gradients or step.num_inside) and any(one.requires_grad for one in gave):
+        came = step.num_gradients or step.num_inside or not step.num_parameters
+        if not came and any(one.requires_grad for one in gave):
             told = f"{named_step(step)} began, and no gradient had come back to what was called before it"
             yield Finding("step without gradient", before[0].title, told)
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,6 +33,12 @@ from tensornp.passes.verdict.wording import (
     word_of,
 )
 
+_OVERWRITTEN = re.compile(
+    r"modified by an inplace operation: \[\S+ \[(?P<shape>[\d, ]*)\]\](?:, which is output \d+ of (?P<node>\w+),)?"
+    r" is at version (?P<now>\d+); expected version (?P<expected>\d+)"
+)
+_BACKWARD = re.compile(r"(?:Backward)?\d*$")
+
 
 def operator_origin(record: PassRecord, what: str) -> Origin | None:
     """Return where the first "nan", "inf" or "nonfinite" that reached something was born; None where none was.
@@ -44,9 +52,15 @@ def operator_origin(record: PassRecord, what: str) -> Origin | None:
 
 
 def unreached(record: PassRecord) -> list[OperatorCall]:
-    """Return the operators that made a NaN of what had none, which reached nothing that the program held."""
+    """Return the operators that made a NaN of what had none, unasked, which reached nothing that the program held."""
     steps = _Steps(record, "nan")
-    return [one for one in steps.births() if not steps.reaches(one)]
+    return [one for one in steps.births() if one.asked_for != "nan" and not steps.reaches(one)]
+
+
+def _is_bound(value: Value) -> bool:
+    """Return whether a value is an infinity throughout that no call got: a number that the program has put there."""
+    ends = {value.min, value.max}
+    return not value.path and len(ends) == 1 and not ends.isdisjoint((math.inf, -math.inf))
 
 
 class _Steps:
@@ -89,7 +103,7 @@ class _Steps:
             if value is None:
                 if self.gives(one) and not (one.asked_for == "inf" and self._is_infinite(one)):
                     yield one
-            elif self._is_from_before(value) and (value.requires_grad or not is_mask(value)):
+            elif self._is_from_before(value) and (value.requires_grad or not (is_mask(value) or _is_bound(value))):
                 yield one
 
     def _is_from_before(self, value: Value) -> bool:
@@ -169,6 +183,8 @@ def _from_before(steps: _Steps, one: OperatorCall, value: Value) -> Origin:
             f"{read} read {word} from memory that `torch.empty` gave and nothing had written whole",
             FORWARD,
         )
+    elif not value.shape:
+        sentence = f"{read} was given the number {word}: no operator that was followed has made it"
     else:
         sentence = f"what {read} read held {word} before: no operator that was followed has made it"
     name = value.path or (call.title if call is not None else shown(one))
@@ -248,15 +264,59 @@ def shown(one: OperatorCall) -> str:
 
 
 def overwritten(record: PassRecord) -> str:
-    """Return which operator wrote over what a backward needed, in a sentence; empty where no error says so."""
-    if "modified by an inplace operation" not in record.error:
+    """Return which operator wrote over what a backward needed, in a sentence; empty where no error says so.
+
+    Torch's error has the shape, the node that has made it, and how often it was written since. Where several operators
+    at several lines may be meant, none is named.
+    """
+    said = _OVERWRITTEN.search(record.error)
+    if said is None:
         return ""
-    node = record.error.partition("is output ")[2].partition(" of ")[2].partition(",")[0]
-    wanted = node.rstrip("0123456789").removesuffix("Backward").lower()
-    for one in reversed(record.operators):
-        for value in one.overwrote:
-            made = record.operators[value.operator] if value.operator is not None else None
-            if made is not None and (not wanted or made.name.replace("_", "").lower().startswith(wanted)):
-                over = f"`{shown(made)}`{at(made.source)} had made, and its backward needs"
-                return f"`{one.name}`{at(one.source)} wrote over what {over}"
-    return ""
+    shape = tuple(map(int, said["shape"].replace(",", " ").split()))
+    node, times = _BACKWARD.sub("", said["node"] or "").lower(), int(said["now"]) - int(said["expected"])
+    wrote = [
+        (one, value) for one in record.operators if one.phase != BACKWARD
+        for value in one.overwrote if value.shape in (shape, shape[::-1])
+    ]  # fmt: skip
+    kept = [one for one in wrote if one[1].operator is not None and node == _plain(record, one[1].operator)]
+    last = [one for one in wrote if node == _plain(record, one[0].index)]
+    found = kept + _earlier(wrote, last, times - 1)
+    if not found and not last:
+        # Of a view, and of what autograd does not know, torch does not name the node that has made it.
+        found = [(one, value) for one, value in wrote if _is_read_before(record, one, value)]
+    sources, names = {one.source for one, _ in found}, {one.name for one, _ in found}
+    if len(sources) != 1:
+        return ""
+    one, value = found[-1]
+    who = f"`{one.name}`{at(one.source)}" if len(names) == 1 else f"an operator{at(one.source)}"
+    made = record.operators[value.operator] if value.operator is not None and kept + last else None
+    if made is None:
+        return f"{who} wrote over a tensor of shape {shape} that the backward needs as it was"
+    return f"{who} wrote over what `{shown(made)}`{at(made.source)} had made, which the backward needs as it was"
+
+
+_Written = tuple[OperatorCall, Value]
+
+
+def _plain(record: PassRecord, index: int) -> str:
+    return record.operators[index].name.replace("_", "").lower()
+
+
+def _is_read_before(record: PassRecord, writer: OperatorCall, value: Value) -> bool:
+    """Return whether an operator has read it before, as a backward needs it for one, that does not write it itself."""
+    return any(
+        each.operator == value.operator and each.shape in (value.shape, value.shape[::-1])
+        for one in record.operators[: writer.index]
+        if value.operator not in [each.operator for each in one.overwrote]
+        for each in one.inputs
+    )
+
+
+def _earlier(wrote: Sequence[_Written], last: Sequence[_Written], times: int) -> list[_Written]:
+    """Return what wrote so many times before the last writes of their memory; of each, what wrote over it since."""
+    by_index = {one.index: (one, value) for one, value in wrote}
+    overwritten_since = {value.operator for _, value in wrote}
+    ends = [(one, value) for one, value in last if one.index not in overwritten_since]
+    for _ in range(times):
+        ends = [by_index[value.operator] for _, value in ends if value.operator in by_index]
+    return ends

@@ -10,6 +10,7 @@ from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
     FORWARD,
+    OPTIMIZER,
     PRE_HOOKS,
     UNCOUNTED,
     ModuleCall,
@@ -55,7 +56,7 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
         if is_overflow_of_scale(tree):
             # The scaler's own operators, and those of the backward, go on with what it made infinite.
             operator = None
-        elif (step := step_origin(tree, what)) and step.source == operator.source and operator.phase != BACKWARD:
+        elif (step := step_origin(tree, what)) and step.source == operator.source and _is_in_step(record, operator):
             return replace(step, operator=operator.operator, operator_index=operator.operator_index)
     if operator is not None and record.only is None:
         return operator
@@ -64,12 +65,23 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
 
 
 def first_origin(record: PassRecord) -> Origin | None:
-    """Return where the first NaN came from; an infinity of the forward comes before a NaN of the backward."""
+    """Return where the first NaN came from; an infinity that came before it is what is told first."""
     nan = origin_of(record, "nan")
-    if nan is not None and nan.phase != BACKWARD:
+    is_around = nan is not None and nan.call is None and not nan.operator and nan.phase == FORWARD
+    if nan is not None and nan.phase != BACKWARD and not is_around:
         return nan
     inf = origin_of(record, "inf")
-    return nan if inf is None or (nan is not None and inf.phase == BACKWARD) else inf
+    return nan if inf is None or (nan is not None and inf.phase in (BACKWARD, OPTIMIZER)) else inf
+
+
+def _is_in_step(record: PassRecord, operator: Origin) -> bool:
+    """Return whether an operator came in the step of an optimizer at whose line it stands, and not before.
+
+    Where a forward stands on that line too, a backward came between it and the step.
+    """
+    is_forward_s = any(one.source == operator.source and one.call is not None for one in record.operators)
+    later = record.operators[(operator.operator_index or 0) + 1 :] if is_forward_s else ()
+    return operator.phase != BACKWARD and not any(one.phase == BACKWARD for one in later)
 
 
 def _is_same_place(record: PassRecord, module: Origin | None, operator: Origin) -> bool:
