@@ -113,7 +113,7 @@ def test_logits_that_leave_the_range_come_before_the_loss_that_is_nan():
         loss = nn.functional.cross_entropy(model(torch.ones(2, 3) * 1e3), torch.zeros(2, dtype=torch.long))
         loss.backward()
     assert run.first("nan").name == "loss"
-    assert run.problems[0].startswith("1 (Linear) left the range of float32")
+    assert run.problems[0].startswith("the first Inf was born in 1 (Linear)")
     assert run.problems[1].startswith("`loss` holds NaN, which was born in the code around the modules")
 
 
