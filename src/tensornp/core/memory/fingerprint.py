@@ -130,7 +130,7 @@ def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_n
     if one_in > 1:
         with threads.GATE, uncollected():
             sample = raw_memory.read(memory, [low + first for first, _ in pieces], SAMPLE_NBYTES)
-        return Fingerprint(tuple([number_of(piece.data) for piece in sample]), one_in)
+        return Fingerprint(tuple(map(number_of, sample)), one_in)
     every = Strided(memory, low, (nbytes,), (1,), bits_of(1))
     return Fingerprint(_digests(every, [Block((i,), (j - i,)) for i, j in pieces]), one_in)
 
