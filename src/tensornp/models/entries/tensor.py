@@ -13,7 +13,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, said_of, shard_of
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
@@ -163,11 +163,17 @@ class TensorSource(Source):
         return self._device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
     @property
-    @unnoticed
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
         if self._requires_grad is not None:
             return self._requires_grad
+        if type(self.tensor) in PLAIN and is_plain_and_undisturbed(self.tensor):
+            # As most are: to step out of modes takes three times as long.
+            return bool(self.tensor.requires_grad)
+        return self._asked_for_grad()
+
+    @unnoticed
+    def _asked_for_grad(self) -> bool:
         try:
             return bool((self.tensor if type(self.tensor) in PLAIN else inspect(self.tensor)).requires_grad)
         except Exception:
