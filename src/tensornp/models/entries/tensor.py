@@ -80,16 +80,21 @@ class _Facts:
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
         if type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
-            self.shape, self.dtype, self.device = tuple(tensor.shape), name_of(tensor.dtype), str(tensor.device)
+            self.shape, self.dtype, self.device = (
+                tuple(tensor.shape),
+                name_of(tensor.dtype),
+                "cpu" if tensor.is_cpu else str(tensor.device),
+            )
             numel, size = tensor.numel(), tensor.element_size()
             self.nbytes = numel * size
-            if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
-                self.problem = "its storage was freed"
-            elif tensor.is_meta:
+            held = 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
+            if tensor.is_meta:
                 self.problem = _ON_META
+            elif self.nbytes and not held:
+                self.problem = "its storage was freed"
             elif 0 in tensor.stride() and self.nbytes:
                 self._count_stored("expanded")
-            elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
+            elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
             return
         if not is_tensor_like(tensor):
