@@ -231,7 +231,9 @@ def _scan(folder: Path, quick: bool) -> Iterator[Figure]:
     seconds = interleave(statements, names, rounds=3 if quick else 5)
     own, size = seconds.pop("scan"), os.path.getsize(path) / 1e9
     for name, taken in seconds.items():
-        yield timed(f"a scan of {size:.2g} GB", own, name, taken, at_most=SCAN_CLAIM, gigabytes=size)
+        # Seven figures are a part of what a scan tells.
+        claim = SCAN_CLAIM if name == "the same figures by torch" else None
+        yield timed(f"a scan of {size:.2g} GB", own, name, taken, at_most=claim, gigabytes=size)
     KEPT.clear()
     peak = peak_mib(lambda: tnp.weights(path).scan(progress=False))
     yield Figure(f"a scan of {size:.2g} GB: peak of new memory", peak, "MiB")

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from strategies import DTYPES, tensors
 from unchanged import unchanged
 
-from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel import raw_memory, threads
 from tensornp.core.memory.fingerprint import (
     BLOCK_NBYTES,
     NUM_SAMPLES,
@@ -342,3 +342,12 @@ def test_what_the_system_copies_has_the_fingerprint_of_what_is_read_in_place(vie
     monkeypatch.setattr(threads, "others_run", lambda: True)
     assert [fingerprint(t, budget) for budget in (ALL, 1000)] == alone
     assert None not in alone
+
+
+def test_a_sample_of_bytes_in_a_row_is_brought_by_one_call_of_the_system(monkeypatch):
+    """One by one, the pieces take three times as long."""
+    calls = []
+    copy = raw_memory.copy_into
+    monkeypatch.setattr(raw_memory, "copy_into", lambda *some: (calls.append(len(some[1])), copy(*some))[1])
+    assert fingerprint(torch.zeros(2**20), 1000).one_in == 64
+    assert calls == [NUM_SAMPLES]

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
+from tensornp.core.lowlevel import modes
+from tensornp.models.outline import fold
 from tensornp.models.outline.fold import folded
+from tensornp.render.models.weights import weights_document
 
 
 def patterns(names: dict[str, int]) -> list[str]:
@@ -126,3 +129,18 @@ def test_another_kind_of_layer_lacks_nothing():
     layers = [torch.nn.MultiheadAttention(16, 4), torch.nn.LayerNorm(8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 5)]
     found = tnp.weights(torch.nn.Sequential(*layers)).find("*bias")
     assert not [row for row in folded(found.values()) if "has no" in row.unlike]
+
+
+def test_the_static_table_folds_once_and_steps_out_of_modes_for_no_weight(monkeypatch):
+    """Its rows and what it says of layers come of one tree; of ordinary tensors, torch is asked as it is."""
+    model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(50)))
+    explorer = tnp.weights(model)
+    calls = []
+    for module, name in ((fold, "_nested"), (modes, "_outside")):
+        own = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *some, name=name, own=own: (calls.append(name), own(*some))[1])
+    assert "frozen" not in weights_document(explorer).html()
+    assert calls.count("_nested") == 1
+    assert calls.count("_outside") < 10
+    model[7].bias.requires_grad_(False)
+    assert "some frozen" in weights_document(explorer).html()

@@ -187,8 +187,8 @@ def in_chunks(items: Iterator[Any]) -> Iterator[Any]:
 
     All of a huge container at once would take long, and cost a collection of garbage.
     """
-    while chunk := list(itertools.islice(items, _CHUNK)):
-        yield from chunk
+    # Up to an empty list, and without a frame for each item.
+    return itertools.chain.from_iterable(iter(lambda: list(itertools.islice(items, _CHUNK)), []))
 
 
 def copied(copy: Callable[[], Any]) -> Any:

@@ -25,6 +25,7 @@ Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
 Part = tuple[torch.Tensor, TensorInfo, tuple[str, ...]]
 _device_slot: Any = torch.Tensor.device
+_is_cpu: Any = torch.Tensor.is_cpu
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
@@ -45,7 +46,8 @@ def spans_of(obj: Any) -> list[Span]:
         start = torch_private.storage_address(obj)
         if start:
             nbytes = storage_of(obj).nbytes()
-            return [(str(_device_slot.__get__(obj)), start, start + nbytes)] if nbytes else []
+            device = "cpu" if _is_cpu.__get__(obj) else str(_device_slot.__get__(obj))
+            return [(device, start, start + nbytes)] if nbytes else []
     except Exception:
         # Sparse tensors and wrappers have no storage of their own, but parts that have.
         pass

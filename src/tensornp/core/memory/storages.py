@@ -124,18 +124,24 @@ def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
     elements = nbytes = 0
     covered: dict[str, list[tuple[int, int]]] = {}
     every = sorted(set(pieces))
-    for one in (one for one in every if one.nbytes == one.high - one.low):
-        ranges = covered.setdefault(one.place, [])
+    with_gaps = []
+    for one in every:
+        place, low, high, own, numel = one
+        if own != high - low:
+            with_gaps.append(one)
+            continue
+        ranges = covered.setdefault(place, [])
         end = ranges[-1][1] if ranges else 0
-        new = max(one.high - max(one.low, end), 0)
-        elements, nbytes = elements + one.numel * new // max(one.nbytes, 1), nbytes + new
-        if ranges and one.low <= end:
-            ranges[-1] = ranges[-1][0], max(one.high, end)
+        if ranges and low <= end:
+            new = max(high - end, 0)
+            ranges[-1] = ranges[-1][0], max(high, end)
         else:
-            ranges.append((one.low, one.high))
-    for one in (one for one in every if one.nbytes != one.high - one.low):
-        ranges = covered.get(one.place, [])
-        at = bisect_right(ranges, one.low, key=lambda span: span[0]) - 1
-        if at < 0 or ranges[at][1] < one.high:
-            elements, nbytes = elements + one.numel, nbytes + one.nbytes
+            new = own
+            ranges.append((low, high))
+        elements, nbytes = elements + numel * new // max(own, 1), nbytes + new
+    for place, low, high, own, numel in with_gaps:
+        ranges = covered.get(place, [])
+        at = bisect_right(ranges, low, key=lambda span: span[0]) - 1
+        if at < 0 or ranges[at][1] < high:
+            elements, nbytes = elements + numel, nbytes + own
     return elements, nbytes

@@ -13,7 +13,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, said_of, shard_of
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
@@ -80,16 +80,21 @@ class _Facts:
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
         if type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
-            self.shape, self.dtype, self.device = tuple(tensor.shape), name_of(tensor.dtype), str(tensor.device)
+            self.shape, self.dtype, self.device = (
+                tuple(tensor.shape),
+                name_of(tensor.dtype),
+                "cpu" if tensor.is_cpu else str(tensor.device),
+            )
             numel, size = tensor.numel(), tensor.element_size()
             self.nbytes = numel * size
-            if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
-                self.problem = "its storage was freed"
-            elif tensor.is_meta:
+            held = 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
+            if tensor.is_meta:
                 self.problem = _ON_META
+            elif self.nbytes and not held:
+                self.problem = "its storage was freed"
             elif 0 in tensor.stride() and self.nbytes:
                 self._count_stored("expanded")
-            elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
+            elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
             return
         if not is_tensor_like(tensor):
@@ -163,11 +168,17 @@ class TensorSource(Source):
         return self._device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
     @property
-    @unnoticed
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
         if self._requires_grad is not None:
             return self._requires_grad
+        if type(self.tensor) in PLAIN and is_plain_and_undisturbed(self.tensor):
+            # As most are: to step out of modes takes three times as long.
+            return bool(self.tensor.requires_grad)
+        return self._asked_for_grad()
+
+    @unnoticed
+    def _asked_for_grad(self) -> bool:
         try:
             return bool((self.tensor if type(self.tensor) in PLAIN else inspect(self.tensor)).requires_grad)
         except Exception:

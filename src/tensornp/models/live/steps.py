@@ -74,6 +74,9 @@ def is_writable(steps: Iterable[Any]) -> bool:
 
 
 def _is_constant(key: Any) -> bool:
+    if type(key) is str:
+        # As nearly all are.
+        return True
     if is_plain_tuple(key):
         return all(map(_is_constant, key)) and key_text(key) == tuple_text(key)
     if type(key) is int:

@@ -43,8 +43,9 @@ def in_model_order(names: Sequence[str]) -> list[int]:
     What belongs to one module stays together, and a weight stands before its bias.
     """
     found = list(range(len(names)))
+    parts = [_parted(name) for name in names]
     for _ in range(_MAX_PASSES if len(names) <= _MAX_SORTED_AGAIN else 1):
-        order = _sorted([names[i] for i in found])
+        order = _sorted([parts[i] for i in found])
         found = [found[i] for i in order]
         # What was first seen in a late layer stands, once sorted, behind what the early ones have.
         if order == list(range(len(names))):
@@ -52,22 +53,29 @@ def in_model_order(names: Sequence[str]) -> list[int]:
     return found
 
 
-def _sorted(names: Sequence[str]) -> list[int]:
+_Parts = tuple[tuple[str, ...], list[int]]
+"""The texts of a name, and the numbers between them."""
+
+
+def _parted(name: str) -> _Parts:
+    parts = _DIGITS.split(name)
+    return tuple(parts[::2]), list(map(int, parts[1::2]))
+
+
+def _sorted(every: Sequence[_Parts]) -> list[int]:
     """Return the numbers of names by their keys, of which what is not known of stands where it is first seen."""
     seen: dict[tuple[object, ...], int] = {}
     patterns: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
     keys: list[list[int]] = []
-    for name in names:
-        parts = _DIGITS.split(name)
-        texts = tuple(parts[::2])
+    for texts, numbers in every:
         if texts not in patterns:
             patterns[texts] = _places("0".join(texts), seen)
         places, slots = patterns[texts]
         key = places.copy()
-        for slot, number in zip(slots, parts[1::2], strict=True):
-            key[slot] = int(number)
+        for slot, number in zip(slots, numbers, strict=True):
+            key[slot] = number
         keys.append(key)
-    return sorted(range(len(names)), key=keys.__getitem__)
+    return sorted(range(len(every)), key=keys.__getitem__)
 
 
 def is_alphabetical(names: Sequence[str]) -> bool:

@@ -63,8 +63,13 @@ class Branch:
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
     """Return the weights in rows: numbered parts that consist of the same are folded, the others stand alone."""
+    return rows_of(tree_of(entries))
+
+
+def rows_of(tree: Sequence[Branch]) -> list[Row]:
+    """Return the weights of a tree in rows."""
     rows: list[Row] = []
-    stack = [("", "", branch) for branch in reversed(tree_of(entries))]
+    stack = [("", "", branch) for branch in reversed(tree)]
     while stack:
         before, unlike, branch = stack.pop()
         pattern, unlike = before + branch.label, branch.unlike or unlike
@@ -107,9 +112,9 @@ def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
     return list(root.below)
 
 
-def repeated_parts(entries: Iterable[WeightEntry]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
+def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
     """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
-    stack = [("", branch) for branch in reversed(tree_of(entries))]
+    stack = [("", branch) for branch in reversed(tree)]
     while stack:
         before, branch = stack.pop()
         if branch.count == 1:

@@ -13,7 +13,7 @@ from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.optimizers.number import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
-from tensornp.models.outline.fold import Row, folded, repeated_parts
+from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of
 from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
@@ -50,11 +50,12 @@ def weights_document(
     `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
     what stands over the table then; the tree says both itself. `order` is the column by which the rows are sorted.
     """
-    rows = folded(explorer.values())
+    tree = tree_of(explorer.values())
+    rows = rows_of(tree)
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows)
-    static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer))), table, Lines((rest,))))
+    static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer, tree))), table, Lines((rest,))))
     return Document(
         (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
     )
@@ -111,7 +112,7 @@ def table_of(
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 
-def _layers(explorer: WeightsExplorer) -> list[str]:
+def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
     """Return how much one of the layers is that are alike, the largest first: the rows tell it of single weights."""
     every = list(explorer.values())
     elsewhere = not_counted(every)
@@ -122,7 +123,7 @@ def _layers(explorer: WeightsExplorer) -> list[str]:
     whole = max(sum(own.values()), 1)
     found = [
         (sum(one.numel for one in held), sum(own.get(one.name, 0) for one in held) / whole, branch.count, pattern)
-        for pattern, branch, held in repeated_parts(every)
+        for pattern, branch, held in repeated_parts(tree)
         if elsewhere.isdisjoint(one.name for one in held)
     ]
     found.sort(key=lambda one: -one[0] / one[2])

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensornp as tnp
+from tensornp.core.lowlevel import raw_memory
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.stats import codes, fast, figures
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import Counter
 from tensornp.core.values.stats.keys import scheme_of
+from tensornp.core.values.stats.sums import FigureSums
 
 SHORT = [name for name in KNOWN if hasattr(torch, name) and stored_dtype(name).itemsize <= 2]
 EXACT = ("count", "nan", "posinf", "neginf", "zeros", "min", "max")
@@ -47,6 +49,13 @@ def assert_same(found, expected) -> None:
     assert math.isclose(found.std, expected.std, rel_tol=5e-14, abs_tol=5e-14 * max(size, cancelled))
 
 
+def added_up(numbers, kernels, step: int = 2**18) -> figures.Figures:
+    sums = FigureSums(kernels)
+    for start in range(0, len(numbers), step):
+        sums.add(numbers[start : start + step])
+    return sums.finish()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
@@ -55,13 +64,33 @@ def test_a_compiled_pass_finds_what_numpy_finds(kernels, dtype, data) -> None:
     few = data.draw(hnp.arrays(dtype, st.integers(1, 40)))
     many = np.tile(few, data.draw(st.integers(1, 150)))
     with np.errstate(all="ignore"):
-        assert_same(figures.figures_of(many, kernels), figures.figures_of(many))
+        assert_same(added_up(many, kernels), figures.figures_of(many))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8])
+def test_what_lies_in_a_row_is_walked_in_one_call_a_task(kernels, dtype, monkeypatch) -> None:
+    """With and without a distribution; where others may take the memory away, block by block, to the same bits."""
+    t = (20 * torch.randn(2**24 + 12345, generator=torch.Generator().manual_seed(0))).to(dtype)
+    if dtype.is_floating_point:
+        t[2**20], t[2**21], t[2**22 : 2**22 + 2**17], t[2**23] = math.nan, 1e-40, 7, -0.0
+    calls = []
+    walk, count = fast.Kernels.walk, fast.Kernels.count_codes
+    monkeypatch.setattr(fast.Kernels, "walk", lambda *some: (calls.append(1), walk(*some))[1])
+    monkeypatch.setattr(fast.Kernels, "count_codes", lambda *some: (calls.append(1), count(*some))[1])
+    for histogram in (None, "all"):
+        calls.clear()
+        found = scan(t, histogram=histogram, num_threads=1)
+        assert len(calls) == 3
+        with monkeypatch.context() as patch:
+            patch.setattr(raw_memory, "can_be_read_in_place", lambda *_: False)
+            assert scan(t, histogram=histogram, num_threads=2) == found
+        assert len(calls) > 100
 
 
 def test_nearly_equal_large_numbers_are_as_numpy_finds_them(kernels) -> None:
     """Of which NumPy's own sum is off by more than that of the compiled loop."""
     many = np.tile([2.543567358525772e16, *[4.986299345511675e16] * 35], 75)
-    assert_same(figures.figures_of(many, kernels), figures.figures_of(many))
+    assert_same(added_up(many, kernels), figures.figures_of(many))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -184,7 +213,7 @@ if how == "missing":
     sys.modules["numba"] = None
 elif how == "wrong":
     from tensornp.core.values.stats import kernels
-    kernels.figures = lambda *_: (0.0, 0.0, 0, 0, 0, 0, 0)
+    kernels.walk = lambda *_: None
 elif how == "damaged":
     import types
     sys.modules["numba"] = types.ModuleType("numba")

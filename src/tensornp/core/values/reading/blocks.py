@@ -60,6 +60,13 @@ class StridedPart:
         return values_per_element(self.dtype)
 
     @property
+    def is_row(self) -> bool:
+        """Whether the elements lie in a row, as the numbers that they are."""
+        strided = self.strided
+        is_plain = strided.dtype.isnative and not self.is_conj and not self.is_neg
+        return is_plain and strided.strides == (strided.dtype.itemsize,)
+
+    @property
     def numel(self) -> int:
         """How many numbers are read."""
         return self.strided.numel * self.per_element

@@ -58,7 +58,7 @@ class CodeCounter:
     def add(self, codes: Array) -> None:
         """Count the codes of a block, one-dimensional unsigned integers."""
         if self._kernels is not None:
-            self._kernels.count(codes, 0, self._counts)
+            self._kernels.count_codes(codes, self._counts)
         else:
             self._counts += np.bincount(codes, minlength=len(self._counts))
 

@@ -133,7 +133,8 @@ def _marks_of(obj: Any) -> Any:
             return fingerprint_of_array(np.ndarray.view(obj, np.ndarray), 0)
         while is_storage(obj) or (is_tensor_like(obj) and stand_in_of(obj) is not None):
             obj = tensor_of(obj) if is_storage(obj) else stood_for(obj)
-        return inspect(obj).version, fingerprint(obj, 0)
+        info = inspect(obj)
+        return info.version, fingerprint(obj, 0, info)
     except Exception:
         # What cannot be told is not claimed.
         return None

@@ -20,6 +20,7 @@ from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
 from tensornp.core.values.stats.keys import Scheme, truncated
 from tensornp.core.values.stats.norms import scaled
+from tensornp.core.values.stats.sums import FigureSums
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -186,22 +187,28 @@ class Counter:
     """Counts the keys of blocks, some of them at a time; a few numbers are kept instead."""
 
     def __init__(self, scheme: Scheme, kernels: Kernels | None = None) -> None:
-        self._scheme, self._kernels = scheme, kernels
+        self._scheme, self._stored = scheme, scheme.stored
+        self._count_keys = kernels.count if kernels is not None else None
         self._counts: Array | None = None
         # To count a few in as many bins takes longer than to count many.
-        self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), scheme.stored)
+        self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), self._stored)
         self._num_waiting = 0
 
-    def add(self, values: Array) -> None:
-        """Count the numbers of `values`, one-dimensional."""
-        if self._scheme.stored == np.float64 and values.dtype.kind in "iu":
+    def add(self, values: Array, figures: FigureSums | None = None) -> None:
+        """Count the numbers of `values`, one-dimensional; `figures` takes them on the way."""
+        if figures is not None and values.dtype != self._stored:
+            figures.add(values)
+            figures = None
+        if self._stored == np.float64 and values.dtype.kind in "iu":
             values = truncated(values)
-        if self._kernels is not None and values.dtype == self._scheme.stored:
-            if self._counts is None and np.count_nonzero(np.isfinite(values)) > MAX_KEPT:
+        if self._count_keys is not None and values.dtype == self._stored:
+            if self._counts is None and np.count_nonzero(np.isfinite(values[: 2 * MAX_KEPT])) > MAX_KEPT:
                 self._counts = np.zeros(self._scheme.num_keys, np.int64)
             if self._counts is not None:
-                self._scheme.count_into(values, self._counts, self._kernels)
+                self._scheme.count_into(values, self._counts, figures.add if figures is not None else self._count_keys)
                 return
+        if figures is not None:
+            figures.add(values)
         while values.size:
             left = self._waiting[self._num_waiting :][: values.size]
             np.copyto(left, values[: left.size], casting="unsafe")
@@ -220,7 +227,7 @@ class Counter:
                 self._waiting[: len(numbers)] = numbers
                 return
             self._counts = np.zeros(self._scheme.num_keys, np.int64)
-        self._scheme.count_into(numbers, self._counts, self._kernels)
+        self._scheme.count_into(numbers, self._counts, self._count_keys)
         self._num_waiting = 0
 
     def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:

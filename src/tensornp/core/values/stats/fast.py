@@ -5,37 +5,28 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
-import math
 from collections.abc import Callable
 from threading import Thread
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tensornp.core.lowlevel.fallback import MAX_REASON
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T")
+NO_COUNTS = np.zeros(0, np.int64)
 MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
 half of one."""
 _SILENT_S = 2.0
 _BITS: dict[int, tuple[Any, Any, Any]] = {
-    4: (np.dtype(np.int32), np.dtype(np.uint32), np.int32(-(2**31))),
-    8: (np.dtype(np.int64), np.dtype(np.uint64), np.int64(-(2**63))),
+    4: (np.dtype(np.int32), np.dtype(np.uint32), (np.int32(-(2**31) + 2**23), np.uint32(2**23))),
+    8: (np.dtype(np.int64), np.dtype(np.uint64), (np.int64(-(2**63) + 2**52), np.uint64(2**52))),
 }
-"""By the bytes of a float, the integers of its bits, and those of -0.0."""
-
-
-class Sums(NamedTuple):
-    """What one pass over finite floats has found."""
-
-    low: float
-    high: float
-    total: float
-    squares: float
-    zeros: int
+"""By the bytes of a float, the integers of its bits, and those of the normal floats next to zero."""
 
 
 class Kernels:
@@ -44,22 +35,26 @@ class Kernels:
     def __init__(self, compiled: ModuleType) -> None:
         self._compiled = compiled
 
-    def sums(self, floats: Array) -> Sums | None:
-        """Return the sums and the ends of float32 or float64 numbers in a row; None where a square is not finite."""
-        signed, unsigned, minus_zero = _BITS[floats.itemsize]
-        found = self._compiled.figures(floats, floats.view(signed), floats.view(unsigned), minus_zero)
-        total, squares, zeros, least, most, first, last = found
-        if not math.isfinite(squares):
-            return None
-        # Of the bits of floats, those of negative ones are the larger as unsigned integers, and fall as these rise.
-        bits = (last if least < 0 else first), (most if most >= 0 else first)
-        low, high = np.array(bits, unsigned).view(floats.dtype).tolist()
-        # No zero has a sign here.
-        return Sums(low + 0.0, high + 0.0, total, squares, zeros)
+    def walk(self, floats: Array, sums: Array, shift: int = 0, counts: Array = NO_COUNTS) -> tuple[list[int], int]:
+        """Add to `sums` how many float32 or float64 there are in blocks, zeros, both ends, the sum, that of squares.
 
-    def count(self, bits: Array, shift: int, counts: Array) -> None:
-        """Add to `counts` how many of these unsigned integers have each key, which their leading bits are."""
-        self._compiled.count(bits, bits.dtype.type(shift), counts)
+        Adds to `counts`, if there are any, how many have each key: their bits without `shift` of them. Returns the
+        numbers of the blocks whose sums do not tell enough, and how many are subnormal of those that were counted.
+        """
+        signed, unsigned, normals = _BITS[floats.itemsize]
+        is_left = np.zeros(-(-len(floats) // BLOCK_NUMEL), np.bool_)
+        bits = floats.view(unsigned)
+        integers = floats.view(signed), bits, normals
+        small = self._compiled.walk(floats, *integers, sums, is_left, bits.dtype.type(shift), counts)
+        return np.flatnonzero(is_left).tolist(), small
+
+    def count(self, floats: Array, shift: int, counts: Array) -> int:
+        """Add to `counts` how many have each key; return how many are subnormal."""
+        return self.walk(floats, np.zeros(6), shift, counts)[1]
+
+    def count_codes(self, codes: Array, counts: Array) -> None:
+        """Add to `counts` how many of the codes, unsigned integers, are each."""
+        self._compiled.count(codes, np.uint64(0), np.uint64(len(codes)), codes.dtype.type(0), counts)
 
     def add_squares(self, floats: Array, first: int, size: int, inner: int, sums: Array) -> None:
         """Add to `sums`, of float64, the squares of the channels of float32 numbers, the first of which has a number.
@@ -134,21 +129,24 @@ def _is_there() -> bool:
 
 def _check(loaded: Kernels) -> None:
     """Raise what is wrong if the loops do not compute what they should of a few numbers."""
-    for dtype in ("float32", "float64"):
+    # Each is compiled here, where no Ctrl-C comes in between.
+    for dtype, shift in (("float32", 24), ("float64", 56)):
         tried = np.arange(-2.0, 10_001.0).astype(dtype) / 8
+        sums, counts = np.zeros(6), np.zeros(256, np.int64)
         # Both sums are exact in float64, and in no shorter float.
-        sums = Sums(-0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8, 10_000 * 10_001 * 20_001 / 384 + 5 / 64, 1)
-        if loaded.sums(tried) != sums:
+        expected = [10_003, 1, -0.25, 1250, 10_000 * 10_001 / 16 - 3 / 8, 10_000 * 10_001 * 20_001 / 384 + 5 / 64]
+        if loaded.walk(tried, sums, shift, counts) != ([], 0) or sums.tolist() != expected:
             raise ArithmeticError("it does not compute here what it should")
+        if (counts != np.bincount(tried.view(f"i{tried.itemsize}") >> shift & 255, minlength=256)).any():
+            raise ArithmeticError("it does not count here as it should")
     squares = np.zeros(2)
     for inner in (1, 2):
         loaded.add_squares(np.array([1, 2, 3, 4], np.float32), 1, 2, inner, squares)
     if squares.tolist() != [4 + 16 + 1 + 16, 1 + 9 + 4 + 9]:
         raise ArithmeticError("it does not add up here what it should")
-    # Each is compiled here, where no Ctrl-C comes in between.
-    for nbytes in (1, 2, 4, 8):
+    for dtype in ("uint8", "uint16"):
         counts = np.zeros(4, np.int64)
-        loaded.count(np.array([0, 5, 7, 7], f"u{nbytes}"), 1, counts)
+        loaded.count_codes(np.array([0, 2, 3, 3], dtype), counts)
         if counts.tolist() != [1, 0, 1, 2]:
             raise ArithmeticError("it does not count here as it should")
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.stats.fast import Kernels
-
 Array = np.ndarray[Any, Any]
 _own = threading.local()
 Number = int | float
@@ -19,7 +17,7 @@ _ROW = 2**13
 """Numbers that are summed up in one go; of more than 10,000, OpenBLAS makes parts for as many threads as there are."""
 MAX_CANCELLED = 1e4
 """How much larger than the variance the mean's square may be, before it is taken off first."""
-_SMALLEST, _LARGEST = 1e-140, 1e140
+SMALLEST, LARGEST = 1e-140, 1e140
 """Numbers whose squares a float64 holds well."""
 MAX_MODULUS = float(np.finfo(np.float64).max)
 
@@ -48,7 +46,7 @@ class Figures:
         return self.count - self.nan - self.posinf - self.neginf
 
 
-def figures_of(values: Array, kernels: Kernels | None = None) -> Figures:
+def figures_of(values: Array) -> Figures:
     """Return the figures of a contiguous block of booleans, integers, or floats of 32 or 64 bits."""
     flat = values.reshape(-1)
     if flat.dtype.kind == "b":
@@ -57,7 +55,7 @@ def figures_of(values: Array, kernels: Kernels | None = None) -> Figures:
         return Figures()
     if flat.dtype.kind in "iu":
         return _of_integers(flat)
-    return (kernels and _of_sums(flat, kernels)) or _of_any_floats(flat)
+    return _of_any_floats(flat)
 
 
 def scratch(size: int, slot: int = 0, dtype: Any = np.float64) -> Array:
@@ -74,18 +72,6 @@ def widened(flat: Array, slot: int = 0) -> Array:
     wide = scratch(flat.size, slot)
     np.copyto(wide, flat, casting="unsafe")
     return wide
-
-
-def _of_sums(flat: Array, kernels: Kernels) -> Figures | None:
-    """Return the figures from one pass; None where that is not possible, or the variance would be cancelled away."""
-    found = kernels.sums(flat)
-    if found is None or not _SMALLEST < max(-found.low, found.high) < _LARGEST:
-        return None
-    mean = found.total / flat.size
-    variance = found.squares / flat.size - mean * mean
-    if found.low == found.high or variance * MAX_CANCELLED < mean * mean:
-        return None
-    return Figures(flat.size, 0, 0, 0, found.zeros, found.low, found.high, found.total, mean, math.sqrt(variance))
 
 
 def _of_any_floats(flat: Array) -> Figures:
@@ -127,7 +113,7 @@ def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, fl
     if low == high:
         return float(low) * values.size, float(low), 0.0
     scale, largest = 1.0, max(-float(low), float(high))
-    if largest and not _SMALLEST < largest < _LARGEST:
+    if largest and not SMALLEST < largest < LARGEST:
         # A power of two, so that nothing is rounded.
         scale = math.ldexp(1.0, min(max(-math.frexp(largest)[1], -1000), 1000))
         values *= scale

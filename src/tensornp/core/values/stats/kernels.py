@@ -15,6 +15,9 @@ from llvmlite import ir  # type: ignore[import-not-found,import-untyped,unused-i
 from numba import njit, types  # type: ignore[import-not-found,unused-ignore]  # an extra
 from numba.extending import intrinsic  # type: ignore[import-not-found,unused-ignore]  # an extra
 
+from tensornp.core.memory.blocks import BLOCK_NUMEL
+from tensornp.core.values.stats.figures import LARGEST, MAX_CANCELLED, SMALLEST
+
 _CHUNK_NBYTES = 2**10
 """What stays in the first cache while one loop after the other walks it."""
 _LINE_NBYTES = 64
@@ -22,17 +25,54 @@ _LINE_NBYTES = 64
 
 
 @njit(nogil=True, cache=True)
-def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
-    """Return the sum, the sum of squares and the number of zeros of floats, and the ends of their bits.
+def walk(
+    floats: Any, signed: Any, unsigned: Any, normals: Any, sums: Any, is_left: Any, shift: Any, counts: Any
+) -> Any:
+    """Add up blocks of floats: how many they are, how many zeros, their ends, their sum and that of their squares.
 
-    `signed` and `unsigned` are those bits as integers, of which the least and the largest come; `minus_zero` are the
-    bits of -0.0, the least of all signed ones.
+    One of which these do not tell enough is left, and noted in `is_left`, which has a place for each block. Of both
+    kinds the keys are counted, unless `counts` is for none. `signed` and `unsigned` are the bits as integers, `normals`
+    those of the normal floats next to zero. Returns how many of those that were counted are nearer, and not zero.
     """
-    total, squares, zeros = 0.0, 0.0, 0
-    least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
+    subnormal = 0
+    ends = np.empty(2, floats.dtype)
+    bits = ends.view(unsigned.dtype)
+    for number in range(len(is_left)):
+        start, end = number * BLOCK_NUMEL, min((number + 1) * BLOCK_NUMEL, len(floats))
+        total, squares, zeros, small, least, most, first, last = _sums_of_block(
+            floats, signed, unsigned, normals, start, end, shift, counts
+        )
+        subnormal += small
+        # Of the bits of floats, those of negative ones are the larger as unsigned integers, and fall as these rise.
+        bits[0] = bits[1] = first
+        if least < 0:
+            bits[0] = last
+        if most >= 0:
+            bits[1] = most
+        low, high = np.float64(ends[0]), np.float64(ends[1])
+        mean = total / (end - start)
+        variance = squares / (end - start) - mean * mean
+        if variance * MAX_CANCELLED >= mean * mean and SMALLEST < max(-low, high) < LARGEST:
+            sums[0] += end - start
+            sums[1] += zeros
+            sums[2], sums[3] = min(sums[2], low), max(sums[3], high)
+            sums[4] += total
+            sums[5] += squares
+        else:
+            is_left[number] = True
+    return subnormal
+
+
+@njit(nogil=True, cache=True)
+def _sums_of_block(
+    floats: Any, signed: Any, unsigned: Any, normals: Any, lower: Any, upper: Any, shift: Any, counts: Any
+) -> Any:
+    """Return of a block both sums, how many are zero, and how many subnormal, and the ends of their bits."""
+    total, squares, zeros, small = 0.0, 0.0, 0, 0
+    least, most, first, last = signed[lower], signed[lower], unsigned[lower], unsigned[lower]
     address, size = floats.ctypes.data, _CHUNK_NBYTES // floats.itemsize
-    for start in range(0, len(floats), size):
-        end = min(start + size, len(floats))
+    for start in range(lower, upper, size):
+        end = min(start + size, upper)
         # While these are summed up, memory brings what comes third: else a fifth of the time is waiting.
         for line in range(2 * _CHUNK_NBYTES, 3 * _CHUNK_NBYTES, _LINE_NBYTES):
             _prefetch(address + end * floats.itemsize + line)  # type: ignore[call-arg,unused-ignore]
@@ -41,10 +81,15 @@ def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
         low, high, low_bits, high_bits = _ends(signed, unsigned, begin, stop)
         total, squares = total + more, squares + more_squares
         least, most, first, last = min(least, low), max(most, high), min(first, low_bits), max(last, high_bits)
-        # The zero of either sign is the least of one of both.
-        if low_bits == 0 or low == minus_zero:
-            zeros += _num_zeros(floats, begin, stop)
-    return total, squares, zeros, least, most, first, last
+        # What is nearest to zero, on either side of it, is the least of one of both.
+        if low < normals[0] or low_bits < normals[1]:
+            found = _num_below(unsigned, begin, stop, unsigned.dtype.type(1))
+            zeros += found
+            if len(counts):
+                small += _num_below(unsigned, begin, stop, normals[1]) - found
+        if len(counts):
+            count(unsigned, begin, stop, shift, counts)
+    return total, squares, zeros, small, least, most, first, last
 
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
@@ -82,17 +127,19 @@ def _ends(signed: Any, unsigned: Any, start: Any, end: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _num_zeros(floats: Any, start: Any, end: Any) -> Any:
-    count = 0
+def _num_below(bits: Any, start: Any, end: Any, limit: Any) -> Any:
+    """Return how many floats are nearer to zero than one of these bits."""
+    kind, count = bits.dtype.type, 0
     for i in range(start, end):
-        count += floats[i] == 0
+        # Without the sign.
+        count += kind(bits[i] + bits[i]) < kind(limit + limit)
     return count
 
 
 @njit(nogil=True, cache=True)
-def count(bits: Any, shift: Any, counts: Any) -> None:
-    """Add to `counts` how many of the unsigned integers `bits` have each key: what they are without `shift` bits."""
-    for i in range(len(bits)):
+def count(bits: Any, start: Any, end: Any, shift: Any, counts: Any) -> None:
+    """Add to `counts` how many unsigned integers of a chunk have each key: what they are without `shift` bits."""
+    for i in range(start, end):
         counts[bits[i] >> shift] += 1
 
 

@@ -8,13 +8,17 @@ normal float has a key as fine as those of others: that of how many times the sm
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.stats.fast import Kernels
+from tensornp.core.memory.blocks import BLOCK_NUMEL
 
 Array = np.ndarray[Any, Any]
+CountKeys = Callable[[Array, int, Array], int]
+"""A compiled loop: adds to the last how many floats have each key, their bits without so many; returns how many of them
+are subnormal."""
 _FINE = 7
 """The bits of a mantissa that a key has."""
 _KEYS_A_NUMBER = 32
@@ -104,31 +108,34 @@ class Scheme(NamedTuple):
     def counted(self, counts: Array) -> tuple[Array, Array]:
         """Return the keys of finite numbers that there are, and how many have each, from the `counts` of all."""
         # Of integers, NumPy takes twenty times as long.
-        found = np.flatnonzero(counts != 0)
+        is_met = counts != 0
         if self.float_name:
-            found = found[(found >= 2 * self.sign) | (found % self.sign < _first_infinite(self))]
+            is_met[: 2 * self.sign].reshape(2, -1)[:, _first_infinite(self) :] = False
+        found = np.flatnonzero(is_met)
         return (found + self.least).astype(np.int32), counts[found]
 
-    def count_into(self, numbers: Array, counts: Array, kernels: Kernels | None = None) -> None:
+    def count_into(self, numbers: Array, counts: Array, count_keys: CountKeys | None = None) -> None:
         """Add to `counts` how many of the `numbers`, of the dtype `stored`, have each key."""
         if not self.float_name:
             counts += np.bincount(numbers - self.least, minlength=self.num_keys)
             return
-        near_zero = self._near_zero(counts)
-        num_near = near_zero.sum()
-        if kernels is not None:
-            kernels.count(numbers.view(f"u{numbers.itemsize}"), self.shift, counts)
+        if count_keys is not None:
+            num_small = count_keys(numbers, self.shift, counts)
         else:
+            near_zero = self._near_zero(counts)
+            num_near = near_zero.sum()
             # What has 64 bits is no index for NumPy before it is signed.
             counts += np.bincount(self._leading_bits(numbers).view(f"i{numbers.itemsize}"), minlength=self.num_keys)
-        if self.is_exact:
+            num_near = near_zero.sum() - num_near
+            # Most often there are none, or these are all zeros.
+            num_small = num_near and num_near - np.count_nonzero(numbers == 0)
+        if not num_small or self.is_exact:
             return
-        num_near = near_zero.sum() - num_near
-        # Most often there are none, or these are all zeros.
-        if num_near and num_near != np.count_nonzero(numbers == 0):
-            at, own = self._subnormals(numbers)
+        for start in range(0, len(numbers), BLOCK_NUMEL):
+            part = numbers[start : start + BLOCK_NUMEL]
+            at, own = self._subnormals(part)
             np.add.at(counts, own, 1)
-            np.subtract.at(counts, self._leading_bits(numbers[at]).view(f"i{numbers.itemsize}"), 1)
+            np.subtract.at(counts, self._leading_bits(part[at]).view(f"i{part.itemsize}"), 1)
 
     def _leading_bits(self, numbers: Array) -> Array:
         """Return the keys of numbers, but for those of subnormal floats."""

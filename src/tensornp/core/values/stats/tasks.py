@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.memory.digest import digest_of
-from tensornp.core.values.reading.blocks import DevicePart, Part
+from tensornp.core.values.reading.blocks import DevicePart, Part, StridedPart
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.scopes import PARTIAL
 from tensornp.core.values.reading.supply import Supply
@@ -20,11 +20,12 @@ from tensornp.core.values.stats.channels import Along, ChannelSums, Sums, layout
 from tensornp.core.values.stats.codes import CodeCounter, as_codes, figures_from, has_codes
 from tensornp.core.values.stats.distribution import Counter, Distribution, added_up
 from tensornp.core.values.stats.fast import Kernels
-from tensornp.core.values.stats.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
+from tensornp.core.values.stats.figures import Figures, combined, modulus_of, of_zeros, times
 from tensornp.core.values.stats.keys import Scheme, scheme_of
 from tensornp.core.values.stats.on_device import figures_on_device
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.stats.sampler import Sampler
+from tensornp.core.values.stats.sums import FigureSums
 
 Array = np.ndarray[Any, Any]
 ALL_NUMEL = 2**24
@@ -33,6 +34,8 @@ SAMPLE_NUMEL = 2**20
 """Elements of the sample past that."""
 TASK_BLOCKS = 64
 _MAX_ITEMSIZE = 16
+_WALKED = ("float32", "float64", "uint8", "uint16")
+"""Of what a compiled loop walks as it is stored: numbers, and codes."""
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Tasks:
     def __init__(self, supply: Supply, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
         self._supply = supply
         is_complex = supply.dtype.startswith("complex")
+        self._num_figures = 3 if is_complex else 1
         self._keeps_distribution = histogram is not None
         self._has_codes = has_codes(supply, on_device=self._keeps_distribution)
         is_distributed = self._keeps_distribution or self._has_codes
@@ -89,19 +93,25 @@ class Tasks:
     def tally(self, task: Task, *, in_place: bool) -> Tally:
         """Carry one task out; `in_place` says whether nobody can take the memory away."""
         part = task.part
-        numel = sum([math.prod(block.shape) for block in task.blocks]) * part.times * part.per_element
+        _, shapes = zip(*task.blocks, strict=True)
+        numel = sum(map(math.prod, shapes)) * part.times * part.per_element
         if isinstance(part, DevicePart) and not self._keeps_distribution:
-            found = figures_on_device(part, task.blocks)
-            if found is not None:
-                return Tally(tuple([times(one, part.times) for one in found]), None, numel)
+            known = figures_on_device(part, task.blocks)
+            if known is not None:
+                return Tally(tuple([times(one, part.times) for one in known]), None, numel)
         depth = _Depth(self._layout, self._kernels) if self._in_depth else None
+        found: _OfCodes | _OfNumbers
         if self._has_codes:
-            codes = _OfCodes(CodeCounter(part, self._kernels), depth)
-            as_codes(part).use_each(task.blocks, codes.use, in_place=in_place)
-            return codes.finish(part.times, numel)
-        numbers = _OfNumbers(self._scheme, self._sampler, self._kernels, task.first, depth)
-        part.use_each(task.blocks, numbers.use, in_place=in_place)
-        return numbers.finish(part.times, numel)
+            found = _OfCodes(CodeCounter(part, self._kernels), depth)
+            part = as_codes(part)
+        else:
+            figures = list(map(FigureSums, [self._kernels] * self._num_figures))
+            counter = Counter(self._scheme, self._kernels) if self._scheme is not None else None
+            found = _OfNumbers(figures, counter, self._sampler, task.first, depth)
+        is_walked_alone = self._kernels is not None and self._sampler is None and depth is None
+        blocks = _in_one(part, task.blocks) if in_place and is_walked_alone else task.blocks
+        part.use_each(blocks, found.use, in_place=in_place)
+        return found.finish(part.times, numel)
 
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tallies, in the order of their tasks; where some are missing, it says so."""
@@ -109,8 +119,7 @@ class Tasks:
         done = sum([tally.numel for tally in known])
         is_whole = done + supply.zeros == supply.numel
         zeros = supply.zeros if is_whole else 0
-        num_figures = 3 if supply.dtype.startswith("complex") else 1
-        every = [*[tally.figures for tally in known], (of_zeros(zeros, supply.zero),) * num_figures]
+        every = [*[tally.figures for tally in known], (of_zeros(zeros, supply.zero),) * self._num_figures]
         figures, *others = map(combined, zip(*every, strict=True))
         scope = self._scope(figures, done, is_whole=is_whole)
         parts = {name: stats_of_figures(of, scope=scope) for name, of in zip(("real", "imag"), others, strict=False)}
@@ -139,6 +148,14 @@ class Tasks:
         if supply.is_masked:
             return f"{figures.count:,} of {supply.numel:,} shown"
         return supply.scope
+
+
+def _in_one(part: Part, blocks: list[Block]) -> list[Block]:
+    """Return blocks that follow one another as one, where a compiled loop walks them as they lie."""
+    if not isinstance(part, StridedPart) or not part.is_row or part.dtype not in _WALKED:
+        return blocks
+    (start,), (last,), (length,) = blocks[0].start, *blocks[-1]
+    return [Block((start,), (last + length - start,))]
 
 
 def _nbytes_read(supply: Supply) -> int:
@@ -195,35 +212,40 @@ class _OfNumbers:
     """Takes the blocks of one task as numbers."""
 
     def __init__(
-        self, scheme: Scheme | None, sampler: Sampler | None, kernels: Kernels | None, first: int, depth: _Depth | None
+        self,
+        figures: list[FigureSums],
+        counter: Counter | None,
+        sampler: Sampler | None,
+        first: int,
+        depth: _Depth | None,
     ) -> None:
-        self._counter = Counter(scheme, kernels) if scheme is not None else None
-        self._sampler, self._kernels, self._depth = sampler, kernels, depth
+        self._figures, self._counter, self._sampler, self._depth = figures, counter, sampler, depth
         self._ordinal = first
         self._sampled: list[Array] = []
-        self._found: list[tuple[Figures, ...]] = []
 
     def use(self, values: Array, block: Block) -> None:
         """Take the numbers of one block."""
         flat = values.reshape(-1)
         if self._depth is not None:
             self._depth.add(flat, flat, block)
-        parts: Sequence[Array] = ()
-        if flat.dtype.kind == "c":
+        whole, *of_parts = self._figures
+        if of_parts:
             parts = [np.ascontiguousarray(part) for part in (flat.real, flat.imag)]
             flat = modulus_of(*parts)
-        self._found.append(tuple([figures_of(of, self._kernels) for of in (flat, *parts)]))
-        if self._counter is not None and flat.size:
-            if self._sampler is not None:
-                # So few of each block that they are counted together.
-                self._sampled.append(self._sampler.sample(flat, self._ordinal))
-            else:
-                self._counter.add(flat)
+            for figures, part in zip(of_parts, parts, strict=True):
+                figures.add(part)
+        if self._counter is not None and self._sampler is None:
+            self._counter.add(flat, whole)
+        else:
+            whole.add(flat)
+        if self._sampler is not None and flat.size:
+            # So few of each block that they are counted together.
+            self._sampled.append(self._sampler.sample(flat, self._ordinal))
         self._ordinal += 1
 
     def finish(self, factor: int, numel: int) -> Tally:
         """Return what was found, each element meant `factor` times."""
-        figures = tuple([times(combined(found), factor) for found in zip(*self._found, strict=True)])
+        figures = tuple([times(sums.finish(), factor) for sums in self._figures])
         distribution = None
         if self._counter is not None:
             if self._sampled:
