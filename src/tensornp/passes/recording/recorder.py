@@ -172,9 +172,9 @@ class Recorder:
         frame = sys._getframe(2)
         self.has_inference = self.has_inference or torch.is_inference_mode_enabled()
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
-        with modes.undisturbed(), self.lock:
+        with self.lock:
             if not self.is_over:
-                self._begin(module, args, keywords, place, is_grad_enabled, frame)
+                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame)
 
     def _begin(
         self,
@@ -242,9 +242,9 @@ class Recorder:
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
         frame = sys._getframe(2)
-        with modes.undisturbed(), self.lock:
+        with self.lock:
             if not self.is_over:
-                self._end(module, kwargs, result, is_raised, frame)
+                modes.outside(self._end, module, kwargs, result, is_raised, frame)
 
     def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool, frame: FrameType) -> None:
         stack = self._stacks.get(threading.get_ident()) or []
@@ -302,8 +302,8 @@ class Recorder:
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
-        with modes.undisturbed(), self.lock:
-            read = None if self.is_over else self.tensors.read(grads[number])
+        with self.lock:
+            read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
             if read is not None:
                 seen.gradients.append((self.num_gradients, *read))
                 self.num_gradients += 1
@@ -314,8 +314,8 @@ class Recorder:
         if self.is_over or not self.held.is_asked_for(one.place):
             return
         try:
-            with modes.undisturbed(), self.lock:
-                self.held.look(one)
+            with self.lock:
+                modes.outside(self.held.look, one)
         except Exception as error:
             self.problems.append(told("what .grad held", error))
 
