@@ -47,6 +47,6 @@ def note_of_call(wrapper: str) -> str:
     return told.get(wrapper, "")
 
 
-def note_of_gradient(wrapper: str) -> str:
+def note_of_gradient(wrapper: str, rank: str) -> str:
     """Return the same of a gradient that came back for a parameter inside of one."""
-    return f"of {this_rank()}, before {wrapper} reduces it" if wrapper else ""
+    return f"of {rank}, before {wrapper} reduces it" if wrapper else ""

@@ -139,6 +139,10 @@ class SeenTensors:
                 for state in memory.states:
                     state.seen.is_held = True
 
+    def clear(self) -> None:
+        """Let go of all figures and storages: what was read of the table stays."""
+        self.table, self._memories = RowTable(), {}
+
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what was read of the memory of a tensor."""
         if (memory := self._memories.get(storage_key(tensor) or -1)) is not None:
