@@ -1,7 +1,7 @@
 """Figures of many tensors in turn: three reads each, on its own device, into a table that is there, and no wait.
 
-What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training. Of a small one on the
-CPU even three reads cost more than a copy does: that is put aside, and many of them are read at once.
+What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training. Of a small one on
+the CPU even three reads cost more than a copy does: that is put aside, and many of them are read at once.
 """
 
 from __future__ import annotations
