@@ -188,6 +188,7 @@ ROWS: dict[str, _Row] = {
     "a weight of a file": _Row(lambda a: a.stored["w"].to_numpy(), "source_file.py"),
     "weights of a file": _Row(lambda a: tnp.weights(a.path), "source_file.py"),
     "a pass": _Row(_followed, "module_hooks.py modes.py"),
+    "a pass under a mode": _Row(_followed, "module_hooks.py modes.py", _Dispatches),
     "a pass under modes": _Row(_followed, "module_hooks.py modes.py", _modes),
     "the display of a tensor": _Row(_display("w"), _SHELL),
     "the display of a container": _Row(_display("batch"), _SHELL),

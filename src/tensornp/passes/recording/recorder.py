@@ -25,12 +25,12 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
-from tensornp.passes.recording.distributed import note_of_call, own_class, wrapper_of
+from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import HeldGradients
 from tensornp.passes.recording.kept import Kept
 from tensornp.passes.recording.not_called import NotCalled
-from tensornp.passes.recording.remembered import Call, Got, Module, step_to
+from tensornp.passes.recording.remembered import Call, Got, Module, facts_of, step_to
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
@@ -132,7 +132,7 @@ class Recorder:
     def _know(self, root: torch.nn.Module) -> None:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
-        self.roots.append((weakref.ref(root), class_name(own_class(type(root)))))
+        self.roots.append((weakref.ref(root), facts_of(type(root)).class_name))
         codes: dict[str, tuple[Any, str]] = {"": (root, "")}
         self._modules[id(root)] = Module(root, number, "", "")
         try:
@@ -160,7 +160,7 @@ class Recorder:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
             root, prefix = (above.root, above.name) if above is not None else (0, "")
-            name = f"{prefix}.({class_name(own_class(type(module)))})".lstrip(".")
+            name = f"{prefix}.({facts_of(type(module)).class_name})".lstrip(".")
             self._names[root, name] += 1
             if (number := self._names[root, name]) > 1:
                 name = f"{name[:-1]} {number})"
@@ -204,7 +204,7 @@ class Recorder:
         call.is_grad_enabled = is_grad_enabled
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
-        call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(wrapper_of(type(module))))))
+        call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
         stack.append(call)
         call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]

@@ -467,6 +467,12 @@ def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
     return seen
 
 
+_INTEGERS = {int}
+
+
 def _shape_of(sizes: Any) -> tuple[Any, ...]:
     """Return sizes as integers, and as its text each that a compiler has not decided yet."""
-    return tuple(size if type(size) is int else str(size) for size in sizes)
+    shape = tuple(sizes)
+    if {*map(type, shape)} <= _INTEGERS:
+        return shape
+    return tuple(size if type(size) is int else str(size) for size in shape)
