@@ -234,7 +234,7 @@ _CAN_LEAVE_ONE = _way_out is _outside and _CAN_TELL_MODES and _pop_dispatch_mode
 
 
 def _is_further_in(num_modes: int = 0) -> bool:
-    """Return whether more dispatch modes, a transform or a tracer may be active; leaving them costs more than asking."""
+    """Return whether more dispatch modes, a transform or a tracer may be active; leaving costs more than asking."""
     return bool(
         _dispatch_modes() > num_modes or _get_tracing_state() or _functorch_level() is not None or _pre_dispatch_modes()
     )
