@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
@@ -211,10 +212,11 @@ class _Recording:
         recorder: Recorder,
         namespace: Mapping[str, Any],
         rows: Sequence[Row],
-        samples: Sequence[tuple[float, ...]],
+        samples: Sequence[np.ndarray[Any, Any]],
         steps: Sequence[Step],
     ) -> None:
-        self.rows, self._samples, self._num_before = rows, samples, [one.num_gradients for one in steps]
+        self.rows, self._num_before = rows, [one.num_gradients for one in steps]
+        self._sample = functools.cache(lambda number: tuple(samples[number].tolist()))
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
         self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
         self._steps: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
@@ -336,7 +338,7 @@ class _Recording:
             CAME_WITH_THE_CALL if maker is None else self._title(self._calls[maker].module),
             maker,
             self.figures(seen.row, seen),
-            self._samples[seen.sample] if seen.sample is not None else (),
+            self._sample(seen.sample) if seen.sample is not None else (),
             seen.note,
             self.gradient_of(seen)[0],
             operator=seen.operator,

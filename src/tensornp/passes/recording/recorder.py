@@ -82,7 +82,7 @@ class Recorder:
         self.codes: list[CodeType] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
-        self.is_over = self.has_operators = False
+        self.is_over = self._is_ended = self.has_operators = False
         self.thread = threading.get_ident()
         self.has_others = self.has_compiled = self.has_inference = False
         self.lock = threading.RLock()
@@ -351,6 +351,8 @@ class Recorder:
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
+        if self._is_ended:
+            return
         try:
             self.look_at_gradients()
             self.not_called = list(self._not_called.parameters(self._modules.values(), self._own(), self.gradients))
@@ -364,6 +366,7 @@ class Recorder:
             for call in self.calls:
                 call.edges.clear()
             self._stacks.clear()
+        self._is_ended = True
 
 
 def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor | None]]:

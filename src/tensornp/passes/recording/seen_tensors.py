@@ -95,7 +95,8 @@ class _Memory:
 
     def put(self, place: Any, version: int | None, seen: Seen) -> None:
         """Take in a state; those of an earlier version are no more."""
-        self.states = [one for one in self.states if one.place != place or one.version == version is not None]
+        if self.states:
+            self.states = [one for one in self.states if one.place != place or one.version == version is not None]
         self.states.append(_State(place, version, seen))
 
 
@@ -355,12 +356,9 @@ def _is_ordinary(tensor: torch.Tensor) -> bool:
         and modes.has_plain_keys(tensor)
         and tensor.dtype is not torch.complex32
         and tensor.is_contiguous()
-        and 0 < tensor.numel() * tensor.itemsize <= _room_of(tensor)
+        and (size := tensor.numel()) > 0
+        and (tensor.storage_offset() + size) * tensor.itemsize <= tensor.untyped_storage().nbytes()
     )
-
-
-def _room_of(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize)
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -53,7 +53,7 @@ class RowTable:
         self._small = _Small()
         self._places: list[tuple[_Chunk | _Small, int]] = []
         self._extremes_alone: set[int] = set()
-        self._samples: list[tuple[_Samples, int, int] | torch.Tensor] = []
+        self._samples: list[tuple[_Samples, int, int] | np.ndarray[Any, Any]] = []
 
     def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
         """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
@@ -109,7 +109,7 @@ class RowTable:
         if taken.is_complex():
             taken = taken.abs()
         if tensor.is_cpu:
-            self._samples.append(taken.to(wide, copy=True))
+            self._samples.append(taken.to(wide, copy=True).numpy(force=True))
             return len(self._samples) - 1
         key = tensor.device, wide
         samples = self._open_samples.get(key)
@@ -124,11 +124,11 @@ class RowTable:
         self._samples.append((samples, at, count))
         return len(self._samples) - 1
 
-    def read(self) -> tuple[list[Row], list[tuple[float, ...]]]:
+    def read(self) -> tuple[list[Row], list[np.ndarray[Any, Any]]]:
         """Return all figures and all samples by their numbers; waits for each device once a table."""
         figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         tables = dict.fromkeys(one[0] for one in self._samples if isinstance(one, tuple))
-        samples = {one: one.table[: one.count].tolist() for one in tables}
+        samples = {one: one.table[: one.count].cpu().numpy() for one in tables}
         return (
             [
                 Row(figures[chunk][at][0], figures[chunk][at][1], math.nan, math.nan)
@@ -136,10 +136,7 @@ class RowTable:
                 else Row(*figures[chunk][at])
                 for n, (chunk, at) in enumerate(self._places)
             ],
-            [
-                tuple(samples[one[0]][one[1]][: one[2]] if isinstance(one, tuple) else one.tolist())
-                for one in self._samples
-            ],
+            [samples[one[0]][one[1]][: one[2]] if isinstance(one, tuple) else one for one in self._samples],
         )
 
 
