@@ -97,6 +97,7 @@ class OperatorMode(TorchDispatchMode):
     def __init__(self, recorder: Recorder, is_followed: Callable[[], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder, self._is_followed = recorder, is_followed
+        self._is_choosy = recorder.only is not None or recorder.is_bound
         self._by_number: dict[int, Operation | None] = {}
         self._others: dict[Operation, int] = {}
         self._flags: dict[str, bool] = {}
@@ -144,7 +145,8 @@ class OperatorMode(TorchDispatchMode):
         if func is _READ_OUT:
             self._recorder.tensors.read_out(args[0])
         operation, kind = None, _kind_of(func)
-        if kind is not None and self._recorder.is_at_work and self._is_followed() and not self._is_elsewhere():
+        is_elsewhere = kind is None or (self._is_choosy and self._is_elsewhere())
+        if not is_elsewhere and kind is not None and self._recorder.is_at_work and self._is_followed():
             operation = self._began(kind, args, kwargs, sys._getframe(1))
         if operation is None or kind is None:
             result = func(*args, **kwargs)
@@ -164,8 +166,6 @@ class OperatorMode(TorchDispatchMode):
     def _is_elsewhere(self) -> bool:
         """Return whether what is called now is surely in no call whose operators are followed, nor in its backward."""
         recorder = self._recorder
-        if recorder.only is None and not recorder.is_bound:
-            return False
         call, node = recorder.innermost(), None
         if _graph_task is not None and _graph_task() != -1 and (call is None or call.phase != RECOMPUTED):
             node = _node_at_work() if _node_at_work else None
