@@ -439,7 +439,8 @@ def follow(
     Notes
     -----
     Cost: three reads of each value, each gradient and each weight, and of a weight once more after a step; 16 bytes of
-    these and 1 KiB for a sample on the device; some two KiB a call on the host. An operator costs one read of what it
+    these and 1 KiB for a sample on the device; some two KiB a call on the host. Small tensors of the CPU are copied,
+    and read by the hundred KiB. The record is made as it is first read, or shown. An operator costs one read of what it
     makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
     compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
     written through NumPy, behind torch, is not seen. A gradient scaler is known by a name that the block sees, or as an

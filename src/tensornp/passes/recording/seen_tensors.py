@@ -330,7 +330,7 @@ class SeenTensors:
         else:
             self.table.complete(seen.row, readable)
         if has_sample and seen.sample is None:
-            seen.sample = self.table.sample(readable)
+            seen.sample = self.table.sample(readable, seen.row)
 
 
 def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:

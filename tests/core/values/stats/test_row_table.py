@@ -33,7 +33,7 @@ def test_small_tensors_are_read_as_they_were():
     table = RowTable()
     numbers = [table.add(one) for one in tensors]
     x.fill_(1e30)
-    samples = [table.sample(x), table.sample(tensors[-2])]
+    samples = [table.sample(x, table.add(x)), table.sample(tensors[-2], numbers[-2])]
     for _ in range(300):
         table.add(x)
     rows, read = table.read()
@@ -41,4 +41,4 @@ def test_small_tensors_are_read_as_they_were():
         assert rows[number] == pytest.approx(one, rel=1e-4, nan_ok=True)
     assert rows[-1][:2] == (pytest.approx(1e30), pytest.approx(1e30))
     assert math.isinf(rows[-1].norm)
-    assert [len(read[one]) for one in samples] == [240, 1]
+    assert [(len(read[one]), read[one][-1]) for one in samples] == [(240, pytest.approx(1e30)), (1, 3.0)]

@@ -102,8 +102,12 @@ class RowTable:
             if isinstance(chunk, _Chunk):
                 _take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], chunk, at)
 
-    def sample(self, tensor: torch.Tensor) -> int:
-        """Take up to 256 elements of such a tensor at even distances, and return the number of the sample."""
+    def sample(self, tensor: torch.Tensor, number: int) -> int:
+        """Take up to 256 elements of a tensor that has a number at even distances; return the number of the sample."""
+        chunk, at = self._places[number]
+        if isinstance(chunk, _Small) and (copy := chunk.last(at)) is not None:
+            self._samples.append(_thinned(copy.reshape(-1), copy.size).copy())
+            return len(self._samples) - 1
         wide = _WIDE.get(tensor.dtype, torch.float32)
         taken = _spread(tensor)
         if taken.is_complex():
@@ -190,6 +194,10 @@ class _Small:
         self.count += 1
         return self.count - 1
 
+    def last(self, at: int) -> np.ndarray[Any, Any] | None:
+        """Return the copy of a tensor, if it is the last that was put aside, and not read yet."""
+        return self._aside[-1] if self._aside and at == self.count - 1 else None
+
     @ignoring_float_errors
     def _take(self) -> None:
         every = np.concatenate(self._aside, None)
@@ -238,6 +246,10 @@ def _spread(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_contiguous():
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)
-    flat = tensor.reshape(-1)
-    step = -(-flat.numel() // NUM_SAMPLED)
+    thinned: torch.Tensor = _thinned(tensor.reshape(-1), tensor.numel())
+    return thinned
+
+
+def _thinned(flat: Any, size: int) -> Any:
+    step = -(-size // NUM_SAMPLED)
     return flat[::step] if step > 1 else flat
