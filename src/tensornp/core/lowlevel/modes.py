@@ -121,6 +121,16 @@ def outside(function: Callable[..., _T], *args: Any) -> _T:
             guard.__exit__(None, None, None)
 
 
+def with_grad(function: Callable[..., _T], *args: Any) -> _T:
+    """Call a function where autograd records, `outside` or not."""
+    had_grad = _is_grad_enabled()
+    try:
+        _set_grad_enabled(True)
+        return function(*args)
+    finally:
+        _set_grad_enabled(had_grad)
+
+
 def below_autograd() -> AbstractContextManager[Any]:
     """Stand outside every mode inside a dispatch mode, where torch records no graph: cheap where it is the only one."""
     is_alone = _CAN_TELL_MODES and not _is_inference() and not _is_further_in()

@@ -15,7 +15,6 @@ from tensornp.passes.recording.remembered import Call, Module
 from tensornp.passes.recording.seen_tensors import Seen, storage_key
 
 _graph_task = find("_C._current_graph_task_id")
-_set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
 _Told = Callable[[Seen, int, Any], None]
 
 
@@ -117,13 +116,8 @@ def _edge_of(tensor: torch.Tensor) -> Any:
         with modes.below_classes():
             return get_gradient_edge(tensor)
     # As torch does, at half the cost.
-    had_grad = torch.is_grad_enabled()
-    try:
-        _set_grad_enabled(True)
-        view: Any = tensor.view_as(tensor)
-        return GradientEdge(view.grad_fn.next_functions[0][0], 0)
-    finally:
-        _set_grad_enabled(had_grad)
+    view: Any = modes.with_grad(tensor.view_as, tensor)
+    return GradientEdge(view.grad_fn.next_functions[0][0], 0)
 
 
 def place_of(module: Module, name: str) -> tuple[int, str]:

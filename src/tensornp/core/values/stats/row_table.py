@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.forked import PROCESS
@@ -113,7 +114,7 @@ class RowTable:
         if taken.is_complex():
             taken = taken.abs()
         if tensor.is_cpu:
-            self._samples.append(taken.to(wide, copy=True).numpy(force=True))
+            self._samples.append(array_of_copy(taken.to(wide, copy=True)))
             return len(self._samples) - 1
         key = tensor.device, wide
         samples = self._open_samples.get(key)
@@ -132,7 +133,7 @@ class RowTable:
         """Return all figures and all samples by their numbers; waits for each device once a table."""
         figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         tables = dict.fromkeys(one[0] for one in self._samples if isinstance(one, tuple))
-        samples = {one: one.table[: one.count].cpu().numpy() for one in tables}
+        samples = {one: array_of_copy(one.table[: one.count].cpu()) for one in tables}
         return (
             [
                 Row(figures[chunk][at][0], figures[chunk][at][1], math.nan, math.nan)
@@ -187,7 +188,7 @@ class _Small:
         self.count = self._num_elements = 0
 
     def put_aside(self, tensor: torch.Tensor) -> int:
-        self._aside.append(tensor.clone().numpy(force=True))
+        self._aside.append(array_of_copy(tensor.clone()))
         self._num_elements += tensor.numel() + _OF_A_COPY
         if self._num_elements > _MOST_ASIDE:
             self._take()
