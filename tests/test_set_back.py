@@ -158,6 +158,11 @@ def _computed(a: Any) -> object:
     return a.explorer["weight"].to_numpy()
 
 
+def _followed(a: Any) -> None:
+    with tnp.follow():
+        a.model(torch.ones(1, 2)).sum().backward()
+
+
 _ERRORS = " float_errors.py _ufunc_config.py"
 _COLLECTOR = " collector.py locks.py"
 _MODES = " modes.py contextlib.py"
@@ -182,6 +187,9 @@ ROWS: dict[str, _Row] = {
     "a preview": _Row(_preview, "preview.py" + _MODES),
     "a weight of a file": _Row(lambda a: a.stored["w"].to_numpy(), "source_file.py"),
     "weights of a file": _Row(lambda a: tnp.weights(a.path), "source_file.py"),
+    "a pass": _Row(_followed, "module_hooks.py modes.py"),
+    "a pass under a mode": _Row(_followed, "module_hooks.py modes.py", _Dispatches),
+    "a pass under modes": _Row(_followed, "module_hooks.py modes.py", _modes),
     "the display of a tensor": _Row(_display("w"), _SHELL),
     "the display of a container": _Row(_display("batch"), _SHELL),
     "the display of a module": _Row(_display("model"), _SHELL),

@@ -1,4 +1,4 @@
-"""What following a pass costs, beside the same step that nobody follows, and beside anomaly detection."""
+"""What following a pass costs, beside the same step that nobody follows, anomaly detection, and hooks alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 import torch
 from side_by_side import Figure, timed
 from torch import nn
+from torch.autograd.graph import get_gradient_edge
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tensornp import follow
 
@@ -34,10 +37,15 @@ def report(*, quick: bool) -> Iterator[Figure]:
             "with operators": _followed(step, level="operators"),
             f"with operators of {only}": _followed(step, level="operators", only=only),
         }
-        seconds = _in_turns({"plain": step, **runs, "anomaly": _anomaly(step)}, rounds * (1 if quick else 5))
+        others = {"read": _read(step), "bare": _bare(step), "anomaly": _anomaly(step)}
+        seconds = _in_turns({"plain": step, **runs, **others}, rounds * (1 if quick else 5))
         plain = "the step alone"
         for run, goal in zip(runs, goals, strict=True):
             yield timed(f"{run}: {name}", seconds[run], plain, seconds["plain"], at_most=goal)
+        followed = seconds["a followed step"]
+        yield timed(f"a followed step: {name}", followed, "hooks that take the same figures", seconds["bare"])
+        yield timed(f"a followed step and its record: {name}", seconds["read"], plain, seconds["plain"])
+        yield timed(f"hooks that take the same figures: {name}", seconds["bare"], plain, seconds["plain"])
         yield timed(f"detect_anomaly: {name}", seconds["anomaly"], plain, seconds["plain"])
 
 
@@ -56,6 +64,75 @@ def _followed(step: Callable[[], None], **options: Any) -> Callable[[], None]:
     def run() -> None:
         with follow(**options):
             step()
+
+    return run
+
+
+def _read(step: Callable[[], None]) -> Callable[[], None]:
+    """Return a followed step whose record is made as well, as a card needs it: else it is as somebody asks."""
+
+    def run() -> None:
+        with follow() as followed:
+            step()
+        assert followed.calls
+
+    return run
+
+
+def _bare(step: Callable[[], None]) -> Callable[[], None]:
+    """Return a step with bare hooks, which take of all that is new the figures that `follow` takes, and tell nothing.
+
+    They know a value of the forward by its address and version, look for no mode and forgive no odd tensor.
+    """
+
+    def run() -> None:
+        figures: list[torch.Tensor] = []
+        known: set[tuple[int, int]] = set()
+        samples: list[torch.Tensor] = []
+
+        @torch.no_grad()
+        def take(*given: Any, has_sums: bool = True, has_sample: bool = False, is_gradient: bool = False) -> None:
+            for x in given:
+                key = (x.data_ptr(), x._version) if isinstance(x, torch.Tensor) else None
+                if key is not None and (is_gradient or key not in known):
+                    # Gradients are freed, and their addresses are used again.
+                    known.update(() if is_gradient else (key,))
+                    figures.extend(torch.aminmax(x))
+                    if has_sums:
+                        figures.extend((x.sum(), torch.linalg.vector_norm(x)))
+                    if has_sample:
+                        samples.append(x.reshape(-1)[:: max(1, x.numel() // 256)].clone())
+
+        def awaited(node: Any) -> None:
+            handles.append(node.register_prehook(lambda grads: take(*grads, is_gradient=True)))
+
+        def began(module: nn.Module, args: Any) -> None:
+            take(*args, has_sample=True)
+            for one in module._parameters.values():
+                if one is not None:
+                    take(one)
+                    edges.append(get_gradient_edge(one))
+                    awaited(edges[-1].node)
+
+        def ended(module: nn.Module, args: Any, result: Any) -> None:
+            result = result[0] if isinstance(result, tuple) else result
+            take(result, has_sample=True)
+            awaited(result.grad_fn)
+
+        def stepped(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            take(*(one for group in optimizer.param_groups for one in group["params"]), has_sums=False)
+
+        edges: list[Any] = []
+        handles: list[Any] = [
+            register_module_forward_pre_hook(began),
+            register_module_forward_hook(ended),
+            register_optimizer_step_post_hook(stepped),
+        ]
+        step()
+        for handle in handles:
+            handle.remove()
+        torch.stack(figures).tolist()
+        torch.cat(samples).tolist()
 
     return run
 

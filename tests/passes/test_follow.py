@@ -198,6 +198,20 @@ def test_nothing_of_the_user_is_kept_alive():
     assert tnp.card(again).text == tnp.card(run).text
 
 
+def test_the_record_is_made_as_it_is_first_read():
+    """A loop that reads none does not wait for it; what may be another one by then was asked for as the block ended."""
+    model = nn.Linear(2, 2)
+    with tnp.follow() as run:
+        model(torch.ones(1, 2)).sum().backward()
+    assert run.is_over
+    assert run._record is None
+    reference, model = weakref.ref(model), nn.Linear(3, 3)
+    assert reference() is None
+    assert run[""].code == "model"
+    assert run.record is run.record
+    assert tnp.card(pickle.loads(pickle.dumps(run))).text == tnp.card(run).text
+
+
 def test_weights_can_be_swapped_afterwards():
     """No tensor is referred to weakly."""
     model = nn.Linear(2, 2)

@@ -28,7 +28,7 @@ from tensornp.models.scan.frame import frame_of
 from tensornp.passes.recording.module_hooks import ModuleHooks
 from tensornp.passes.recording.operator_mode import OperatorMode
 from tensornp.passes.recording.optimizer_hooks import OptimizerHooks
-from tensornp.passes.recording.recorded import recorded
+from tensornp.passes.recording.recorded import remembered
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.results import Results
 from tensornp.passes.recording.scalers import Scalers
@@ -55,7 +55,12 @@ class FollowOptions:
     max_calls: int = 10_000
 
 
+_WHAT_IS_MADE = "the record of a pass"
 _LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
+
+
+def _untold(reason: str) -> PassRecord:
+    return PassRecord(notes=(f"what was followed cannot be told: {reason}",))
 
 
 class _Exit:
@@ -96,11 +101,12 @@ class FollowedPass(Comparable[PassComparison]):
         self._mode: OperatorMode | None = None
         self._results: Results | None = None
         self._record: PassRecord | None = None
+        self._making: Callable[[], PassRecord] | None = None
         self._way: Any = self._following()
         self._held = Held(functools.partial(next, self._way), self._way.close)
 
     def __enter__(self) -> FollowedPass:
-        if self._recorder is not None or self._record is not None or self._way.gi_frame is None:
+        if self._recorder is not None or self.is_over or self._way.gi_frame is None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
         self._held.__enter__()
         return self
@@ -177,10 +183,10 @@ class FollowedPass(Comparable[PassComparison]):
                 recorder.codes.append(place[0])
         finally:
             recorder.end()
-        self._record = first_that_works(
-            "the record of a pass",
-            lambda: recorded(recorder, steps.steps, scalers, namespace, error, self._options.max_calls),
-            lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
+        self._making = first_that_works(
+            _WHAT_IS_MADE,
+            lambda: remembered(recorder, steps.steps, scalers, namespace, error, self._options.max_calls),
+            lambda reason: lambda: _untold(reason),
         )
         self._forget()
 
@@ -188,7 +194,7 @@ class FollowedPass(Comparable[PassComparison]):
         """Let go of what was needed to follow; where nothing has come of it, say so."""
         if self._recorder is not None:
             self._recorder.end()
-        self._record = self._record or _LOST
+        self._record = None if self._making else _LOST
         self._recorder = self._hooks = self._steps = self._scalers = None
         self._mode = self._results = self._namespace = None
 
@@ -205,14 +211,18 @@ class FollowedPass(Comparable[PassComparison]):
         BadRequestError
             Before the end of the block.
         """
+        # In this order: another thread may have made it meanwhile.
+        making = self._making
         if self._record is None:
-            raise BadRequestError("this pass is not over: it is read once its with block has ended")
+            if making is None:
+                raise BadRequestError("this pass is not over: it is read once its with block has ended")
+            self._record, self._making = first_that_works(_WHAT_IS_MADE, making, _untold), None
         return self._record
 
     @property
     def is_over(self) -> bool:
         """Whether the block has ended."""
-        return self._record is not None
+        return self._record is not None or self._making is not None
 
     @property
     def calls(self) -> tuple[ModuleCall, ...]:
@@ -357,7 +367,7 @@ class FollowedPass(Comparable[PassComparison]):
 
     @spelled
     def __repr__(self) -> str:
-        if self._record is None:
+        if not self.is_over:
             return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"
         return f"<FollowedPass of {len(self.calls):,} calls{'' if self.complete else ', not complete'}>"
 
@@ -429,7 +439,8 @@ def follow(
     Notes
     -----
     Cost: three reads of each value, each gradient and each weight, and of a weight once more after a step; 16 bytes of
-    these and 1 KiB for a sample on the device; some two KiB a call on the host. An operator costs one read of what it
+    these and 1 KiB for a sample on the device; some two KiB a call on the host. Small tensors of the CPU are copied,
+    and read by the hundred KiB. The record is made as it is first read, or shown. An operator costs one read of what it
     makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
     compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
     written through NumPy, behind torch, is not seen. A gradient scaler is known by a name that the block sees, or as an

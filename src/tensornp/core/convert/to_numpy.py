@@ -290,6 +290,12 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     return array
 
 
+def array_of_copy(copy: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return the array over a copy on the CPU that nobody else has, who would see that its storage is lent out."""
+    array: np.ndarray[Any, Any] = copy.numpy(force=True)
+    return array
+
+
 def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
     array: np.ndarray[Any, Any] = values.numpy()
     return array

@@ -43,10 +43,12 @@ def this_rank() -> str:
 
 def note_of_call(wrapper: str) -> str:
     """Return what is to be said of a call of a module that trains with other ranks; of any other, nothing."""
-    told = {DDP: f"gradients of {this_rank()}, before DDP reduces them", FSDP: f"sharded by FSDP: {this_rank()} alone"}
-    return told.get(wrapper, "")
+    if not wrapper:
+        return ""
+    rank = this_rank()
+    return f"gradients of {rank}, before DDP reduces them" if wrapper == DDP else f"sharded by FSDP: {rank} alone"
 
 
-def note_of_gradient(wrapper: str) -> str:
+def note_of_gradient(wrapper: str, rank: str) -> str:
     """Return the same of a gradient that came back for a parameter inside of one."""
-    return f"of {this_rank()}, before {wrapper} reduces it" if wrapper else ""
+    return f"of {rank}, before {wrapper} reduces it" if wrapper else ""

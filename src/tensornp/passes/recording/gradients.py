@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.private_names import find
@@ -67,7 +67,7 @@ class AwaitedGradients:
         elif known is None or known.key != made.key:
             known = self.parameters[made.place] = made
         try:
-            edge = get_gradient_edge(tensor) if type(tensor) is torch.nn.Parameter else _edge_of(tensor)
+            edge = _edge_of(tensor)
             call.edges.append(edge)
             handle = edge.node.register_prehook(functools.partial(self._came_back, known, edge.output_nr))
         except Exception:
@@ -112,8 +112,12 @@ class AwaitedGradients:
 
 def _edge_of(tensor: torch.Tensor) -> Any:
     """Return the edge of a tensor of any class, which sees nothing of it: torch makes a view of a leaf for it."""
-    with modes.below_classes():
-        return get_gradient_edge(tensor)
+    if type(tensor) is not torch.nn.Parameter or not tensor.is_leaf:
+        with modes.below_classes():
+            return get_gradient_edge(tensor)
+    # As torch does, at half the cost.
+    view: Any = modes.with_grad(tensor.view_as, tensor)
+    return GradientEdge(view.grad_fn.next_functions[0][0], 0)
 
 
 def place_of(module: Module, name: str) -> tuple[int, str]:

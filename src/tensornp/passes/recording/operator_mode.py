@@ -97,7 +97,8 @@ class OperatorMode(TorchDispatchMode):
     def __init__(self, recorder: Recorder, is_followed: Callable[[], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder, self._is_followed = recorder, is_followed
-        self._by_number: dict[int, Operation] = {}
+        self._is_choosy = recorder.only is not None or recorder.is_bound
+        self._by_number: dict[int, Operation | None] = {}
         self._others: dict[Operation, int] = {}
         self._flags: dict[str, bool] = {}
         self._later: Iterator[Any] = iter(())
@@ -144,7 +145,8 @@ class OperatorMode(TorchDispatchMode):
         if func is _READ_OUT:
             self._recorder.tensors.read_out(args[0])
         operation, kind = None, _kind_of(func)
-        if kind is not None and self._recorder.is_at_work and self._is_followed():
+        is_elsewhere = kind is None or (self._is_choosy and self._is_elsewhere())
+        if not is_elsewhere and kind is not None and self._recorder.is_at_work and self._is_followed():
             operation = self._began(kind, args, kwargs, sys._getframe(1))
         if operation is None or kind is None:
             result = func(*args, **kwargs)
@@ -160,6 +162,20 @@ class OperatorMode(TorchDispatchMode):
         _count_writes(kind, args, kwargs)
         self._ended(operation, kind, args, kwargs, result)
         return result
+
+    def _is_elsewhere(self) -> bool:
+        """Return whether what is called now is surely in no call whose operators are followed, nor in its backward."""
+        recorder = self._recorder
+        call, node = recorder.innermost(), None
+        if _graph_task is not None and _graph_task() != -1 and (call is None or call.phase != RECOMPUTED):
+            node = _node_at_work() if _node_at_work else None
+        if node is None:
+            is_elsewhere = call is None or (recorder.only is not None and not call.is_within)
+        else:
+            is_elsewhere = self._by_number.get(node._sequence_nr()) is None
+        if is_elsewhere and _next_number is not None:
+            self._by_number.setdefault(_next_number() - 1, None)
+        return is_elsewhere
 
     def _began(self, kind: _Kind, args: Any, kwargs: Any, frame: Any) -> Operation | None:
         recorder = self._recorder
@@ -284,6 +300,7 @@ def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
                 increment_version(tensor)
 
 
+@functools.lru_cache(4096)
 def _is_node_of(node: str, operator: str) -> bool:
     """Return whether a node of the graph is that of an operator: ``SqrtBackward0`` of ``sqrt``."""
     made, name = (one.replace("_", "").lower() for one in (_BACKWARD.sub("", node), operator))

@@ -89,20 +89,22 @@ class OptimizerHooks:
     def _ended(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         self._told(self._end, optimizer)
 
-    def _told(self, take_in: Callable[[torch.optim.Optimizer], None], optimizer: torch.optim.Optimizer) -> None:
+    def _told(
+        self, take_in: Callable[[torch.optim.Optimizer, FrameType], None], optimizer: torch.optim.Optimizer
+    ) -> None:
         # In few words: a compiler that traces this sees that it does nothing.
         if torch.compiler.is_compiling() or self._recorder.is_over:
             return
         try:
-            with modes.undisturbed(), self._recorder.lock:
-                take_in(optimizer)
+            with self._recorder.lock:
+                modes.outside(take_in, optimizer, sys._getframe(2))
         except Exception as error:
             self._recorder.problems.append(told("a step of an optimizer", error))
 
-    def _begin(self, optimizer: torch.optim.Optimizer) -> None:
+    def _begin(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
         recorder = self._recorder
         key = threading.get_ident(), id(optimizer)
-        if key in self._open and _is_inside_a_step(sys._getframe(3)):
+        if key in self._open and _is_inside_a_step(frame):
             # A class calls the step of the one that it extends: torch tells of both.
             self._open[key].append(None)
             return
@@ -114,7 +116,7 @@ class OptimizerHooks:
             return
         recorder.look_at_gradients()
         self._scalers.step_begins()
-        place = recorder.lines.place_of(sys._getframe(3))
+        place = recorder.lines.place_of(frame)
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
@@ -122,7 +124,7 @@ class OptimizerHooks:
         recorder.held.num_steps = len(self.steps)
         self._open[key] = [step]
 
-    def _end(self, optimizer: torch.optim.Optimizer) -> None:
+    def _end(self, optimizer: torch.optim.Optimizer, _: FrameType) -> None:
         key = threading.get_ident(), id(optimizer)
         step = self._open[key].pop() if key in self._open else None
         if step is None:

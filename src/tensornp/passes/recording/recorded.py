@@ -8,11 +8,12 @@ import math
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
@@ -26,7 +27,7 @@ from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
-from tensornp.passes.recording.gradients import place_of
+from tensornp.passes.recording.gradients import AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
 from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
@@ -58,22 +59,42 @@ from tensornp.passes.verdict.wording import listed
 
 
 @unnoticed
-def recorded(
+def remembered(
     recorder: Recorder,
     steps: Sequence[Step],
     scalers: Scalers,
     namespace: Mapping[str, Any],
     error: BaseException | None,
     max_calls: int,
-) -> PassRecord:
-    """Return the record of a pass that is over; the names of models are those of `namespace`."""
+) -> Callable[[], PassRecord]:
+    """Return what makes the record of a pass that is over, when it is first read; the names are those of `namespace`.
+
+    What may be another one by then is asked for now, and held is nothing that leads to the user's objects.
+    """
     rows, samples = recorder.tensors.table.read()
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
     making = _Recording(recorder, namespace, rows, samples, steps)
-    calls = tuple(map(making.call, recorder.calls))
-    awaited = recorder.gradients.found(recorder.known_parameters())
+    awaited = list(recorder.gradients.found(recorder.known_parameters()))
+    facts = {
+        "error": "" if error is None else error_text(error),
+        "causes": tuple(_causes(error)),
+        "results": tuple(_not_asked_for(recorder, making, namespace)),
+    }
+    recorder.tensors.clear()
+    return unnoticed(functools.partial(_recorded, recorder, making, steps, scalers, awaited, facts, max_calls))
+
+
+def _recorded(
+    recorder: Recorder,
+    making: _Recording,
+    steps: Sequence[Step],
+    scalers: Scalers,
+    awaited: Sequence[tuple[AwaitedParameter, bool]],
+    facts: Mapping[str, Any],
+    max_calls: int,
+) -> PassRecord:
     grads = (
         *(
             making.gradient(one.place, one.seen, one.module, is_own=is_own)
@@ -83,26 +104,23 @@ def recorded(
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
         *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
-    operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
-        calls,
+        tuple(map(making.call, recorder.calls)),
         grads,
-        "" if error is None else error_text(error),
-        recorder.num_gradients > 0,
-        tuple(
+        had_backward=recorder.num_gradients > 0,
+        notes=tuple(
             dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder), *_elsewhere(recorder)))
         ),
         versions={"torch": torch.__version__},
-        operators=operators,
+        operators=tuple(map(making.operator, recorder.operations)),
         # Of modules that were given, what they call alone is followed.
         only="*" if recorder.is_bound and recorder.only is None else recorder.only,
-        causes=tuple(_causes(error)),
         has_operators=recorder.has_operators,
-        results=tuple(_not_asked_for(recorder, making, namespace)),
         passed_by=making.passed_by(recorder),
         steps=tuple(map(making.step, steps)),
         scaling=scalers.recorded(making.rows),
         has_inference=recorder.has_inference,
+        **facts,
     )
     return bounded(record, max_calls)
 
@@ -194,10 +212,11 @@ class _Recording:
         recorder: Recorder,
         namespace: Mapping[str, Any],
         rows: Sequence[Row],
-        samples: Sequence[tuple[float, ...]],
+        samples: Sequence[np.ndarray[Any, Any]],
         steps: Sequence[Step],
     ) -> None:
-        self.rows, self._samples, self._num_before = rows, samples, [one.num_gradients for one in steps]
+        self.rows, self._num_before = rows, [one.num_gradients for one in steps]
+        self._sample = functools.cache(lambda number: tuple(samples[number].tolist()))
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
         self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
         self._steps: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
@@ -209,7 +228,9 @@ class _Recording:
         self._gradients: dict[int, tuple[Figures | None, int]] = {}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
-        self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
+        sources = {None, *(one.source for one in (*recorder.calls, *recorder.operations, *steps))}
+        self._lines = {place: line_at(place, inputs) for place in sources}
+        self._rank = this_rank()
         self._threads = {one.ident: one.name for one in threading.enumerate()}
         roots = [reference() for reference, _ in recorder.roots]
         self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
@@ -268,7 +289,7 @@ class _Recording:
             call.phase,
             call.status,
             call.error,
-            self._line_at(call.source),
+            self._lines[call.source],
             self._threads.get(call.thread, ""),
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
@@ -291,7 +312,7 @@ class _Recording:
         ]
         spoilt = tuple((name, Figures(*after, count)) for name, count, _, _, after in read if not _is_finite(after))
         frozen = tuple(name for name, _, is_frozen, _, _ in read if is_frozen)
-        source = self._line_at(step.source)
+        source = self._lines[step.source]
         return OptimizerStep(
             step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside,
             len(step.parameters),
@@ -317,7 +338,7 @@ class _Recording:
             CAME_WITH_THE_CALL if maker is None else self._title(self._calls[maker].module),
             maker,
             self.figures(seen.row, seen),
-            self._samples[seen.sample] if seen.sample is not None else (),
+            self._sample(seen.sample) if seen.sample is not None else (),
             seen.note,
             self.gradient_of(seen)[0],
             operator=seen.operator,
@@ -335,7 +356,7 @@ class _Recording:
             one.error,
             one.node,
             one.forward.index if one.forward is not None and one.forward.index >= 0 else None,
-            self._line_at(one.source),
+            self._lines[one.source],
             tuple(map(self._glance, one.inputs)),
             tuple(map(self._glance, one.outputs)),
             tuple(map(self._glance, one.overwrote)),
@@ -400,13 +421,13 @@ class _Recording:
         held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
         is_stepped_twice = are_stepped_twice(looks, steps, self._zeros)
         figures, order = self.gradient_of(seen)
-        note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
+        note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module), self._rank)
         note = note if is_own or figures is None else IN_ITS_PLACE
         kept = self._sharded.get(place)
         if figures is None and kept is not None:
             # Nobody has told when it came.
             figures = self._first_odd([self.rows[row] for row in kept], seen)
-            note = NOTE.format(this_rank()) if kept else UNSEEN
+            note = NOTE.format(self._rank) if kept else UNSEEN
         num_backwards = self._num_backwards([one for one, _, _ in seen.gradients], place)
         full_name = ".".join(filter(None, (prefix, name)))
         return Gradient(full_name, figures, order, note, held, num_backwards, is_stepped_twice)

@@ -25,12 +25,12 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
-from tensornp.passes.recording.distributed import note_of_call, own_class, wrapper_of
+from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import HeldGradients
 from tensornp.passes.recording.kept import Kept
 from tensornp.passes.recording.not_called import NotCalled
-from tensornp.passes.recording.remembered import Call, Got, Module, step_to
+from tensornp.passes.recording.remembered import Call, Got, Module, facts_of, step_to
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
@@ -82,7 +82,7 @@ class Recorder:
         self.codes: list[CodeType] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
-        self.is_over = self.has_operators = False
+        self.is_over = self._is_ended = self.has_operators = False
         self.thread = threading.get_ident()
         self.has_others = self.has_compiled = self.has_inference = False
         self.lock = threading.RLock()
@@ -132,7 +132,7 @@ class Recorder:
     def _know(self, root: torch.nn.Module) -> None:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
-        self.roots.append((weakref.ref(root), class_name(own_class(type(root)))))
+        self.roots.append((weakref.ref(root), facts_of(type(root)).class_name))
         codes: dict[str, tuple[Any, str]] = {"": (root, "")}
         self._modules[id(root)] = Module(root, number, "", "")
         try:
@@ -160,7 +160,7 @@ class Recorder:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
             root, prefix = (above.root, above.name) if above is not None else (0, "")
-            name = f"{prefix}.({class_name(own_class(type(module)))})".lstrip(".")
+            name = f"{prefix}.({facts_of(type(module)).class_name})".lstrip(".")
             self._names[root, name] += 1
             if (number := self._names[root, name]) > 1:
                 name = f"{name[:-1]} {number})"
@@ -172,9 +172,9 @@ class Recorder:
         frame = sys._getframe(2)
         self.has_inference = self.has_inference or torch.is_inference_mode_enabled()
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
-        with modes.undisturbed(), self.lock:
+        with self.lock:
             if not self.is_over:
-                self._begin(module, args, keywords, place, is_grad_enabled, frame)
+                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame)
 
     def _begin(
         self,
@@ -204,7 +204,7 @@ class Recorder:
         call.is_grad_enabled = is_grad_enabled
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
-        call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(wrapper_of(type(module))))))
+        call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
         stack.append(call)
         call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]
@@ -242,9 +242,9 @@ class Recorder:
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
         frame = sys._getframe(2)
-        with modes.undisturbed(), self.lock:
+        with self.lock:
             if not self.is_over:
-                self._end(module, kwargs, result, is_raised, frame)
+                modes.outside(self._end, module, kwargs, result, is_raised, frame)
 
     def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool, frame: FrameType) -> None:
         stack = self._stacks.get(threading.get_ident()) or []
@@ -302,8 +302,8 @@ class Recorder:
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
-        with modes.undisturbed(), self.lock:
-            read = None if self.is_over else self.tensors.read(grads[number])
+        with self.lock:
+            read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
             if read is not None:
                 seen.gradients.append((self.num_gradients, *read))
                 self.num_gradients += 1
@@ -314,8 +314,8 @@ class Recorder:
         if self.is_over or not self.held.is_asked_for(one.place):
             return
         try:
-            with modes.undisturbed(), self.lock:
-                self.held.look(one)
+            with self.lock:
+                modes.outside(self.held.look, one)
         except Exception as error:
             self.problems.append(told("what .grad held", error))
 
@@ -351,6 +351,8 @@ class Recorder:
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
+        if self._is_ended:
+            return
         try:
             self.look_at_gradients()
             self.not_called = list(self._not_called.parameters(self._modules.values(), self._own(), self.gradients))
@@ -364,6 +366,7 @@ class Recorder:
             for call in self.calls:
                 call.edges.clear()
             self._stacks.clear()
+        self._is_ended = True
 
 
 def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor | None]]:

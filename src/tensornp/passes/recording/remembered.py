@@ -5,11 +5,12 @@ from __future__ import annotations
 import keyword
 import weakref
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name
+from tensornp.core.lowlevel.attributes import class_name, is_plain_class, is_subclass, module_name
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.distributed import own_class, wrapper_of
 from tensornp.passes.recording.seen_tensors import Seen
@@ -31,11 +32,9 @@ class Module:
     def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
         self.reference = weakref.ref(module)
         self.root, self.name, self.code = root, name, code
-        self.class_name, self.wrapper = class_name(own_class(type(module))), wrapper_of(type(module))
-        self.is_torch = module_name(type(module)).startswith("torch.nn.")
-        self.is_observer = module_name(type(module)).startswith(_OBSERVERS)
+        self.class_name, self.wrapper, self.is_torch, self.is_observer, is_activation = facts_of(type(module))
         self.num_calls = 0
-        self.is_activation = is_activation(module, self.class_name)
+        self.is_activation = is_activation and not module.__dict__.get("_modules")
 
     def parameter(self, name: str) -> torch.Tensor | None:
         """Return the parameter that has a name in the module now, or in one that it holds; None where there is none."""
@@ -44,6 +43,32 @@ class Module:
             module = module.__dict__.get("_modules", {}).get(step) if module is not None else None
         found: torch.Tensor | None = module.__dict__.get("_parameters", {}).get(last) if module is not None else None
         return found
+
+
+class ClassFacts(NamedTuple):
+    """What the class of a module tells: its own name, and by what the gradients of its modules are brought together."""
+
+    class_name: str
+    wrapper: str
+    is_torch: bool
+    is_observer: bool
+    is_activation: bool
+
+
+def facts_of(cls: type) -> ClassFacts:
+    """Return what is known of a class of modules: of one that can be compared, asked for once."""
+    if not is_plain_class(cls):
+        return _facts_of(cls)
+    return _FACTS.get(cls) or _FACTS.setdefault(cls, _facts_of(cls))
+
+
+_FACTS: WeakKeyDictionary[type, ClassFacts] = WeakKeyDictionary()
+
+
+def _facts_of(cls: type) -> ClassFacts:
+    name, module = class_name(own_class(cls)), module_name(cls)
+    is_observer = module.startswith(_OBSERVERS)
+    return ClassFacts(name, wrapper_of(cls), module.startswith("torch.nn."), is_observer, is_activation(name))
 
 
 _OBSERVERS = "torch.ao.quantization.", "torchao.quantization."

@@ -18,12 +18,11 @@ class Results:
     """Names of a program, before a block and after it; it is asked `undisturbed`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self._before = {_state_of(value) for _, value in _tensors(namespace)}
+        tensors = [value for _, value in _tensors(namespace)]
+        self._before = set(map(_state_of, tensors))
         # While they are referred to, even weakly, no storage that is made in the block has their addresses.
         self._storages = [
-            StorageWeakRef(value.untyped_storage())
-            for _, value in _tensors(namespace)
-            if storage_key(value) is not None
+            StorageWeakRef(value.untyped_storage()) for value in tensors if storage_key(value) is not None
         ]
 
     def read(self, namespace: Mapping[str, Any], tensors: SeenTensors) -> list[tuple[str, Seen]]:

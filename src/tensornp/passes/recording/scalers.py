@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass, is_tensor
 from tensornp.core.values.stats.row_table import Row
 from tensornp.passes.recording.seen_tensors import SeenTensors
 from tensornp.passes.records import LossScaling
@@ -120,7 +121,7 @@ def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
         below: list[Any] = []
         for obj in level:
             cls = type(obj)
-            kind = kinds.get(cls) or kinds.setdefault(cls, _kind_of(cls))
+            kind = kinds.get(cls) or kinds.setdefault(cls, _known_kind_of(cls))
             if kind == "scaler":
                 found[id(obj)] = obj
             elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:
@@ -130,10 +131,20 @@ def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
     return list(found.values())
 
 
+def _known_kind_of(cls: type) -> str:
+    if not is_plain_class(cls):
+        return _kind_of(cls)
+    return _KINDS.get(cls) or _KINDS.setdefault(cls, _kind_of(cls))
+
+
+_KINDS: WeakKeyDictionary[type, str] = WeakKeyDictionary()
+
+
 def _kind_of(cls: type) -> str:
     if is_subclass(cls, torch.amp.GradScaler):
         return "scaler"
-    return "opaque" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
+    is_opaque = not has_attributes(cls) or any(is_subclass(cls, base) for base in _OPAQUE)
+    return "opaque" if is_opaque else "holder"
 
 
 def _scaling(facts: _Facts, before: list[_State], after: _State, rows: Sequence[Row]) -> LossScaling:

@@ -95,7 +95,8 @@ class _Memory:
 
     def put(self, place: Any, version: int | None, seen: Seen) -> None:
         """Take in a state; those of an earlier version are no more."""
-        self.states = [one for one in self.states if one.place != place or one.version == version is not None]
+        if self.states:
+            self.states = [one for one in self.states if one.place != place or one.version == version is not None]
         self.states.append(_State(place, version, seen))
 
 
@@ -138,6 +139,10 @@ class SeenTensors:
             if not memory.reference.expired():
                 for state in memory.states:
                     state.seen.is_held = True
+
+    def clear(self) -> None:
+        """Let go of all figures and storages: what was read of the table stays."""
+        self.table, self._memories = RowTable(), {}
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what was read of the memory of a tensor."""
@@ -329,7 +334,7 @@ class SeenTensors:
         else:
             self.table.complete(seen.row, readable)
         if has_sample and seen.sample is None:
-            seen.sample = self.table.sample(readable)
+            seen.sample = self.table.sample(readable, seen.row)
 
 
 def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
@@ -355,12 +360,9 @@ def _is_ordinary(tensor: torch.Tensor) -> bool:
         and modes.has_plain_keys(tensor)
         and tensor.dtype is not torch.complex32
         and tensor.is_contiguous()
-        and 0 < tensor.numel() * tensor.itemsize <= _room_of(tensor)
+        and (size := tensor.numel()) > 0
+        and (tensor.storage_offset() + size) * tensor.itemsize <= tensor.untyped_storage().nbytes()
     )
-
-
-def _room_of(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize)
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -467,6 +469,12 @@ def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
     return seen
 
 
+_INTEGERS = {int}
+
+
 def _shape_of(sizes: Any) -> tuple[Any, ...]:
     """Return sizes as integers, and as its text each that a compiler has not decided yet."""
-    return tuple(size if type(size) is int else str(size) for size in sizes)
+    shape = tuple(sizes)
+    if {*map(type, shape)} <= _INTEGERS:
+        return shape
+    return tuple(size if type(size) is int else str(size) for size in shape)

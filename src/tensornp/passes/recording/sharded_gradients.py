@@ -29,7 +29,11 @@ class ShardedGradients:
 
     def expect(self, place: Hashable, parameter: torch.Tensor) -> None:
         """Note a parameter, if it is sharded, and what its `.grad` is now: that is not of this pass."""
-        if place not in self._states and form_of(parameter).kind is kinds.LOCAL:
+        if (
+            type(parameter) is not torch.nn.Parameter
+            and place not in self._states
+            and form_of(parameter).kind is kinds.LOCAL
+        ):
             grad = Unguarded().grad_of(parameter)
             self._states[place], self.rows[place] = _state_of(grad), []
 

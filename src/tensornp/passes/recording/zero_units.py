@@ -17,9 +17,9 @@ _IMAGES = 4
 """Dimensions of images, which have their channels on axis 1, unless a module that is not for images gave them."""
 
 
-def is_activation(module: torch.nn.Module, class_name: str) -> bool:
-    """Return whether a module is one by its name, and calls no others."""
-    return not module.__dict__.get("_modules") and bool(_ACTIVATION.search(class_name))
+def is_activation(class_name: str) -> bool:
+    """Return whether a class of modules is one by its name."""
+    return bool(_ACTIVATION.search(class_name))
 
 
 def zero_units(
@@ -53,7 +53,7 @@ def _counted(
     num_positions = tensor.numel() // num_units
     if num_units > _MAX_UNITS or num_positions < 2:
         return None
-    inner = plain(tensor)
+    inner = tensor if type(tensor) is torch.Tensor else plain(tensor)
     extreme = inner.amax(dims)
     if class_name not in _NEVER_NEGATIVE:
         extreme = torch.maximum(extreme, inner.amin(dims).neg())

@@ -19,3 +19,26 @@ def test_sums_are_taken_of_a_row_whose_table_is_full():
     assert rows[2] == Row(-2.0, 5.0, 3.0, pytest.approx(29**0.5))
     assert [row.max for row in rows] == [3.0 + i for i in range(600)]
     assert math.isnan(rows[3].norm)
+
+
+def test_small_tensors_are_read_as_they_were():
+    """Though at the end: strided, negated lazily, without memory, with NaN, beside large ones; each sum is its own."""
+    torch.manual_seed(0)
+    x = torch.randn(30, 40)
+    zero = torch._efficientzerotensor((3,))
+    tensors = [x, x.t(), x[:, 3], (x + 0j * x).conj().imag, x * math.nan, torch.randn(5000), torch.tensor(3.0), zero]
+    expected = [
+        Row(*(float(f(one)) for f in (torch.min, torch.max, torch.sum, torch.linalg.vector_norm))) for one in tensors
+    ]
+    table = RowTable()
+    numbers = [table.add(one) for one in tensors]
+    x.fill_(1e30)
+    samples = [table.sample(x, table.add(x)), table.sample(tensors[-2], numbers[-2])]
+    for _ in range(300):
+        table.add(x)
+    rows, read = table.read()
+    for number, one in zip(numbers, expected, strict=True):
+        assert rows[number] == pytest.approx(one, rel=1e-4, nan_ok=True)
+    assert rows[-1][:2] == (pytest.approx(1e30), pytest.approx(1e30))
+    assert math.isinf(rows[-1].norm)
+    assert [(len(read[one]), read[one][-1]) for one in samples] == [(240, pytest.approx(1e30)), (1, 3.0)]

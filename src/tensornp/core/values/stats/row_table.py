@@ -1,6 +1,7 @@
 """Figures of many tensors in turn: three reads each, on its own device, into a table that is there, and no wait.
 
-What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training.
+What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training. Of a small one on
+the CPU even three reads cost more than a copy does: that is put aside, and many of them are read at once.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
+from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.forked import PROCESS
 
 NUM_SAMPLED = 256
@@ -19,6 +23,8 @@ NUM_SAMPLED = 256
 _NUM_ROWS, _MOST_ROWS = 16, 256
 """Rows of the first table of a kind, and at most: the next one has twice as many, since each cell is a view."""
 _NUM_SAMPLES = 16
+_MOST_SMALL, _MOST_ASIDE, _OF_A_COPY = 4096, 2**15, 256
+"""Elements of a small tensor, and of all that are put aside: each copy takes as much memory as some hundred do."""
 _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -45,12 +51,15 @@ class RowTable:
     def __init__(self) -> None:
         self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
         self._open_samples: dict[tuple[torch.device, torch.dtype], _Samples] = {}
-        self._places: list[tuple[_Chunk, int]] = []
+        self._small = _Small()
+        self._places: list[tuple[_Chunk | _Small, int]] = []
         self._extremes_alone: set[int] = set()
-        self._samples: list[tuple[_Samples, int, int]] = []
+        self._samples: list[tuple[_Samples, int, int] | np.ndarray[Any, Any]] = []
 
     def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
         """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
+        if tensor.dtype is torch.float32 and tensor.is_cpu and tensor.numel() <= _MOST_SMALL:
+            return self._placed(self._small, self._small.put_aside(tensor), has_sums)
         if PROCESS.is_forked:
             # The threads of OpenMP were not copied with the rest.
             return _add_apart(self, tensor, has_sums)
@@ -71,11 +80,14 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        number = len(self._places)
-        self._places.append((chunk, at))
         if has_sums:
             _take_sums(tensor, chunk, at)
-        else:
+        return self._placed(chunk, at, has_sums)
+
+    def _placed(self, chunk: _Chunk | _Small, at: int, has_sums: bool) -> int:
+        number = len(self._places)
+        self._places.append((chunk, at))
+        if not has_sums:
             self._extremes_alone.add(number)
         return number
 
@@ -88,11 +100,22 @@ class RowTable:
         if number in self._extremes_alone:
             self._extremes_alone.discard(number)
             chunk, at = self._places[number]
-            _take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], chunk, at)
+            if isinstance(chunk, _Chunk):
+                _take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], chunk, at)
 
-    def sample(self, tensor: torch.Tensor) -> int:
-        """Take up to 256 elements of such a tensor at even distances, and return the number of the sample."""
+    def sample(self, tensor: torch.Tensor, number: int) -> int:
+        """Take up to 256 elements of a tensor that has a number at even distances; return the number of the sample."""
+        chunk, at = self._places[number]
+        if isinstance(chunk, _Small) and (copy := chunk.last(at)) is not None:
+            self._samples.append(_thinned(copy.reshape(-1), copy.size).copy())
+            return len(self._samples) - 1
         wide = _WIDE.get(tensor.dtype, torch.float32)
+        taken = _spread(tensor)
+        if taken.is_complex():
+            taken = taken.abs()
+        if tensor.is_cpu:
+            self._samples.append(array_of_copy(taken.to(wide, copy=True)))
+            return len(self._samples) - 1
         key = tensor.device, wide
         samples = self._open_samples.get(key)
         if samples is None or samples.count == _NUM_SAMPLES:
@@ -101,18 +124,16 @@ class RowTable:
             samples = self._open_samples[key] = _Samples(*key)
         at = samples.count
         samples.count = at + 1
-        taken = _spread(tensor)
-        if taken.is_complex():
-            taken = taken.abs()
         count = taken.numel()
         samples.rows[at][:count].copy_(taken)
         self._samples.append((samples, at, count))
         return len(self._samples) - 1
 
-    def read(self) -> tuple[list[Row], list[tuple[float, ...]]]:
+    def read(self) -> tuple[list[Row], list[np.ndarray[Any, Any]]]:
         """Return all figures and all samples by their numbers; waits for each device once a table."""
         figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
-        samples = {one: one.table[: one.count].tolist() for one in dict.fromkeys(one for one, _, _ in self._samples)}
+        tables = dict.fromkeys(one[0] for one in self._samples if isinstance(one, tuple))
+        samples = {one: array_of_copy(one.table[: one.count].cpu()) for one in tables}
         return (
             [
                 Row(figures[chunk][at][0], figures[chunk][at][1], math.nan, math.nan)
@@ -120,7 +141,7 @@ class RowTable:
                 else Row(*figures[chunk][at])
                 for n, (chunk, at) in enumerate(self._places)
             ],
-            [tuple(samples[one][at][:count]) for one, at, count in self._samples],
+            [samples[one[0]][one[1]][: one[2]] if isinstance(one, tuple) else one for one in self._samples],
         )
 
 
@@ -156,6 +177,44 @@ class _Chunk:
         return list(zip(*both.tolist(), strict=True))
 
 
+class _Small:
+    """Figures of small tensors in one piece of memory, and copies of those that were not read yet."""
+
+    __slots__ = ("_aside", "_num_elements", "_taken", "count")
+
+    def __init__(self) -> None:
+        self._aside: list[np.ndarray[Any, Any]] = []
+        self._taken: list[np.ndarray[Any, Any]] = []
+        self.count = self._num_elements = 0
+
+    def put_aside(self, tensor: torch.Tensor) -> int:
+        self._aside.append(array_of_copy(tensor.clone()))
+        self._num_elements += tensor.numel() + _OF_A_COPY
+        if self._num_elements > _MOST_ASIDE:
+            self._take()
+        self.count += 1
+        return self.count - 1
+
+    def last(self, at: int) -> np.ndarray[Any, Any] | None:
+        """Return the copy of a tensor, if it is the last that was put aside, and not read yet."""
+        return self._aside[-1] if self._aside and at == self.count - 1 else None
+
+    @ignoring_float_errors
+    def _take(self) -> None:
+        every = np.concatenate(self._aside, None)
+        begins = np.cumsum([0, *(one.size for one in self._aside[:-1])])
+        squares = np.add.reduceat(every * every, begins)
+        extremes = np.minimum.reduceat(every, begins), np.maximum.reduceat(every, begins)
+        self._taken.append(np.stack((*extremes, np.add.reduceat(every, begins), np.sqrt(squares)), 1))
+        self._aside.clear()
+        self._num_elements = 0
+
+    def read(self) -> list[Any]:
+        if self._aside:
+            self._take()
+        return [row for some in self._taken for row in some.tolist()]
+
+
 class _Samples:
     """A table of samples on one device."""
 
@@ -188,6 +247,10 @@ def _spread(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_contiguous():
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)
-    flat = tensor.reshape(-1)
-    step = -(-flat.numel() // NUM_SAMPLED)
+    thinned: torch.Tensor = _thinned(tensor.reshape(-1), tensor.numel())
+    return thinned
+
+
+def _thinned(flat: Any, size: int) -> Any:
+    step = -(-size // NUM_SAMPLED)
     return flat[::step] if step > 1 else flat
