@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -453,6 +454,29 @@ def test_nothing_is_left_wherever_ctrl_c_comes():
         del error
         assert left() == NOTHING, place
         runs.clear()
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_nothing_is_let_go_of_in_python_where_ctrl_c_would_be_lost(level: str):
+    """In a `__del__`, Python prints KeyboardInterrupt and goes on."""
+    model, seen = nn.Sequential(*[nn.Linear(4, 4) for _ in range(9)]), []
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "__del__":
+            seen.append(frame.f_code.co_qualname)
+
+    run = tnp.follow(level=level)
+    sys.setprofile(note)
+    try:
+        with run:
+            for _ in range(9):
+                step(model, torch.ones(2, 4))
+                optimizer.step()
+    finally:
+        sys.setprofile(None)
+    assert len(run.calls) == 90
+    assert seen == []
 
 
 def left() -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.weak_storages import WeakStorages
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 
 _MOST_NAMES, _MOST_ELEMENTS = 64, 2**24
@@ -21,9 +21,10 @@ class Results:
         tensors = [value for _, value in _tensors(namespace)]
         self._before = set(map(_state_of, tensors))
         # While they are referred to, even weakly, no storage that is made in the block has their addresses.
-        self._storages = [
-            StorageWeakRef(value.untyped_storage()) for value in tensors if storage_key(value) is not None
-        ]
+        self._storages = WeakStorages()
+        for value in tensors:
+            if storage_key(value) is not None:
+                self._storages.add(value.untyped_storage())
 
     def read(self, namespace: Mapping[str, Any], tensors: SeenTensors) -> list[tuple[str, Seen]]:
         """Return what is known of tensors that are new, or were written, and that autograd knows or are numbers.
@@ -41,6 +42,7 @@ class Results:
             except Exception:
                 # Of an odd class, nothing is known.
                 continue
+        self._storages.let_go()
         return found
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.weak_storages import WeakStorages
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
@@ -72,10 +72,9 @@ class _State:
 class _Memory:
     """A storage that still is what it was, the states of tensors in it, and whether all of it was written."""
 
-    __slots__ = ("is_unwritten", "reference", "states")
+    __slots__ = ("is_unwritten", "states")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.reference = StorageWeakRef(tensor.untyped_storage())
+    def __init__(self) -> None:
         self.states: list[_State] = []
         self.is_unwritten = False
 
@@ -106,6 +105,7 @@ class SeenTensors:
     def __init__(self) -> None:
         self.table = RowTable()
         self._memories: dict[int, _Memory] = {}
+        self._storages = WeakStorages()
         self._next_sweep = _SWEEP
 
     def seen(
@@ -135,14 +135,15 @@ class SeenTensors:
 
     def end(self) -> None:
         """Mark what a program holds still: of each memory that has not been freed, the last states."""
-        for memory in self._memories.values():
-            if not memory.reference.expired():
-                for state in memory.states:
-                    state.seen.is_held = True
+        gone = set(self._storages.are_gone(self._memories))
+        for key, memory in self._memories.items():
+            for state in memory.states if key not in gone else ():
+                state.seen.is_held = True
 
     def clear(self) -> None:
         """Let go of all figures and storages: what was read of the table stays."""
         self.table, self._memories = RowTable(), {}
+        self._storages.let_go()
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what was read of the memory of a tensor."""
@@ -230,8 +231,8 @@ class SeenTensors:
 
     def forget_storages(self, storages: Iterable[int]) -> None:
         """Have what lies on these storages be read again: they may be written without being counted."""
-        for key in storages:
-            self._memories.pop(key, None)
+        keys = [key for key in storages if self._memories.pop(key, None) is not None]
+        self._storages.let_go(keys)
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
         if tensor.layout is not torch.strided or tensor.is_nested:
@@ -301,14 +302,16 @@ class SeenTensors:
         return seen
 
     def _memory(self, tensor: torch.Tensor) -> _Memory:
-        key = tensor.untyped_storage()._cdata
-        memory = self._memories.get(key)
+        storage = tensor.untyped_storage()
+        memory = self._memories.get(storage._cdata)
         if memory is None:
             if len(self._memories) >= self._next_sweep:
                 # A weak reference keeps a little of each storage that has gone.
-                self._memories = {key: one for key, one in self._memories.items() if not one.reference.expired()}
+                for key in (gone := self._storages.are_gone(self._memories)):
+                    del self._memories[key]
+                self._storages.let_go(gone)
                 self._next_sweep = max(_SWEEP, 2 * len(self._memories))
-            memory = self._memories[key] = _Memory(tensor)
+            memory = self._memories[self._storages.add(storage)] = _Memory()
         return memory
 
     def _new(self, tensor: torch.Tensor, requires_grad: bool | None, memory: _Memory | None = None) -> Seen:
