@@ -197,6 +197,26 @@ def in_a_child(code: str) -> str:
     return done.stdout
 
 
+def test_loading_and_a_first_card_import_of_the_libraries_what_they_need_alone():
+    """Escapes of HTML come with the first card, and what NumPy has for masked arrays with the first of these."""
+    out = in_a_child(
+        """
+        import sys
+        from IPython.core.interactiveshell import InteractiveShell
+        ip = InteractiveShell.instance(colors="nocolor")
+        import torch
+        sys.modules.pop("html", None)
+        # NumPy 1 imports it itself.
+        had = "numpy.ma" in sys.modules
+        ip.run_line_magic("load_ext", "tensornp")
+        print("html" in sys.modules)
+        ip.display_formatter.format(torch.arange(12.0))
+        print("html" in sys.modules, ("numpy.ma" in sys.modules) > had)
+        """
+    )
+    assert out.split() == ["False", "True", "False"]
+
+
 @pytest.mark.slow
 def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
     """torch, matplotlib and the widget library wait until they are needed; unloading before torch is exact too."""

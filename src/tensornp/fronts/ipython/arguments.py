@@ -23,7 +23,7 @@ _MAGICS = {
     "to_numpy": "%tonumpy", "to_tensor": "%totensor", "stats": "%tensorstats", "compare": "%tensordiff",
     "weights": "%weights", "follow": "%%follow", "ranks": "%weights --ranks",
 }  # fmt: skip
-_CALLED = re.compile(rf"^({'|'.join(_MAGICS)}) takes ")
+_CALLED = rf"^({'|'.join(_MAGICS)}) takes "
 """How errors of a function begin, which name the magic that was called."""
 MAX_MESSAGE = 1000
 """Characters of a usage error."""
@@ -131,7 +131,7 @@ def as_usage_errors(looking: str = "", expression: str = "") -> Iterator[None]:
     try:
         yield
     except TensornpError as error:
-        said = _CALLED.sub(lambda found: f"{_MAGICS[found[1]]} takes ", str(error))
+        said = re.sub(_CALLED, lambda found: f"{_MAGICS[found[1]]} takes ", str(error))
         if expression:
             said = said.replace("tnp.weights(...)", f"tnp.weights({expression})")
             said = said.replace("pass its state_dict()", f"%tonumpy {expression}.state_dict() converts all of it")

@@ -7,7 +7,6 @@ import time
 from IPython.display import DisplayHandle, display
 
 from tensornp.fronts.ipython.live import NOTHING
-from tensornp.render.layout.progress import progress_html, progress_text
 
 
 class CellBar:
@@ -21,6 +20,9 @@ class CellBar:
 
     def tell(self, done: int, total: int) -> None:
         """Show that so many bytes of so many were read."""
+        # To load the extension takes a tenth longer with it.
+        from tensornp.render.layout.progress import progress_html, progress_text
+
         if self._handle is None:
             self._begin, self._had = time.monotonic(), done
         seconds = time.monotonic() - self._begin

@@ -23,8 +23,9 @@ OPTIONS = {
     **pass_magics.OPTIONS,
     **guide.OPTIONS,
 }
-_LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
-_EXTENSION = re.compile(r"^\s*%?(?:load|reload|unload)_ext\s+(\w*)$")
+# Texts, which are compiled when they are asked for: not to load the extension.
+_LINE = rf"(?s)^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$"
+_EXTENSION = r"^\s*%?(?:load|reload|unload)_ext\s+(\w*)$"
 """IPython completes no extension; ours only once it is loaded, in a profile for one."""
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
@@ -39,7 +40,7 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
     @context_matcher(identifier="tensornp", priority=200)
     def match(context: CompletionContext) -> SimpleMatcherResult:
         line = context.line_with_cursor[: context.cursor_position]
-        extension, found = _EXTENSION.match(line), _LINE.match(line)
+        extension, found = re.match(_EXTENSION, line), re.match(_LINE, line)
         if extension is not None and "tensornp".startswith(extension[1]):
             own = [SimpleCompletion(text="tensornp", type="module")]
             return {"completions": own, "suppress": True, "matched_fragment": extension[1]}

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import fields
-from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from textwrap import shorten
@@ -113,6 +112,8 @@ class GuideMagics(Magics):
 
     def _guide(self) -> tuple[str, str]:
         """Return the screen as text and as HTML."""
+        from html import escape
+
         from tensornp.render.layout.style import WIDE
         from tensornp.render.layout.table import Table, TableRow, table_html, table_text
 

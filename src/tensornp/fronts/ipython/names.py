@@ -12,8 +12,9 @@ from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import NameTakenError
 
 BUILTIN = "a builtin of Python"
-_OF_IPYTHON = re.compile(r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|In|Out|exit|quit|get_ipython")
-_OF_PYTHON = re.compile(r"__\w+__")
+# Texts, which are compiled when they are asked for: not to load the extension.
+_OF_IPYTHON = r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|In|Out|exit|quit|get_ipython"
+_OF_PYTHON = r"__\w+__"
 
 
 def occupant(shell: Any, name: str) -> str:
@@ -26,7 +27,7 @@ def occupant(shell: Any, name: str) -> str:
     """
     check_reachable(name)
     for owner, pattern in (("Python", _OF_PYTHON), ("IPython", _OF_IPYTHON)):
-        if pattern.fullmatch(name):
+        if re.fullmatch(pattern, name):
             raise NameTakenError(f"{name} belongs to {owner} itself; choose another name")
     namespace, hidden, is_builtin = shell.user_ns, shell.user_ns_hidden, hasattr(builtins, name)
     # IPython itself puts a function of its own in the place of `open`.

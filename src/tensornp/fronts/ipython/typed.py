@@ -12,13 +12,14 @@ from IPython.core.error import UsageError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, is_expression
 from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
 
-_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
-_LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
+# Texts, which are compiled when they are asked for: not to load the extension.
+_LOOKS_LIKE_A_PATH = r"[./\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$"
+_LOOKS_LIKE_A_FILE = r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$"
 """What is a path unless it is the attribute of a variable: ``model.pt``."""
-_LOOKS_LIKE_A_HUB_S = re.compile(r"(?=\S*[-/])[A-Za-z][\w.]*(?:-[\w.]+)*(?:/[A-Za-z][\w.-]*)?")
+_LOOKS_LIKE_A_HUB_S = r"(?=\S*[-/])[A-Za-z][\w.]*(?:-[\w.]+)*(?:/[A-Za-z][\w.-]*)?"
 """What may be the name of a model in a hub: ``bert-base-uncased``, ``sentence-transformers/all-MiniLM-L6-v2``."""
 _IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
-_WORD = re.compile(r"[\w.\-]+")
+_WORD = r"[\w.\-]+"
 """What may be a path that was mistyped."""
 
 
@@ -26,7 +27,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
     """Return a path, twice, or the value of an expression and None; UsageError with the `usage` for what is neither."""
     __tracebackhide__ = True
     path, bare = path_of(text), text.strip().rstrip("; ")
-    if path is None and _LOOKS_LIKE_A_FILE.match(bare) and not _evaluates(shell, bare, local_ns):
+    if path is None and re.match(_LOOKS_LIKE_A_FILE, bare) and not _evaluates(shell, bare, local_ns):
         path = bare
     if path is not None:
         return path, path
@@ -36,7 +37,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
         near = _near(bare)
         if near:
             raise UsageError(f"{error.said}, and there is no {bare!r}{near}") from None
-        if not _LOOKS_LIKE_A_HUB_S.fullmatch(bare):
+        if not re.fullmatch(_LOOKS_LIKE_A_HUB_S, bare):
             raise
         raise UsageError(
             f"{error.said}; a model of the Hugging Face Hub is fetched first: "
@@ -46,7 +47,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
 
 def _near(text: str) -> str:
     """Return the path most like what may be one, a word, in words that follow a sentence; empty where none is."""
-    if not _WORD.fullmatch(text):
+    if not re.fullmatch(_WORD, text):
         return ""
     from tensornp.models.opening.path import closest_path
 
@@ -108,5 +109,5 @@ def path_of(text: str) -> str | None:
         # NUL bytes and lone surrogates.
         is_there = False
     # A tilde begins an expression too.
-    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not is_expression(text))
+    is_path = is_there or re.match(_LOOKS_LIKE_A_PATH, text) or (text.startswith("~") and not is_expression(text))
     return text if is_path else None

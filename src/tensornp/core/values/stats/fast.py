@@ -18,6 +18,7 @@ from tensornp.core.memory.blocks import BLOCK_NUMEL
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T")
 NO_COUNTS = np.zeros(0, np.int64)
+"""Where no keys are counted."""
 MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
 half of one."""

@@ -19,6 +19,7 @@ class FigureSums:
 
     def __init__(self, kernels: Kernels | None = None) -> None:
         self._kernels = kernels
+        # How many, how many zeros, the least, the largest, the sum and that of the squares.
         self._sums = np.array([0, 0, np.inf, -np.inf, 0, 0])
         self._others: list[Figures] = []
 
