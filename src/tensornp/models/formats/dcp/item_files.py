@@ -47,9 +47,9 @@ class ItemFiles:
 
     def of_item(self, item: Item) -> tuple[SourceFile, Form] | str:
         """Return the file of an item, and of what form the item is, or why it is not read."""
-        if why := why_outside(item.place):
-            return why
-        if item.place not in self._found:
+        if type(item.place) is not str or item.place not in self._found:
+            if why := why_outside(item.place):
+                return why
             try:
                 self._found[item.place] = SourceFile.at(self.folder / item.place)
             except CheckpointError as error:
