@@ -5,12 +5,14 @@ It is a pickle, which torch runs; here it is seen through, and what is none of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.torch.archive import looked_through
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import MAX_ENTRIES, shown_key
@@ -89,8 +91,13 @@ class Told(NamedTuple):
     wanted: tuple[str, ...]
     paths: dict[str, tuple[Any, ...]]
 
+    def places(self) -> Iterator[Any]:
+        """Yield in which file each item lies."""
+        items = chain(self.values.values(), (chunk.item for one in self.tensors.values() for chunk in one.chunks))
+        return (one.place for one in items if one is not None)
 
-def read_dcp_metadata(file: SourceFile) -> Told:
+
+def read_dcp_metadata(file: ListedFile) -> Told:
     """Return what the file says; CheckpointError if it is no pickle of a `Metadata`."""
     if file.nbytes > MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {MAX_NBYTES:,} are read")
