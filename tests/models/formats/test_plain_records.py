@@ -62,7 +62,7 @@ def alike(data: bytes) -> Any:
 
 shapes = st.lists(st.integers(0, 2**62), max_size=5).map(torch.Size)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300) | st.integers(0, 2**17)
-values = st.one_of(numbers, shapes, st.text(max_size=70), st.none(), st.booleans(), st.floats(), st.lists(numbers))
+values = st.one_of(numbers, shapes, st.text(max_size=300), st.none(), st.booleans(), st.floats(), st.lists(numbers))
 fields = st.dictionaries(st.sampled_from("abcdef"), values, max_size=5)
 
 
@@ -96,6 +96,10 @@ def test_what_torch_writes_is_taken_at_once():
     root = xray(pickle.dumps(written_by_torch()), are_records_kept=True).root
     assert [type(one) for of_rank in root for one in of_rank] == [Call] * 3 + [Record] * 24
     assert root[8][1].fields()["offset"] == 2**40 + 8
+    # Of another rank each, which has sent it, the names are as long and other texts.
+    made = [(MetadataIndex(f"{'layers.' * 30}{i}", torch.Size([i])), i) for i in range(9)]
+    root = xray(pickle.dumps(made), are_records_kept=True).root
+    assert [type(one) for one, _ in root] == [Call] + [Record] * 8
 
 
 def test_what_is_asked_for_again_is_carried_out_anew():

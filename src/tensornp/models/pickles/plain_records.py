@@ -17,7 +17,7 @@ from tensornp.models.pickles.tensors import SIZE
 
 _GET = rb"(?:h.|j.{4})"
 _INT = rb"(?:K.|M..|J.{4}|\x8a(?:\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8}))"
-_TEXT = rb"\x8c(?:%s)\x94" % b"|".join(b"%s.{%d}" % (re.escape(bytes([n])), n) for n in range(1, 65))
+_TEXT = rb"\x8c(?:%s)\x94" % b"|".join(b"%s.{%d}" % (re.escape(bytes([n])), n) for n in range(1, 256))
 _NUMBERS = rb"(?:\)|%b(?:\x85|%b(?:\x86|%b\x87))\x94|\(%b{4,99}t\x94)" % (_INT, _INT, _INT, _INT)
 _SIZES = rb"%b%b\x85\x94R\x94" % (_GET, _NUMBERS)
 _FIELD = rb"(%b)([N\x88\x89]|%b|%b|%b|%b)" % (_GET, _INT, _SIZES, _GET, _TEXT)
