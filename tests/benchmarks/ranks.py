@@ -1,19 +1,49 @@
-"""The time, the memory and the page of one card of a thousand ranks, which are simulated and answer at once."""
+"""The time, the memory and the page of one card of a thousand ranks, and what listing their checkpoint takes.
+
+The ranks are simulated, and answer at once; the checkpoint's files of items are empty.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
+import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from side_by_side import Figure, Spread, peak_mib
+import torch
+from side_by_side import Figure, Spread, peak_mib, timed
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
 
 import tensornp as tnp
 from tensornp.processes.facts import packed
 
 SECONDS, MIB, PAGE_KB = 20, 1024, 150
+TIMES_PICKLE, LISTING_MB = 3, 2000
+_LISTED = """
+import sys, time, pickle, torch.distributed.checkpoint.filesystem
+import tensornp as tnp
+tnp.weights
+begun = time.process_time()
+{}
+seconds = time.process_time() - begun
+lines = open("/proc/self/status") if sys.platform == "linux" else ["VmHWM: 0"]
+print(seconds, *(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+_HOWS = "found = tnp.weights(sys.argv[1])", 'found = pickle.load(open(sys.argv[1] + "/.metadata", "rb"))'
 NUM_GROUPS = 4
 """Ranks that have weights of their own, but for the last which stands for all others."""
 
@@ -44,6 +74,7 @@ class Simulated:
 def report(*, quick: bool) -> Iterator[Figure]:
     """Yield the figures of 1,000 ranks of 100,000 weights, of a hundredth of these if `quick`."""
     num_weights = 1_000 if quick else 100_000
+    yield from _checkpoint(12 if quick else 1_200)
     transport = Simulated(1_000, num_weights)
     gc.collect()
     begun = time.perf_counter()
@@ -56,3 +87,39 @@ def report(*, quick: bool) -> Iterator[Figure]:
     peak = peak_mib(lambda: tnp.ranks(transport, timeout=1000).weights("model")._repr_html_())
     yield Figure(f"{what}: memory that is taken anew, peak", peak, "MiB", at_most=MIB)
     yield Figure(f"{what}: the page", Spread.of([len(page.encode()) / 1e3]), "kB", at_most=PAGE_KB)
+
+
+def _checkpoint(num_weights: int) -> Iterator[Figure]:
+    """Yield what it takes to list what 1,000 ranks have saved of so many weights, beside torch's own records of it."""
+    with TemporaryDirectory() as folder:
+        _save(Path(folder), 1_000, num_weights)
+        own, torchs = (_listed(_LISTED.format(how), folder) for how in _HOWS)
+    what, beside = f"a checkpoint of {1_000 * num_weights:,} chunks is listed", "pickle.load of its metadata"
+    yield timed(f"{what}: CPU time", [own[0]], beside, [torchs[0]], at_most=TIMES_PICKLE)
+    if own[1]:
+        peaks = [Spread.of([one]) for one in (own[1], torchs[1])]
+        yield Figure(f"{what}: memory of the process, peak", peaks[0], "MB", beside, peaks[1], at_most=LISTING_MB)
+
+
+def _save(folder: Path, num_ranks: int, num_weights: int) -> None:
+    tensors, places = {}, {}
+    for k in range(num_weights):
+        name, chunks = f"layers.{k}.weight", []
+        for rank in range(num_ranks):
+            at = torch.Size([rank, 0])
+            chunks.append(ChunkStorageMetadata(at, torch.Size([1, 8])))
+            places[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
+        properties = TensorProperties(dtype=torch.float32)
+        tensors[name] = TensorStorageMetadata(properties, torch.Size([num_ranks, 8]), chunks)
+    (folder / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=places)))
+    for rank in range(num_ranks):
+        (folder / f"__{rank}_0.distcp").touch()
+        os.truncate(folder / f"__{rank}_0.distcp", 1600 * num_weights)
+
+
+def _listed(program: str, folder: str) -> tuple[float, float]:
+    """Return the seconds and the MB that a program took, in a process of its own."""
+    command = [sys.executable, "-c", program, folder]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, kib = map(float, done.stdout.split())
+    return seconds, kib * 1024 / 1e6

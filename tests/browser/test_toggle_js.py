@@ -26,7 +26,7 @@ from tensornp.widget.toggle_data import image_data
 
 ANCHOR = "tnp-test"
 STATE = (
-    "mode", "cards", "choices", "array_text", "max_height",
+    "mode", "cards", "choices", "array_text", "max_height", "answered",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
     "has_stats", "progress", "figures", "has_image", "image", "is_in_row", "digits",
 )  # fmt: skip
@@ -46,7 +46,11 @@ LOAD = """async ([esm, state]) => {
     off() {},
   };
   const fire = (event) => handlers.forEach(([name, callback]) => name === event && callback());
-  window.answer = (update) => { Object.assign(state, update, { answers: state.answers + 1 }); fire("change:answers"); };
+  window.answer = (update) => {
+    const answered = window.sent.at(-1)?.id ?? "";
+    Object.assign(state, { answered }, update, { answers: state.answers + 1 });
+    fire("change:answers");
+  };
   window.move = (update) => { Object.assign(state, update); fire("change:anchor"); };
   window.lose = () => fire("comm_live_update");
   const module = await import("data:text/javascript;base64," + esm);
@@ -164,6 +168,22 @@ def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
     shown.answer(mode="view", message={"text": "the tensor of this card is gone; show it again", "tone": "error"})
     expect(shown.radio("view")).to_be_checked()
     expect(shown.status).to_have_text("the tensor of this card is gone; show it again")
+
+
+def test_an_answer_to_a_choice_before_takes_back_none_of_the_last(toggle: MakeToggle) -> None:
+    """From a kernel that is far away; the last answer counts, also where it refuses."""
+    shown = toggle()
+    badges = shown.page.locator("#output .tensornp-badges")
+    for mode in ("copy", "share"):
+        shown.radio(mode).click()
+    first, last = (one["id"] for one in shown.page.evaluate("window.sent"))
+    shown.answer(mode="copy", answered=first)
+    expect(shown.radio("share")).to_be_checked()
+    expect(badges).to_contain_text("array: shared, writeable")
+    expect(badges).to_have_css("opacity", "0.6")
+    shown.answer(mode="copy", answered=last, message={"text": "no", "tone": "error"})
+    expect(shown.radio("copy")).to_be_checked()
+    expect(badges).to_have_css("opacity", "1")
 
 
 def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeToggle) -> None:

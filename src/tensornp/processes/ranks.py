@@ -16,7 +16,7 @@ from tensornp.processes.weights import RankWeights, weights_on
 _MAX_TIMEOUT_S = 10**6
 _MAX_TEXT = 2000
 _NODES = (
-    ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Tuple,
+    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub, ast.Tuple,
 )  # fmt: skip
 
 
@@ -111,24 +111,19 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     return Ranks(Asker(transport_of(client), timeout))
 
 
-def _is_path(text: str) -> bool:
-    """Return whether an expression goes from a name by attributes and indices."""
-    node: Any = ast.parse(text, mode="eval").body
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
 def _checked(expression: Any) -> str:
     """Return an expression that a process may follow; BadRequestError where it would have to run something."""
     if not isinstance(expression, str):
         raise BadRequestError(f"a name is a text, not {an_instance(expression)}: .weights('model')")
     text = expression.strip()
     try:
-        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+        node: Any = ast.parse(text, mode="eval").body
+        is_known = all(isinstance(one, _NODES) for one in ast.walk(node))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        nodes = []
-    if len(text) > _MAX_TEXT or not nodes or not all(isinstance(node, _NODES) for node in nodes) or not _is_path(text):
+        node, is_known = None, False
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    if len(text) > _MAX_TEXT or not is_known or not isinstance(node, ast.Name):
         raise BadRequestError(
             f"{quoted(expression)} is none of names, attributes and constant indices, as in model.layers[0].weight: "
             "nothing else is followed on the ranks"

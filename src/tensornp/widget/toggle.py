@@ -71,6 +71,7 @@ class TensorWidget(DockingWidget):
     _esm = module("toggle")
     _css = stylesheet("toggle")
 
+    answered = traitlets.Unicode(help="the number of the request that was answered last").tag(sync=True)
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
@@ -235,7 +236,8 @@ class TensorWidget(DockingWidget):
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         with self._lock, self.hold_sync():
             super()._receive(_, content, buffers)
-            kind = content.get("type") if isinstance(content, dict) else None
+            kind, number = (content.get("type"), content.get("id")) if isinstance(content, dict) else (None, None)
+            self.answered = number if isinstance(number, str) else ""
             if kind == "choose":
                 self.set_state({"mode": content.get("mode")})
             elif kind == "bind":

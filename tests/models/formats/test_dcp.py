@@ -712,13 +712,11 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
     assert (set(table), set(table.failed)) == ({"whole"}, {"w", "v"})
 
 
-@pytest.mark.slow
-def test_a_folder_of_400_000_chunks_is_listed(tmp_path):
-    """As 1,000 ranks write it of 400 tensors: its metadata has more opcodes and records than other pickles may have."""
-    ranks = 1000
+def of_many_ranks(folder: Path, ranks: int, count: int) -> Path:
+    """Write what many ranks would of so many tensors, with files that have nothing in them."""
     tensors = {}
     storage = {}
-    for k in range(400):
+    for k in range(count):
         name, chunks = f"layers.{k}.weight", []
         for rank in range(ranks):
             at = torch.Size([rank, 0])
@@ -726,10 +724,28 @@ def test_a_folder_of_400_000_chunks_is_listed(tmp_path):
             storage[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
         properties = TensorProperties(dtype=torch.float32)
         tensors[name] = TensorStorageMetadata(properties, torch.Size([ranks, 8]), chunks)
-    (tmp_path / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=storage)))
+    (folder / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=storage)))
     for rank in range(ranks):
-        (tmp_path / f"__{rank}_0.distcp").write_bytes(b"")
-        os.truncate(tmp_path / f"__{rank}_0.distcp", 1600 * 400)
-    explorer = tnp.weights(tmp_path)
+        (folder / f"__{rank}_0.distcp").write_bytes(b"")
+        os.truncate(folder / f"__{rank}_0.distcp", 1600 * count)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_folder_of_400_000_chunks_is_listed(tmp_path):
+    """As 1,000 ranks write it of 400 tensors: its metadata has more opcodes and records than other pickles may have."""
+    explorer = tnp.weights(of_many_ranks(tmp_path, 1000, 400))
     assert (len(explorer), explorer.problems) == (400, [])
     assert explorer["layers.7.weight"].chunks[999].rank == 999
+
+
+def test_a_chunk_takes_less_memory_than_what_torch_makes_of_it(tmp_path):
+    """Some 600 bytes while it is listed, where that takes 2,000."""
+    tnp.weights(of_many_ranks(tmp_path, 100, 100))
+    tracemalloc.start()
+    explorer = tnp.weights(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(explorer), explorer.problems) == (100, [])
+    assert explorer["layers.7.weight"].chunks[99].offset == 1600 * 7
+    assert peak / 10_000 < 1000

@@ -25,6 +25,7 @@ import torch
 from safetensors.torch import save_file
 from saved_files import FORMATS, config
 from served_files import Served, serving
+from written_dcp import ITEMS, in_rows, save, whole, writer_of, written
 
 import tensornp as tnp
 from tensornp.fronts.command_line.main import run
@@ -504,3 +505,133 @@ def test_threads_share_what_comes(large):
 def test_a_path_of_pathlib_that_was_an_address_is_told():
     """It has lost a slash."""
     assert "an address has two slashes, and is a text" in refused(Path("https://host/x.npy"))  # type: ignore[arg-type]
+
+
+def several(folder: Path, count: int = 3) -> dict[str, torch.Tensor]:
+    """Write a folder as so many ranks save it together, and return what it holds."""
+    made = {"w": torch.randn(8 * count, 1000), "v": torch.arange(4.0), "empty": torch.zeros(0, 3)}
+
+    def change(metadata):
+        data = (folder / ITEMS).read_bytes()
+        for index, one in metadata.storage_data.items():
+            rank = index.offset[0] // 8 if index.fqn == "w" else 0
+            one.relative_path, at = f"__{rank}_0.distcp", one.offset
+            path = folder / one.relative_path
+            one.offset = path.stat().st_size if path != folder / ITEMS and path.exists() else 0
+            with open(f"{path}.tmp", "ab") as there:
+                one.offset = there.tell()
+                there.write(data[at : at + one.length])
+        for path in folder.glob("*.tmp"):
+            path.replace(path.with_suffix(""))
+
+    written(folder, {"w": in_rows(made["w"], *[8] * count), "v": whole(made["v"]), "empty": whole(made["empty"])})
+    metadata = pickle.loads((folder / ".metadata").read_bytes())
+    change(metadata)
+    (folder / ".metadata").write_bytes(pickle.dumps(metadata))
+    return made
+
+
+@pytest.mark.parametrize("form", ["torch.save", "safetensors"])
+def test_a_distributed_checkpoint_is_read_as_on_disk(served, form):
+    """By its metadata, its values and its items; of these, a byte is asked for when it is listed."""
+    writer = writer_of(form, str(served.folder / "x"))
+    if writer is None:
+        pytest.skip("this torch does not write it")
+    save({"w": torch.arange(12.0).view(3, 4), "b": torch.ones(5).bfloat16(), "step": 3, "lr": {"a": 0.1}}, writer)
+    own = tnp.weights(served.folder / "x")
+    for address in (f"{served.base}/x/", f"{served.base}/x/.metadata"):
+        served.forget()
+        found = tnp.weights(address)
+        assert list(found) == list(own) == ["w", "b"] and not found.problems
+        assert dict(found.metadata) == dict(own.metadata) and found.metadata["lr.a"] == 0.1
+        for name, entry in found.items():
+            assert np.array_equal(entry.to_numpy(), own[name].to_numpy())
+            assert np.array_equal(eval(entry.code, {"tnp": tnp}), own[name].to_numpy())
+            assert entry.stats() == own[name].stats()
+    assert "holds items of torch.distributed.checkpoint; open its folder" in refused(f"{served.base}/x/__0_0.distcp")
+
+
+def test_rows_of_a_distributed_checkpoint_are_read_by_their_bytes(served):
+    """And what tells where in an item they lie, by a few requests for each chunk that is met."""
+    made = several(served.folder)
+    entry = tnp.weights(f"{served.base}/")["w"]
+    sizes = {f"/__{rank}_0.distcp": 1 for rank in range(3)}
+    assert {one.path: one.nbytes for one in served.requests if one.path in sizes} == sizes
+    served.forget()
+    assert np.array_equal(entry.to_numpy(slice(6, 10)), made["w"][6:10].numpy())
+    assert len(served.requests) <= 8 and served.nbytes <= 2 * (8000 + 3 * 4096)
+    served.forget()
+    assert np.array_equal(entry.to_numpy(slice(6, 10)), made["w"][6:10].numpy())
+    assert [one.nbytes for one in served.requests] == [2 * 4000] * 2
+    assert tnp.weights(f"{served.base}/").scan(progress=False)["w"] == tnp.stats(made["w"])
+
+
+@pytest.mark.parametrize("how", ["lost", "short", "changed", "outside"])
+def test_a_distributed_checkpoint_is_checked_as_on_disk(served, how):
+    """What is lost, cut off or another one is told, and hides no other."""
+    made = several(served.folder)
+    last = served.folder / "__2_0.distcp"
+    found = tnp.weights(f"{served.base}/")
+    if how == "changed":
+        last.write_bytes(last.read_bytes()[::-1])
+        os.utime(last, (1, 1))
+        with pytest.raises(tnp.ChangedFileError, match=r"__2_0\.distcp' is another one since it was listed"):
+            found["w"].to_numpy(20)
+    elif how == "lost":
+        last.unlink()
+    elif how == "short":
+        os.truncate(last, 1000)
+    else:
+        metadata = pickle.loads((served.folder / ".metadata").read_bytes())
+        list(metadata.storage_data.values())[2].relative_path = "../__2_0.distcp"
+        (served.folder / ".metadata").write_bytes(pickle.dumps(metadata))
+    if how != "changed":
+        found, own = tnp.weights(f"{served.base}/"), tnp.weights(served.folder)
+        reason = "is not given out: 404 Not Found; check the address"
+        expected = [
+            one.replace(str(served.folder), served.base).replace("cannot be opened: No such file or directory", reason)
+            for one in own.problems
+        ]
+        assert found.problems == expected and len(expected) == 1
+    assert np.array_equal(found["v"].to_numpy(), made["v"].numpy())
+    if how == "lost":
+        assert np.array_equal(found["w"].to_numpy(slice(0, 16)), made["w"][:16].numpy())
+
+
+def test_many_files_of_a_distributed_checkpoint_are_asked_for_at_once(served):
+    """A hundred, of which each answer comes late, take as long as some one after another."""
+    several(served.folder, 100)
+    served.pause_s = 0.1
+    begun = time.perf_counter()
+    assert not tnp.weights(f"{served.base}/").problems
+    assert time.perf_counter() - begun < 5
+
+
+def test_a_place_leads_to_no_other_protocol(tmp_path):
+    """By which fsspec would read a file of this machine."""
+    several(tmp_path)
+    places = [f"x::file://{tmp_path}/__{rank}_0.distcp" for rank in range(3)]
+    metadata = pickle.loads((tmp_path / ".metadata").read_bytes())
+    for one in metadata.storage_data.values():
+        one.relative_path = places[int(one.relative_path[2])]
+    files = fsspec.filesystem("memory")
+    files.pipe("/of tensornp/.metadata", pickle.dumps(metadata))
+    try:
+        found = tnp.weights("memory://of tensornp/")
+        assert len(found.problems) == 3
+        assert all("would lie outside of the folder" in one for one in found.problems)
+        with pytest.raises(tnp.NoDataError):
+            found["v"].to_numpy()
+    finally:
+        files.rm("/of tensornp", recursive=True)
+
+
+def test_a_distributed_checkpoint_is_read_by_a_protocol_of_fsspec(tmp_path):
+    """And compared with that on disk, and scanned by other processes."""
+    made = several(tmp_path)
+    found = tnp.weights(f"file://{tmp_path}/")
+    assert not found.problems and [chunk.rank for chunk in found["w"].chunks] == [0, 1, 2]
+    assert np.array_equal(found["w"].to_numpy(slice(None, None, -7)), made["w"].numpy()[::-7])
+    assert tnp.compare(found, tmp_path).equal
+    with ProcessPoolExecutor(2) as pool:
+        assert found.scan(progress=False, executor=pool)["w"] == tnp.stats(made["w"])

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from tensornp.errors import CheckpointError
+from tensornp.models.names.quoted import shown_name
 
 _IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
@@ -72,7 +73,12 @@ class Address:
         return self._at("")
 
     def __truediv__(self, name: str) -> Address:
-        """Return what lies below a folder, by the same user and query."""
+        """Return what lies below a folder, by the same user and query.
+
+        CheckpointError for a name by which fsspec would read something else, through the folder.
+        """
+        if "::" in name and self.scheme not in HTTP:
+            raise CheckpointError(f"its file {shown_name(name)} would lie outside of the folder")
         return self._at(name)
 
     def _at(self, name: str) -> Address:

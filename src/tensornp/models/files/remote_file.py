@@ -14,11 +14,10 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import HTTP, Address, Version
 from tensornp.models.files.source_file import Array, ListedFile, Reader
 
-_HEAD_NBYTES, _PIECE_NBYTES, _MAX_PIECES = 2**16, 2**12, 16
-"""Bytes that are asked for first, and at least while a file is listed; and how many such pieces are kept meanwhile."""
+_PIECE_NBYTES, _MAX_PIECES = 2**12, 16
+"""Bytes that are asked for at least while a file is listed; and how many such pieces are kept meanwhile."""
 _NEAR_NBYTES = 2**18
 """Bytes that come at least where all is read."""
-_NEAR = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +31,19 @@ class RemoteFile(ListedFile):
     address: Address
     version: Version
     pieces: list[tuple[int, Array]] = field(default_factory=list, repr=False, compare=False)
+    near: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteFile, (self.path, self.address, self.version)
 
     @classmethod
     @contextmanager
-    def listed(cls, address: Address) -> Iterator[RemoteFile]:
-        """Ask for the beginning of a file, which is at hand as long as the block lasts.
+    def listed(cls, address: Address, nbytes: int) -> Iterator[RemoteFile]:
+        """Ask for the first `nbytes` of a file, which are at hand as long as the block lasts.
 
         CheckpointError, a sentence, where it cannot be had in parts; MissingLibraryError without its protocol.
         """
-        head = np.empty(_HEAD_NBYTES, np.uint8)
+        head = np.empty(nbytes, np.uint8)
         version, count = _filler(address)(address, memoryview(head.data), 0)
         file = cls(str(address), address, version, [(0, head[:count])])
         try:
@@ -53,12 +53,14 @@ class RemoteFile(ListedFile):
 
     @contextmanager
     def scanned(self) -> Iterator[None]:
-        """Have small weights that lie side by side come together, as long as the block lasts."""
+        """Have small parts that lie side by side come together, as long as the block lasts."""
+        is_inner = bool(self.pieces)
         self.pieces.append((0, np.empty(0, np.uint8)))
         try:
             yield
         finally:
-            self.pieces.clear()
+            if not is_inner:
+                self.pieces.clear()
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +99,7 @@ class _RemoteReader(Reader):
         self._read(memoryview(target.data), offset, _PIECE_NBYTES)
 
     def _read(self, view: memoryview, offset: int, least: int) -> None:
-        """Fill the view; where pieces are kept, a few bytes come with those that follow them."""
+        """Fill the view; where pieces are kept, a few bytes come with those around them."""
         pieces, done = self._file.pieces, self._at_hand(view, offset)
         while done < len(view):
             left, at = view[done:], offset + done
@@ -105,12 +107,14 @@ class _RemoteReader(Reader):
                 done += self._fill(left, at)
                 continue
             # One thread after the other, so that no two ask for the same.
-            with _NEAR:
+            with self._file.near:
                 if not self._at_hand(left[:1], at):
-                    piece = np.empty(least, np.uint8)
-                    pieces.append((at, piece[: self._fill(memoryview(piece.data), at)]))
+                    # From a multiple on: what is read backwards, as the end of a zip is, comes together too.
+                    start, piece = at - at % least, np.empty(least, np.uint8)
+                    pieces.append((start, piece[: self._fill(memoryview(piece.data), start)]))
                     del pieces[1:-_MAX_PIECES]
-                done += self._at_hand(left, at)
+                # A server may give less at once.
+                done += self._at_hand(left, at) or self._fill(left, at)
 
     def read_of(self, piece: range, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on; the piece comes by one request, for all threads."""

@@ -10,7 +10,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -110,6 +110,10 @@ class ListedFile(ABC):
     @abstractmethod
     def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads; ChangedFileError if it is another one than when it was listed."""
+
+    def scanned(self) -> AbstractContextManager[None]:
+        """Have small parts that lie side by side come together, as long as the block lasts, where each costs time."""
+        return nullcontext()
 
 
 def _mark_of(status: os.stat_result) -> FileMark:

@@ -45,7 +45,10 @@ def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> di
             is_told_once = _is_told_once(source, archive, len(members))
     except TensornpError:
         raise
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error):
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as error:
+        if isinstance(error.__context__, TensornpError):
+            # Of a file that has changed, which is an OSError as well.
+            raise error.__context__ from None
         why = "the list of its members, at its end, is damaged or cut off"
         raise CheckpointError(f"{source.said} is no sound zip file; {why}") from None
     if not is_told_once:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tensornp.errors import CheckpointError
 from tensornp.models.files.address import AbsentError, Address
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA, is_dcp_metadata
 from tensornp.models.formats.table import INDEX_SUFFIX
+from tensornp.models.opening.folder import open_dcp
 from tensornp.models.opening.index import open_index
 from tensornp.models.opening.one_file import open_file
 
-_IN_FOLDER = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors")
+_IN_FOLDER = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """What a folder is asked for, since a server of the web does not list it."""
 
 
@@ -27,9 +28,10 @@ def open_address(there: Address) -> Contents:
 
 
 def _open(there: Address) -> Contents:
-    if is_dcp_metadata(there.name) or there.name.endswith(ITEMS_SUFFIX):
-        why = "belongs to torch.distributed.checkpoint, whose folders are read on disk alone"
-        raise CheckpointError(f"{str(there)!r} {why}; download the folder, and open its path")
+    if is_dcp_metadata(there.name):
+        return open_dcp(there.parent, [there.name])
+    if there.name.endswith(ITEMS_SUFFIX):
+        raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):
         return open_index(there)
     if there.name:

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import AbsentError, Address, Place
-from tensornp.models.files.source_file import ListedFile, SourceFile
+from tensornp.models.files.listed import listed
 from tensornp.models.opening import lora as adapters
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """What one file raises, and hides no other."""
 CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
-
-
-def listed(path: Place) -> AbstractContextManager[ListedFile]:
-    """Return the file at a path or an address, for a block in which it is listed."""
-    if not isinstance(path, Address):
-        return nullcontext(SourceFile.at(path))
-    from tensornp.models.files.remote_file import RemoteFile
-
-    return RemoteFile.listed(path)
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tensornp.errors import CheckpointError
+from tensornp.models.files.address import Place
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, are_of_ranks, metadata_among
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
@@ -86,7 +87,7 @@ def _ending(names: list[str], suffix: str) -> list[str]:
     return [name for name in names if name.endswith(suffix)]
 
 
-def open_dcp(folder: Path, names: list[str]) -> Contents:
+def open_dcp(folder: Place, names: list[str]) -> Contents:
     """Return what a folder of torch.distributed.checkpoint holds, as the files of these names tell it."""
     from tensornp.models.formats.dcp.checkpoint import Checkpoint
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tensornp.errors import CheckpointError
 from tensornp.models.files.address import Address, Place
+from tensornp.models.files.listed import listed
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.table import Format, read_contents
-from tensornp.models.opening.config import config_beside, listed
+from tensornp.models.opening.config import config_beside
 from tensornp.models.opening.lora import has_halves
 from tensornp.models.quantization.layouts import may_have_meaning, with_meaning
 from tensornp.models.storage.relations import relate

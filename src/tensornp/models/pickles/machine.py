@@ -22,7 +22,7 @@ MAX_MADE = 6_000_000
 """Containers, calls and texts of any pickle, some 100 bytes each; of 300,000 tensors there are three million."""
 MEMOS_PER_MADE = 10
 """How many memos that come one after another take as much as one of these."""
-_OF_FIRST_ITEM = 2
+OF_FIRST_ITEM = 2
 _NBYTES_PER_RECORD = 4
 
 
@@ -62,6 +62,14 @@ class Machine:
         self.count_record()
         self.stack.append(value)
 
+    def count_many(self, num_records: int, num_others: int, num_memos: int) -> None:
+        """Count as many as opcodes would one by one; errors as of these."""
+        self._num_made += num_others + num_records - 1
+        self.left -= num_records - 1
+        self.count_record()
+        self.memos_left -= num_memos
+        self._check_memos()
+
     def count_record(self) -> None:
         """Count what takes such memory; CheckpointError where a small file would fill a large one."""
         self._num_made += 1
@@ -78,7 +86,7 @@ class Machine:
         self.memos_left -= 1
         memo = self._memo
         if self.memos_left < 0 or len(memo) > MEMOS_PER_MADE * self._max_made:
-            raise CheckpointError("the pickle has more memos than a checkpoint of its size")
+            self._check_memos()
         if at == len(memo):
             memo.append(self.stack[-1])
             if self._memo_beyond:
@@ -88,6 +96,10 @@ class Machine:
         else:
             self.count()
             self._memo_beyond[at] = self.stack[-1]
+
+    def _check_memos(self) -> None:
+        if self.memos_left < 0 or len(self._memo) > MEMOS_PER_MADE * self._max_made:
+            raise CheckpointError("the pickle has more memos than a checkpoint of its size")
 
     @property
     def num_memos(self) -> int:
@@ -158,7 +170,7 @@ class Machine:
             raise UnsoundError("items are put into what is no mapping")
         if not items:
             # A dictionary takes thrice as much from its first item on.
-            self.count(_OF_FIRST_ITEM)
+            self.count(OF_FIRST_ITEM)
         for i in range(0, len(pairs) - 1, 2):
             key = pairs[i]
             items[key if type(key) is str else as_key(key)] = pairs[i + 1]

@@ -13,7 +13,7 @@ from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persis
 
 MAX_LONG_BITS = 8 * 1024
 
-Act = Callable[[Machine, Any], object]
+Act = Callable[[Any, Any], object]
 
 
 def _push(machine: Machine, arg: Any) -> None:
@@ -172,8 +172,9 @@ _ACTS: dict[str, Act] = {
     "STOP": lambda machine, _: None,
 }
 """Opcodes of extension registries and of buffers outside are left out: no checkpoint has them."""
-STOP = b"."
-BY_CODE: dict[bytes, tuple[Act, Callable[[io.BytesIO], Any] | None]] = {
+STOP, BINGET, LONG_BINGET = b".", b"h", b"j"
+Acts = dict[bytes, tuple[Act, Callable[[io.BytesIO], Any] | None]]
+BY_CODE: Acts = {
     one.code.encode("latin-1"): (_ACTS[one.name], one.arg.reader if one.arg is not None else None)
     for one in pickletools.opcodes
     if one.name in _ACTS

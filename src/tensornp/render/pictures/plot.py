@@ -14,6 +14,7 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.core.tensor.shards import Runs, nth, num_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -93,7 +94,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     tiles = picture.tiles
     return figure_of(
         found, picture.heatmap, named,
-        limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title,
+        limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title, held=tiles.held,
     )  # fmt: skip
 
 
@@ -107,6 +108,7 @@ def figure_of(
     dimensions: Sequence[str] = ("row", "column"),
     caption: str = "",
     heatmap_title: str = "",
+    held: Sequence[Runs | None] = (None, None),
 ) -> Figure:
     """Return a figure with a histogram, a heat map, or both side by side.
 
@@ -125,6 +127,8 @@ def figure_of(
         What the axes of the heat map are called, rows first.
     heatmap_title : str
         What stands over the heat map alone.
+    held : sequence of Runs or None
+        Which rows and columns those of the heat map are, where they are a part of what is spread over ranks.
     """
     counts = stats.histogram if stats is not None else None
     num_parts = (counts is not None) + (heatmap is not None)
@@ -139,6 +143,9 @@ def figure_of(
         colours = limits_of_colours or limits(heatmap)
         axes = figure.add_subplot(1, num_parts, at + 1)
         _draw_heatmap(axes, heatmap, colours, dimensions)
+        for axis, runs in zip((axes.yaxis, axes.xaxis), held, strict=True):
+            if runs:
+                axis.set_major_formatter(functools.partial(_number_of, runs))
         axes.set_title(heatmap_title, fontsize="medium")
         notes.append(legend_text(heatmap, colours))
     if title:
@@ -224,6 +231,12 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
         ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
         extend = ends[bool(colours.num_below), bool(colours.num_above)]
         axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label(name)
+
+
+def _number_of(runs: Runs, place: float, _: object) -> str:
+    """Return the number in the whole tensor of a row or a column; empty between two, and beyond them."""
+    is_one = float(place).is_integer() and 0 <= place < num_of(runs)
+    return str(nth(runs, int(place))) if is_one else ""
 
 
 def _drawn(values: Values) -> tuple[Values, str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.shards import Runs, ShardFacts
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -57,6 +57,13 @@ class Tiles:
         size = _sizes_text(self.outer)
         first = "all" if len(self.indices) == math.prod(self.outer) else f"the first {len(self.indices)}"
         return f"{first} planes of {size}"
+
+    @property
+    def held(self) -> tuple[Runs | None, Runs | None]:
+        """Which rows and which columns of the tensor those of the plane are; None where they are its own numbers."""
+        held = self.shard.held if self.shard is not None and len(self.indices) == 1 else None
+        rows, columns = (None, None, *(held or ()))[-2:]
+        return rows, columns
 
 
 def _sizes_text(sizes: tuple[int, ...]) -> str:
@@ -105,7 +112,7 @@ def tiles_of(
     count = min(total, max(1, max_tiles))
     indices = tuple(itertools.islice(itertools.product(*map(range, outer)), count))
     if not outer:
-        return Tiles(plane, indices, (1, 1), "")
+        return Tiles(plane, indices, (1, 1), "", shard=shard)
     if total <= 1 or max_tiles <= 1:
         at_first = f"{which}, at {list(_in_whole(indices[0], shard))}" if indices else which
         return Tiles(plane, indices, (min(1, total), 1), at_first, tuple(outer), shard)

@@ -6,16 +6,15 @@ looked into before its values are asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.address import Place
+from tensornp.models.files.listed import listed
 from tensornp.models.formats.dcp.chunk import LostFile, StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
@@ -33,9 +32,9 @@ _MAX_CHUNKS = 2**16
 class Checkpoint:
     """What a checkpoint holds: weights, other values, optimizers whose states are there, and what is wrong."""
 
-    def __init__(self, folder: Path, names: list[str]) -> None:
+    def __init__(self, folder: Place, names: list[str]) -> None:
         told, self.problems = _told(folder, names)
-        files = ItemFiles(folder)
+        files = ItemFiles(folder, told.places())
         self._of_lost = files.lost.values()
         # The word of one rank is not what the folder says.
         source = str(folder / names[0] if is_of_rank(names[0]) and len(names) == 1 else folder)
@@ -51,19 +50,20 @@ class Checkpoint:
         return [one for one in self.entries if not (one.problem and one.problem in self._of_lost)]
 
 
-def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
+def _told(folder: Place, names: list[str]) -> tuple[Told, list[str]]:
     """Return what the files of all ranks say together; what is wrong with one hides no other."""
     found: dict[str, Told] = {}
     problems: list[str] = []
     for name in names:
         try:
-            found[name] = read_dcp_metadata(SourceFile.at(folder / name))
+            with listed(folder / name) as file:
+                found[name] = read_dcp_metadata(file)
         except CheckpointError as error:
             if len(names) == 1:
                 raise
             problems.append(NotListed(error))
     if not found:
-        raise CheckpointError(f"{os.fspath(folder)!r} has no metadata that can be read: {problems[0]}")
+        raise CheckpointError(f"{str(folder)!r} has no metadata that can be read: {problems[0]}")
     return put_together(found), problems
 
 

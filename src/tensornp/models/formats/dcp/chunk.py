@@ -6,7 +6,7 @@ Where in an item the elements lie is known only when it is looked into, which is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
@@ -18,7 +18,7 @@ from tensornp.core.tensor.strides import contiguous, is_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.byte_range import ByteRange, ByteSource
-from tensornp.models.files.source_file import Extent, OpenFile, SourceFile
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.names import writer_of
 from tensornp.models.formats.torch.archive import read_torch_zip, why_unread
@@ -42,9 +42,13 @@ class LostFile:
     path: str
     why: str
 
-    def opened(self) -> AbstractContextManager[OpenFile]:
+    def opened(self) -> AbstractContextManager[Reader]:
         """Raise CheckpointError, which names it."""
         raise CheckpointError(self.why)
+
+    def scanned(self) -> AbstractContextManager[None]:
+        """Return a block in which nothing is read."""
+        return nullcontext()
 
     @property
     def is_stream(self) -> bool:
@@ -81,7 +85,7 @@ class StoredChunk(NamedTuple):
 
     offsets: Shape
     sizes: Shape
-    file: SourceFile | LostFile
+    file: ListedFile | LostFile
     offset: int
     nbytes: int
     form: Form
@@ -96,7 +100,7 @@ class StoredChunk(NamedTuple):
         """Where it lies in the tensor."""
         return Box(self.offsets, self.sizes)
 
-    def source(self, there: OpenFile, limit: int) -> ByteSource:
+    def source(self, there: Reader, limit: int) -> ByteSource:
         """Return the bytes of its item, unpacked; more than `limit` of those are not."""
         said = f"{self.file.path!r}, from byte {self.offset:,} on,"
         stored = ByteRange(there, self.offset, self.nbytes, said)

@@ -176,7 +176,8 @@ class _ChunksReader:
                     self._kept[number] = source
             place = self._places.get(number)
             if place is None:
-                place = self._places[number] = chunk.place(source, self._dtype)
+                with chunk.file.scanned():
+                    place = self._places[number] = chunk.place(source, self._dtype)
             yield source, place
 
     def _fill(self, made: Array, ranges: Ranges) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
+from tensornp.models.files.address import Address, Place
 from tensornp.models.files.inside_folder import why_outside
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.listed import listed
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zstd import zstd_library
 from tensornp.models.formats.dcp.chunk import Form, LostFile, StoredChunk
 from tensornp.models.formats.dcp.metadata import Item, ToldChunk
@@ -19,6 +23,8 @@ from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.selection import Shape
 
+_MAX_REQUESTS = 16
+"""Files that are asked for at once."""
 _PACKED = re.compile(r"stream\.zstd(@[^/]*)?/1(\..*)?")
 """As `torch.distributed.checkpoint._extension` calls it."""
 
@@ -38,22 +44,23 @@ class ItemFiles:
     Of those that are `lost`, it is told why, by the name.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place, places: Iterable[Any]) -> None:
         self.folder = folder
-        self._found: dict[str, SourceFile | str] = {}
+        # At an address, all of the `places` are asked for at once.
+        self._asked = _asked(folder, places) if isinstance(folder, Address) else {}
+        self._found: dict[str, ListedFile | str] = {}
         self.lost: dict[str, str] = {}
         self._lost_files: dict[str, LostFile] = {}
         self._headers: dict[str, _Header] = {}
 
-    def of_item(self, item: Item) -> tuple[SourceFile, Form] | str:
+    def of_item(self, item: Item) -> tuple[ListedFile, Form] | str:
         """Return the file of an item, and of what form the item is, or why it is not read."""
-        if why := why_outside(item.place):
-            return why
-        if item.place not in self._found:
-            try:
-                self._found[item.place] = SourceFile.at(self.folder / item.place)
-            except CheckpointError as error:
-                self._found[item.place] = self.lost[item.place] = f"its file is not read: {error}"
+        if type(item.place) is not str or item.place not in self._found:
+            if why := why_outside(item.place):
+                return why
+            found = self._found[item.place] = self._asked.get(item.place) or _file(self.folder, item.place)
+            if isinstance(found, str):
+                self.lost[item.place] = found
         file = self._found[item.place]
         if isinstance(file, str):
             return file
@@ -89,7 +96,7 @@ class ItemFiles:
         return StoredChunk(offsets, sizes, file, item.offset, item.nbytes, form)
 
     def _in_safetensors(
-        self, file: SourceFile, start: int, name: str, told: ToldChunk, dtype: str
+        self, file: ListedFile, start: int, name: str, told: ToldChunk, dtype: str
     ) -> StoredChunk | str:
         """Return a chunk of a file whose own header says where it lies: behind other values, and before all tensors."""
         header = self._headers.get(file.path) or self._headers.setdefault(file.path, _header(file, start))
@@ -97,14 +104,34 @@ class ItemFiles:
             return header.problem
         stored = header.tensors.get(name)
         if stored is None or start != header.start or header.offsets.get(name, told.offsets) != told.offsets:
-            return f"its chunk at {told.offsets} is not in {shown_name(Path(file.path).name)}"
+            return f"its chunk at {told.offsets} is not in {shown_name(PurePath(file.path).name)}"
         if stored.problem or (stored.dtype, stored.shape) != (dtype, told.sizes):
             why = stored.problem or f"it is {stored.dtype} of shape {stored.shape} there"
             return f"its chunk at {told.offsets} is not read: {why}"
         return StoredChunk(told.offsets, told.sizes, file, stored.offset, stored.nbytes, "plain")
 
 
-def _header(file: SourceFile, start: int) -> _Header:
+def _file(folder: Place, name: str) -> ListedFile | str:
+    """Return a file, or why it is not read; of one elsewhere, a byte is asked for."""
+    try:
+        with listed(folder / name, 1) as file:
+            return file
+    except CheckpointError as error:
+        return f"its file is not read: {error}"
+
+
+def _asked(folder: Address, places: Iterable[Any]) -> dict[str, ListedFile | str]:
+    """Return the files of a folder elsewhere, several at once: of each, how large it is and what tells it again."""
+    names = [place for place in dict.fromkeys(filter(_is_text, places)) if not why_outside(place)]
+    found = carried_out(lambda name: _file(folder, name), names, min(_MAX_REQUESTS, len(names) or 1))
+    return dict(zip(names, found, strict=True))
+
+
+def _is_text(place: Any) -> bool:
+    return type(place) is str
+
+
+def _header(file: ListedFile, start: int) -> _Header:
     try:
         header = read_header(file, start)
     except CheckpointError as error:

@@ -5,17 +5,19 @@ It is a pickle, which torch runs; here it is seen through, and what is none of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.torch.archive import looked_through
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import MAX_ENTRIES, shown_key
 from tensornp.models.pickles.look_through import MAX_NBYTES
-from tensornp.models.pickles.records import Call, Global
+from tensornp.models.pickles.records import Call, Global, Record
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS, sizes_of
 from tensornp.models.pickles.wanted import wanted_of
 
@@ -89,12 +91,17 @@ class Told(NamedTuple):
     wanted: tuple[str, ...]
     paths: dict[str, tuple[Any, ...]]
 
+    def places(self) -> Iterator[Any]:
+        """Yield in which file each item lies."""
+        items = chain(self.values.values(), (chunk.item for one in self.tensors.values() for chunk in one.chunks))
+        return (one.place for one in items if one is not None)
 
-def read_dcp_metadata(file: SourceFile) -> Told:
+
+def read_dcp_metadata(file: ListedFile) -> Told:
     """Return what the file says; CheckpointError if it is no pickle of a `Metadata`."""
     if file.nbytes > MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {MAX_NBYTES:,} are read")
-    found = looked_through(repr(file.path), file.read(0, file.nbytes), _MAX_MADE)
+    found = looked_through(repr(file.path), file.read(0, file.nbytes), _MAX_MADE, are_records_kept=True)
     fields = _fields(found.root, "Metadata")
     listed = fields.get("state_dict_metadata") if fields is not None else None
     if fields is None or type(listed) is not dict:
@@ -129,9 +136,9 @@ def _paths(told: Any) -> dict[str, tuple[Any, ...]]:
 
 def _fields(value: Any, record: str) -> dict[Any, Any] | None:
     """Return the fields of one of torch's records, or None for anything else."""
-    if type(value) is not Call or type(value.func) is not Global or value.func.name != record:
-        return None
-    if tuple(value.func) not in _KNOWN:
+    if type(value) is Record:
+        return value.fields() if _is_known(value.kind.func, record) else None
+    if type(value) is not Call or not _is_known(value.func, record):
         return None
     state = value.state
     return state if type(state) is dict else {}

@@ -12,7 +12,7 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.byte_range import ByteRange, ByteSource
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.chunk import Form
 from tensornp.models.formats.dcp.item_files import ItemFiles
@@ -41,7 +41,7 @@ class ByteValue:
     Once it was looked at, `wanted` is what it would import, and `num_arrays` how many arrays of NumPy it has.
     """
 
-    file: SourceFile | None
+    file: ListedFile | None
     offset: int
     nbytes: int
     form: Form
@@ -62,7 +62,7 @@ class ByteValue:
         if self.problem or self.file is None:
             return f"not read: {self.problem}"
         try:
-            with self.file.opened() as there:
+            with self.file.scanned(), self.file.opened() as there:
                 said = f"{self.file.path!r}, from byte {self.offset:,} on,"
                 stored: ByteSource = ByteRange(there, self.offset, self.nbytes, said)
                 found, *_ = read_torch_zip(

@@ -86,7 +86,8 @@ class Toggle {
   }
 
   ask(request) {
-    this.request.send({ ...request, id: `${this.group}-${(this.count += 1)}` });
+    this.asked = `${this.group}-${(this.count += 1)}`;
+    this.request.send({ ...request, id: this.asked });
   }
 
   // The values come into view with their cells, unless one has gone on to something else meanwhile.
@@ -107,10 +108,14 @@ class Toggle {
     show();
   }
 
+  // An answer to what was asked before takes back nothing of what one has chosen since.
   answered() {
-    this.request.end();
-    this.chosen = undefined;
-    for (const node of [this.badges, this.receipt]) node.classList.remove("tensornp-unconfirmed");
+    if (this.dead || !this.asked || this.model.get("answered") === this.asked) {
+      this.asked = undefined;
+      this.request.end();
+      this.chosen = undefined;
+      for (const node of [this.badges, this.receipt]) node.classList.remove("tensornp-unconfirmed");
+    }
     this.paint();
   }
 
