@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
-from kernels import TIMEOUT_S
+from fronts.nbconvert.latex import outputs_for_latex
+from kernels import TIMEOUT_S, start_kernel
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter, LatexExporter
+from nbconvert import HTMLExporter
 
 from tensornp.fronts.ipython.live import runs_without_page
 
@@ -25,6 +25,7 @@ CELLS = [
     "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
     "%tensornp",
 ]
+PRINTED = "display(own, raw=True)\nprint('█', own['text/plain'])"
 WIDGETS = "application/vnd.jupyter.widget-state+json"
 
 
@@ -68,7 +69,37 @@ def test_of_those_that_answer_no_input_some_have_pages(monkeypatch):
 
 def test_latex_gets_no_glyph_that_its_fonts_lack_but_in_names(executed):
     """Bars, arrows and lines of trees in characters that every font has."""
-    document, _ = LatexExporter().from_notebook_node(executed)
-    outputs = "\n".join(re.findall(r"\\begin\{Verbatim\}.*?\\end\{Verbatim\}", document, re.DOTALL))
+    outputs = outputs_for_latex(executed)
     assert "mean" in outputs and "weight" in outputs
     assert {char for char in outputs if char > "\xff"} <= {"层"}
+
+
+@pytest.mark.parametrize("metadata", [{"cellId": "first"}, {}], ids=["page", "console"])
+def test_text_that_stands_beside_html_on_a_page_is_for_the_file_and_a_console_has_it_as_it_is(metadata):
+    """As JupyterLab asks a kernel, which names its cells, and as the consoles do; what is printed is seen in both."""
+    manager, client = start_kernel()
+    shown: list[str] = []
+
+    def see(message):
+        content = message["content"]
+        shown.append(content.get("text") or content.get("data", {}).get("text/plain", ""))
+
+    try:
+        for cell in (*CELLS[:1], CELLS[5], "own = {'text/html': '<div class=\"tensornp', 'text/plain': '‖'}", PRINTED):
+            content = {"code": cell, "silent": False, "store_history": True, "allow_stdin": True}
+            sent = client.session.msg("execute_request", content, metadata=metadata)
+            client.shell_channel.send(sent)
+            state = ""
+            while state != "idle":
+                message = client.get_iopub_msg(timeout=TIMEOUT_S)
+                state = message["content"].get("execution_state", "")
+                assert message["msg_type"] != "error", message["content"]
+                see(message)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    *said, printed = filter(None, shown)
+    assert printed == "█ ‖\n"
+    text = "\n".join(said)
+    assert "mean" in text and "grad" in text
+    assert ({char for char in text if char > "\xff"} == set()) is bool(metadata)
