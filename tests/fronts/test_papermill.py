@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nbformat
 import papermill
 import pytest
@@ -10,22 +12,15 @@ from kernels import TIMEOUT_S
 from nbconvert import HTMLExporter, MarkdownExporter, RSTExporter, SlidesExporter
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
-    """The notebook as papermill has run it, with a parameter, and written it."""
-    folder = tmp_path_factory.mktemp("papermill")
-    given = notebook(folder / "given.ipynb", SETUP.replace("40", "size"))
-    with pytest.MonkeyPatch.context() as patched:
-        for name, value in environment(folder).items():
-            patched.setenv(name, value)
-        papermill.execute_notebook(
-            given, folder / "run.ipynb", {"size": 40}, cwd=folder, progress_bar=False, start_timeout=TIMEOUT_S
-        )
-    return nbformat.read(folder / "run.ipynb", 4)
-
-
-def test_each_cell_shows_its_card_once_as_text_and_as_html(executed):
-    """With nothing on the side, and no state of widgets, of which nobody has seen one."""
+def test_each_cell_shows_its_card_once_as_text_and_as_html_and_so_does_each_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With nothing on the side, and no state of widgets, of which nobody has seen one; it is run with a parameter."""
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    given, ran = notebook(tmp_path / "given.ipynb", SETUP.replace("40", "size")), tmp_path / "ran.ipynb"
+    papermill.execute_notebook(given, ran, {"size": 40}, cwd=tmp_path, progress_bar=False, start_timeout=TIMEOUT_S)
+    executed = nbformat.read(ran, 4)
     parameters, _, *cells = executed.cells
     assert "size = 40" in parameters.source
     for cell in cells:
@@ -35,11 +30,7 @@ def test_each_cell_shows_its_card_once_as_text_and_as_html(executed):
         assert amiss(words_of(output.data["text/html"]), [cell.source]) == {}
     assert [cell.source for cell in cells] == list(SHOWN)
     assert "widgets" not in executed.metadata
-
-
-@pytest.mark.parametrize("exporter", [HTMLExporter, MarkdownExporter, RSTExporter, SlidesExporter])
-def test_each_export_has_the_same_cards_once(executed, exporter):
-    """In whatever else it holds."""
-    page, _ = exporter().from_notebook_node(executed)
-    assert amiss(words_of(page)) == {}
-    assert "Traceback" not in page
+    for exporter in (HTMLExporter, MarkdownExporter, RSTExporter, SlidesExporter):
+        page, _ = exporter().from_notebook_node(executed)
+        assert amiss(words_of(page)) == {}, exporter
+        assert "Traceback" not in page
