@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.contrast import illegible
 from browser.lab import Notebook, Server
+from fronts.nbconvert.latex import outputs_for_latex
 from playwright.sync_api import Locator, Page, expect
 
 LOAD = """%load_ext tensornp
@@ -110,10 +111,13 @@ def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> 
 
 
 def test_in_a_notebook_that_is_not_trusted_the_static_tree_stands_alone(lab: Page, server: Server) -> None:
-    """The file has no live part in it."""
+    """The file has no live part in it, and its text no glyph that fonts of LaTeX lack, which the page has."""
     notebook = ran(lab, server, "own.ipynb", FOLLOW)
     tree(notebook.cell(1))
+    expect(notebook.cell(1).get_by_role("columnheader", name="‖grad‖")).to_be_visible()
     saved = nbformat.read(notebook.save(), 4)
+    assert "|grad|" in outputs_for_latex(saved)
+    assert not {char for char in outputs_for_latex(saved) if char > "\xff"}
     for cell in saved.cells:
         cell.metadata.pop("trusted", None)
     # The server knows by its signature what it has run itself.

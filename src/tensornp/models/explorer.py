@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.shown_in_marimo import display_of, mime_of
+from tensornp.core.lowlevel.shown_in_marimo import display_of, html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
@@ -54,6 +54,9 @@ class Totals(NamedTuple):
         """Return what marimo shows, which would list the numbers alone."""
         return display_of(self)
 
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
 
 class Spread(NamedTuple):
     """What is told besides of weights that are sharded over ranks.
@@ -72,6 +75,9 @@ class Spread(NamedTuple):
     def _display_(self) -> object:
         """Return what marimo shows, which would list the numbers alone."""
         return display_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -304,7 +310,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self._entries = {}
         self.__dict__.pop("_of_files", None)
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller
@@ -363,7 +363,7 @@ class FollowedPass(Comparable[PassComparison]):
         self._record = record
         self._way.close()
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import anywidget
 import ipywidgets
 import traitlets
 
+from tensornp.core.lowlevel.spelled import OUTPUT
 from tensornp.widget.es_modules import joined
 
 STATIC = Path(__file__).parent / "static"
@@ -51,9 +52,10 @@ class DockingWidget(anywidget.AnyWidget):
             super().__del__()
 
     def open(self) -> None:
-        """Open the comm, of which the page may ask while a cell runs."""
-        super().open()
-        self._let_page_choose()
+        """Open the comm, of which the page may ask while a cell runs; cells that are run for a file have no page."""
+        if not OUTPUT.is_for_paper:
+            super().open()
+            self._let_page_choose()
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
         super()._send(msg, buffers)
@@ -104,14 +106,23 @@ class DockingWidget(anywidget.AnyWidget):
         self.answers += 1
 
 
+class _Layout(ipywidgets.Layout):
+    """A layout that has a comm where the widgets have one."""
+
+    def open(self) -> None:
+        if not OUTPUT.is_for_paper:
+            super().open()
+
+
 _living: WeakSet[DockingWidget] = WeakSet()
-_layouts: list[ipywidgets.Layout] = []
+_layouts: list[_Layout] = []
 
 
-def _shared_layout() -> ipywidgets.Layout:
+def _shared_layout() -> _Layout:
     """Return the layout of all: each DOM widget has one, with a comm of its own, and none of ours says anything."""
     if not _layouts:
-        _layouts.append(ipywidgets.Layout())
+        _layouts.append(_Layout())
+    _layouts[0].open()
     return _layouts[0]
 
 

@@ -452,7 +452,8 @@ class TensorWidget(DockingWidget):
         return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = self.view_bundle()
+        # One that was made for a file has no comm.
+        data, metadata = self.view_bundle() if self.comm is not None else ({}, {})
         # What is read where no widget can be shown: the static card.
         return {**data, **self._static_bundle()}, metadata
 

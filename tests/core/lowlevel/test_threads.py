@@ -53,6 +53,22 @@ def test_workers_that_compile_for_torch_hide_no_gradient():
     pool.shutdown()
 
 
+@in_fork
+def test_the_thread_by_which_a_kernel_of_spyder_looks_after_its_parent_hides_no_gradient():
+    """As its packages name it, which do not go with ours."""
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    ended = threading.Event()
+    names = {"__module__": "spyder_kernels.console.kernelapp", "run": lambda _: ended.wait()}
+    poller = type("SpyderParentPoller", (threading.Thread,), names)()
+    poller.start()
+    try:
+        assert tnp.inspect(p).has_grad is True
+    finally:
+        ended.set()
+        poller.join()
+
+
 @pytest.mark.slow
 @in_fork
 def test_a_thread_whose_module_has_no_name_runs():

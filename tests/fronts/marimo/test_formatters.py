@@ -107,7 +107,10 @@ def test_a_marimo_without_that_registry_is_told_of_and_goes_on():
 
 @in_fork
 def test_records_show_without_registering():
-    """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live."""
+    """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live.
+
+    By `_repr_html_`, so do sphinx-gallery and a Jupyter that has not loaded the extension.
+    """
     t, model = torch.arange(6.0).reshape(2, 3), torch.nn.Sequential(torch.nn.Linear(3, 2))
     w, other = tnp.weights(model), tnp.weights({"0.weight": torch.ones(2, 3), "0.bias": torch.ones(2)})
     with tnp.follow(model) as run:
@@ -120,6 +123,7 @@ def test_records_show_without_registering():
         w, w["0.weight"], w.scan(), w.totals, w.spread,
     ]  # fmt: skip
     for record in filter(lambda one: one is not None, records):
+        assert record._repr_html_() == tnp.card(record).html
         assert made(record) == ("text/html", tnp.card(record).html), type(record)
     assert made(tnp.view(t)) == ("text/html", tnp.view(t)._repr_html_())
     assert made(tnp.plot(t))[1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
-from kernels import TIMEOUT_S
+from fronts.nbconvert.latex import outputs_for_latex
+from kernels import TIMEOUT_S, start_kernel
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter, LatexExporter
+from nbconvert import HTMLExporter
 
 from tensornp.fronts.ipython.live import runs_without_page
 
@@ -24,31 +24,33 @@ CELLS = [
     "%%follow net\nnet(torch.ones(2, 4)).sum().backward()",
     "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
     "%tensornp",
+    "%tonumpy -w net.weight",
+    "tnp.view(net.bias)",
 ]
+PRINTED = "display(own, raw=True)\nprint('█', own['text/plain'])"
 WIDGETS = "application/vnd.jupyter.widget-state+json"
 
 
-def run(cells: list[str], folder: Path) -> nbformat.NotebookNode:
-    """Return a notebook of these cells, run as nbconvert does."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
+    """A notebook of these cells, run as nbconvert does."""
+    folder = tmp_path_factory.mktemp("executed")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     patience = {"timeout": TIMEOUT_S, "startup_timeout": TIMEOUT_S}
     client = NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **patience)
     client.execute(env={**os.environ, "IPYTHONDIR": str(folder / "ipython")})
     return notebook
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
-    return run(CELLS, tmp_path_factory.mktemp("executed"))
-
-
-def test_no_state_is_saved_of_what_no_page_has_shown(executed, tmp_path):
-    """Neither in the notebook nor in a page made of it; a live card that is asked for is there."""
+def test_no_state_is_saved_of_what_no_page_has_shown(executed):
+    """Neither in the notebook nor in a page made of it; of a live card that is asked for the static one is there."""
     assert "widgets" not in executed.metadata
     page, _ = HTMLExporter().from_notebook_node(executed)
     assert WIDGETS not in page
-    asked = run([CELLS[0], "import tensornp as tnp\ntnp.view(torch.ones(3))"], tmp_path)
-    assert any("_esm" in one["state"] for one in asked.metadata.widgets[WIDGETS]["state"].values())
+    for cell in executed.cells[-2:]:
+        (output,) = cell.outputs
+        assert output.data.keys() == {"text/plain", "text/html"}
+        assert page.count(re.search("(?s)<pre[^>]*>(.*)</pre>", output.data["text/html"])[1]) == 1
 
 
 def test_of_those_that_answer_no_input_some_have_pages(monkeypatch):
@@ -68,7 +70,32 @@ def test_of_those_that_answer_no_input_some_have_pages(monkeypatch):
 
 def test_latex_gets_no_glyph_that_its_fonts_lack_but_in_names(executed):
     """Bars, arrows and lines of trees in characters that every font has."""
-    document, _ = LatexExporter().from_notebook_node(executed)
-    outputs = "\n".join(re.findall(r"\\begin\{Verbatim\}.*?\\end\{Verbatim\}", document, re.DOTALL))
+    outputs = outputs_for_latex(executed)
     assert "mean" in outputs and "weight" in outputs
     assert {char for char in outputs if char > "\xff"} <= {"层"}
+
+
+def test_text_that_stands_beside_html_on_a_page_is_for_the_file():
+    """As JupyterLab asks a kernel, which names its cells; what is printed is seen on the page as it is."""
+    manager, client = start_kernel()
+    shown: list[str] = []
+
+    try:
+        for cell in (*CELLS[:1], CELLS[5], "own = {'text/html': '<div class=\"tensornp', 'text/plain': '‖'}", PRINTED):
+            content = {"code": cell, "silent": False, "store_history": True, "allow_stdin": True}
+            sent = client.session.msg("execute_request", content, metadata={"cellId": "first"})
+            client.shell_channel.send(sent)
+            state = ""
+            while state != "idle":
+                content = client.get_iopub_msg(timeout=TIMEOUT_S)["content"]
+                assert "evalue" not in content, content
+                state = content.get("execution_state", "")
+                shown.append(content.get("text") or content.get("data", {}).get("text/plain", ""))
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    *said, printed = filter(None, shown)
+    assert printed == "█ ‖\n"
+    text = "\n".join(said)
+    assert "mean" in text and "grad" in text
+    assert not {char for char in text if char > "\xff"}

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
@@ -68,7 +68,7 @@ class ConversionPlan:
             return "copy"
         return "share" if self.writeable else "view"
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __str__(self) -> str:

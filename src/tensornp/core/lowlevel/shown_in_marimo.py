@@ -1,4 +1,7 @@
-"""What each record shows in marimo, by its protocols of display; the renderers are above all records."""
+"""What each record shows where no printers are: in marimo by its protocols of display, in others by `_repr_html_`.
+
+The renderers are above all records.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,11 @@ def mime_of(record: Any) -> tuple[str, str]:
     import tensornp
 
     return tensornp._mime_of(record)
+
+
+def html_of(record: Any) -> str:
+    """Return the HTML of a record, as its `_repr_html_`, which sphinx-gallery and Jupyter without printers ask for."""
+    return mime_of(record)[1]
 
 
 class _Shown:

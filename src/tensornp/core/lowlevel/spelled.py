@@ -42,13 +42,15 @@ def _escaped(char: str) -> str:
 codecs.register_error(SPELLED, _spell)
 
 
-def for_output(text: str) -> str:
-    """Return text as the standard output can encode it, which is any but where it is not UTF-8.
+def for_paper(text: str) -> str:
+    """Return text in which glyphs of ours are spelled that common fonts of LaTeX lack; names and values stay."""
+    return text.translate(_BEYOND_LATIN)
 
-    For paper, glyphs of ours are spelled that common fonts of LaTeX lack; names and values stay as they are.
-    """
+
+def for_output(text: str) -> str:
+    """Return text as the standard output can encode it, which is any but where it is not UTF-8."""
     if OUTPUT.is_for_paper:
-        text = text.translate(_BEYOND_LATIN)
+        text = for_paper(text)
     if text.isascii():
         return text
     try:

@@ -23,7 +23,7 @@ _SERVANTS = (
     "ipykernel.control", "ipykernel.heartbeat", "ipykernel.iostream", "ipykernel.parentpoller",
     "ipykernel.shellchannel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
     "tornado.platform.asyncio.SelectorThread", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle",
-    "torch.utils.data._utils", "torch._inductor.compile_worker", "tensorboard", "wandb",
+    "torch.utils.data._utils", "torch._inductor.compile_worker", "tensorboard", "wandb", "spyder_kernels.console",
     "marimo._messaging", "marimo._runtime.parent_poller", "marimo._runtime.runtime.Kernel.start_out_of_band_worker",
 )  # fmt: skip
 """Where the threads are from that serve the kernel, the debugger or a progress bar, and run no code of the user's."""

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import display_of
+from tensornp.core.lowlevel.shown_in_marimo import display_of, html_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation
 from tensornp.core.memory.relations import OUTDATED, Target
@@ -81,7 +81,7 @@ class Aliases(list[Alias]):
         self.num_names = num_names
         self.is_complete = is_complete
 
-    _display_ = display_of
+    _display_, _repr_html_ = display_of, html_of
 
     def __str__(self) -> str:
         width = max((len(alias.name) for alias in self), default=0)

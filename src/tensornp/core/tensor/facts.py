@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
@@ -195,7 +195,7 @@ class TensorInfo:
             reach += step * (size - 1)
         return False
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __str__(self) -> str:

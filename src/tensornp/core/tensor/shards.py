@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.units import counted
 
 Runs = tuple[tuple[int, int], ...]
@@ -99,7 +99,7 @@ class ShardFacts:
             return f"rank {self.rank}"
         return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     def __str__(self) -> str:
         return "; ".join(self._said())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import OUTPUT
+from tensornp.core.lowlevel.spelled import OUTPUT, for_paper
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
-_ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
+_ANCHOR, _OURS = re.compile(r"tnp-[0-9a-f]{8}"), '<div class="tensornp'
 _SAID = "the live part of the output above, which is there while its kernel runs"
 """What is left of a live part in a file, or where no widget can be made."""
 NOTHING = {"text/html": "", "text/plain": ""}
@@ -149,10 +149,18 @@ class LiveToggle:
             self._made[anchor] = _Card(TensorReference(tensor), summary, anchor)
 
     def see(self, message: Any) -> Any:
-        """Look at a message on its way to the page: whoever only asks for a representation gets no toggle."""
+        """Look at a message on its way to the page: whoever only asks for a representation gets no toggle.
+
+        A page that names its cells shows our HTML, and the text beside it is for what reads the file, as LaTeX is.
+        """
+        content = message.get("content", {})
+        data = content.get("data", {})
+        html = str(data.get("text/html", ""))
         if self._made:
-            html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
             self._published |= self._made.keys() & _ANCHOR.findall(html)
+        if _OURS in html and "text/plain" in data and cell_id(self._shell) is not None:
+            # What is displayed may be the user's own dictionary.
+            content["data"] = {**data, "text/plain": for_paper(data["text/plain"])}
         return message
 
     def before_cell(self, *_: Any) -> None:

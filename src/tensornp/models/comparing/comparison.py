@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
@@ -317,7 +317,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
         return frame_of(self, _FIGURES, ([getattr(one, figure) for figure in _FIGURES] for one in self.values()))
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.frozen import frozen
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
@@ -302,7 +302,7 @@ class WeightEntry(Weight):
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
@@ -191,7 +191,7 @@ class ScanTable(Mapping[str, TensorStats]):
         )
         return frame_of(self, [*_COLUMNS, "findings"], rows)
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes import short
@@ -104,7 +104,7 @@ class PassComparison:
         """The first call that came out otherwise, in the order in which they returned; None where none did."""
         return self.calls[0] if self.calls else None
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

@@ -44,14 +44,17 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 
 
 @never_compiled
-def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
-    """Return the line as static HTML; empty where there is nothing to say."""
+def stats_line_html(
+    stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True, is_told: bool = False
+) -> str:
+    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere; empty if nothing is to say."""
     line = stats_line(stats, info, has_picture=has_picture)
     if not line.words:
         return ""
     image = img_html(line.png, line.alt, WIDTH, HEIGHT) + "&nbsp; " if line.png else ""
     said = escape(" · ".join(line.words))
-    return f'<span style="{FIGURES}" title="{escape(line.title)}">{image}{said}</span>'
+    title = "" if is_told else f' title="{escape(line.title)}"'
+    return f'<span{title} style="{FIGURES}">{image}{said}</span>'
 
 
 class StatsLine(NamedTuple):
@@ -70,7 +73,7 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
         png, alt = b"", ""
     else:
         png, alt = histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram)
-    return StatsLine(list(_words(stats, info)), _sentence(stats), png, alt)
+    return StatsLine(list(_words(stats, info)), figures_sentence(stats), png, alt)
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
@@ -138,7 +141,8 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
     return min(most, max(4, round(2 * math.sqrt(count))))
 
 
-def _sentence(stats: TensorStats) -> str:
+def figures_sentence(stats: TensorStats) -> str:
+    """Return what the figures are, and of what."""
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
     figures = f"mean ± standard deviation (of the population), and extremes of {finite}"
     return f"Of {counted(stats.count, 'element')} ({stats.scope}): {figures}."

@@ -68,17 +68,18 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     shown = " ".join(badge_html(badge, is_told=bool(receipt)) for badge in badges_of(summary))
     badges = f'<span style="{HEAD_BADGES}">{shown}</span>'
     is_row = summary.has_values_in_row
-    beside = _values(summary, options) if is_row else _figures(summary, options)
+    beside = _values(summary, options) if is_row else _figures(summary, options, is_told=bool(receipt))
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
     note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview and summary.preview.note else ""
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
 
 
-def _figures(summary: TensorSummary, options: DisplayOptions) -> str:
+def _figures(summary: TensorSummary, options: DisplayOptions, *, is_told: bool) -> str:
     if summary.stats is None:
         return ""
-    return stats_line_html(summary.stats, summary.info, has_picture=options.pictures == "small")
+    has_picture = options.pictures == "small"
+    return stats_line_html(summary.stats, summary.info, has_picture=has_picture, is_told=is_told)
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:

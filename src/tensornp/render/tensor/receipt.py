@@ -14,6 +14,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD, CODE, FOLD, SMALL_TEXT
 from tensornp.render.layout.words import listed
+from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import Badge, badges_line, badges_of, memory_badge
 
@@ -42,6 +43,8 @@ def receipt_of(summary: TensorSummary) -> Receipt:
         for badge in badges_of(summary)
         if badge.kind != "memory" and badge.title.removesuffix(".").casefold() not in told
     )
+    if summary.stats is not None and not summary.has_values_in_row:
+        sentences += (figures_sentence(summary.stats),)
     if plan is None:
         return Receipt(summary.mode, "", (summary.refusal, *sentences))
     return _receipt(plan, statements(plan.code, around.expression), *folded_lines(around), *sentences)

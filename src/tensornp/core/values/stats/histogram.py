@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.values.reading.scopes import SEVERAL
 from tensornp.core.values.stats.norms import scaled
 
@@ -41,7 +41,7 @@ class Histogram:
     scope: str
     rank_error: float
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     def cells(self, num_cells: int) -> Array:
         """Return, as float64, how many elements each of so many equal intervals between the outer edges holds.

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
@@ -174,7 +174,7 @@ class TensorStats:
     def __hash__(self) -> int:
         return hash((self.scope, np.shape(self.count) or self.count))
 
-    _mime_ = mime_of
+    _mime_, _repr_html_ = mime_of, html_of
 
     @spelled
     def __repr__(self) -> str:

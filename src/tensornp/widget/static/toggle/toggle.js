@@ -257,7 +257,9 @@ class Toggle {
     const painted = JSON.stringify([words, title, picture]);
     if (painted === this.paintedFigures) return;
     this.paintedFigures = painted;
-    this.figures.title = title;
+    // As a badge.
+    this.figures.removeAttribute("title");
+    this.figures.onpointerenter = () => { this.figures.title = title; };
     const nodes = [words.join(" · ")];
     if (picture?.src) {
       const image = Object.assign(element("img"), picture, { width: 64, height: 16 });
