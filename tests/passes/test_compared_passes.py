@@ -231,6 +231,21 @@ def test_other_gradients_are_told_from_the_loss_backwards():
     )
 
 
+@pytest.mark.parametrize("frozen", ["0.weight", "4.bias"])
+def test_a_gradient_of_one_side_alone_is_a_difference(frozen):
+    """Of a parameter that requires none in the other, whichever this is."""
+    model, other = mlp(), mlp()
+    other.get_parameter(frozen).requires_grad_(False)
+    whole, partial = run_of(model, X), run_of(other, X)
+    for side, runs in {"first": (whole, partial), "second": (partial, whole)}.items():
+        found = tnp.compare(*runs)
+        assert not found.equal and found.verdict == "other gradients" and list(found.grads) == [frozen]
+        assert found.problems == (
+            f"the figures of the forward are equal, and 1 parameter got a gradient in the {side} alone: {frozen}",
+        )
+        assert frozen in tnp.card(found).text.partition("differs")[2]
+
+
 def test_figures_of_a_gpu_may_differ_by_the_rounding_of_a_sum():
     """Those of a CPU may not: it adds in one order."""
 

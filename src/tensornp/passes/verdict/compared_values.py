@@ -10,6 +10,7 @@ from tensornp.passes import short
 from tensornp.passes.records import Figures, Gradient, Value
 
 SHAPE, DTYPE, FIGURES, READ = "shape", "dtype", "figures", "not there"
+SIDES = "first", "second"
 _ROUNDING = 1e-6
 """By which two sums of one tensor may differ on a device that adds in no order of its own; a CPU has one."""
 CPU = "cpu"
@@ -57,6 +58,11 @@ def difference_back(a: Value, b: Value) -> Difference | None:
 def difference_of_gradients(a: Gradient, b: Gradient, *, are_on_cpu: bool) -> Difference | None:
     """Return in what the gradients of a parameter differ; of what was not read, nothing."""
     return None if a.note or b.note else _other_gradient(a.figures, b.figures, 0.0 if are_on_cpu else _ROUNDING)
+
+
+def in_one_alone(one: Difference) -> str:
+    """Return on which side a gradient came back: "first", "second", or nothing where it did on both."""
+    return SIDES[one.figures[0] is None] if one.kind == READ else ""
 
 
 def _slack(a: Value, b: Value) -> float:

@@ -13,14 +13,16 @@ from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.passes import short
-from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
+from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree, end_of
 from tensornp.passes.verdict.compared_values import (
     CPU,
+    SIDES,
     Difference,
     difference_back,
     difference_of,
     difference_of_gradients,
+    in_one_alone,
 )
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
@@ -182,13 +184,12 @@ class _Both:
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
-        others = {one.name: one for one in self._records[1].grads}
+        own, others = ({one.name: one for one in record.grads} for record in self._records)
         devices = {value.device for record in self._records for call in record.calls for value in call.params}
-        for one in sorted(self._records[0].grads, key=lambda one: (one.order < 0, one.order)):
-            other = others.get(one.name)
-            if other is None:
-                continue
-            difference = difference_of_gradients(one, other, are_on_cpu=devices == {CPU})
+        for one in sorted((others | own).values(), key=lambda one: (one.order < 0, one.order)):
+            # A parameter that requires none is not there.
+            pair = [side.get(one.name, Gradient(one.name, None)) for side in (own, others)]
+            difference = difference_of_gradients(*pair, are_on_cpu=devices == {CPU})
             if difference is not None:
                 yield one.name, difference
 
@@ -247,8 +248,13 @@ class _Both:
                 yield f"{forward}gradients came back in the {'first' if first else 'second'} alone"
             return
         if not found:
-            if grads:
-                yield f"{forward}{counted(len(grads), 'parameter')} got another gradient: {listed(list(grads))}"
+            for side, what in (
+                ("", "another gradient"),
+                *((side, f"a gradient in the {side} alone") for side in SIDES),
+            ):
+                if names := [name for name, one in grads.items() if in_one_alone(one) == side]:
+                    yield f"{forward}{counted(len(names), 'parameter')} got {what}: {listed(names)}"
+                    forward = ""
             return
         one = found[0]
         calls = [call for call, _ in self.pairs]
