@@ -19,6 +19,7 @@ from tensornp.passes.verdict.compared_values import (
     CPU,
     SIDES,
     Difference,
+    are_unread,
     difference_back,
     difference_of,
     difference_of_gradients,
@@ -72,9 +73,11 @@ class PassComparison:
     Attributes
     ----------
     equal : bool
-        Whether all calls are in both, and shapes, dtypes and figures are equal, also of what came back.
+        Whether all calls are in both, and all was read, and shapes, dtypes and figures are equal, also of what came
+        back.
     verdict : str
-        A few words: "figures equal", "the first call that differs is layers.3 (Block)".
+        A few words: "figures equal", "what was read is alike; 4 values were not read", "the first call that differs is
+        layers.3 (Block)".
     calls : tuple of CallDifference
         Those that came out otherwise, in the order in which they returned: in the first of them it began.
     gradients : tuple of CallDifference
@@ -84,7 +87,7 @@ class PassComparison:
     missing, unexpected : tuple of ModuleCall
         Calls of the first pass and of the second that the other one has not.
     num_calls, num_unread : int
-        Calls that are in both, and values of these of which figures were not read.
+        Calls that are in both, and values that these gave, and gradients, of which figures were not read.
     problems : tuple of str
         What differs, in sentences, what came first before all.
     """
@@ -126,16 +129,22 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
     )
-    verdict = "figures equal"
+    num_unread = sum(both.unread())
+    verdict = f"what was read is alike; {unread_told(num_unread)}" if num_unread else "figures equal"
     if calls:
         verdict = f"the first call that differs is {named(calls[0].call)}"
     elif problems:
         told = (("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected))
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
-        not problems, verdict, calls, gradients, weights, grads, missing, unexpected,
-        len(both.pairs), sum(both.unread()), problems,
+        not problems and not num_unread, verdict, calls, gradients, weights, grads, missing, unexpected,
+        len(both.pairs), num_unread, problems,
     )  # fmt: skip
+
+
+def unread_told(number: int) -> str:
+    """Return of how many values nothing tells whether they are equal."""
+    return f"{counted(number, 'value')} {'was' if number == 1 else 'were'} not read"
 
 
 class _Both:
@@ -184,19 +193,26 @@ class _Both:
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
-        own, others = ({one.name: one for one in record.grads} for record in self._records)
         devices = {value.device for record in self._records for call in record.calls for value in call.params}
-        for one in sorted((others | own).values(), key=lambda one: (one.order < 0, one.order)):
-            # A parameter that requires none is not there.
-            pair = [side.get(one.name, Gradient(one.name, None)) for side in (own, others)]
-            difference = difference_of_gradients(*pair, are_on_cpu=devices == {CPU})
+        for a, b in self._parameters():
+            difference = difference_of_gradients(a, b, are_on_cpu=devices == {CPU})
             if difference is not None:
-                yield one.name, difference
+                yield a.name, difference
+
+    def _parameters(self) -> Iterator[tuple[Gradient, Gradient]]:
+        """Yield what came back for each parameter of either: the one that requires none has no place there."""
+        own, others = ({one.name: one for one in record.grads} for record in self._records)
+        for one in sorted((others | own).values(), key=lambda one: (one.order < 0, one.order)):
+            none = Gradient(one.name, None)
+            yield own.get(one.name, none), others.get(one.name, none)
 
     def unread(self) -> Iterator[int]:
+        """Yield 1 for each value, and each gradient of a parameter, of which nothing tells whether it is equal."""
         for call, other in self.pairs:
             for a, b in zip(call.outputs, other.outputs, strict=False):
                 yield int(a.figures is None or b.figures is None)
+        if any(record.had_backward for record in self._records):
+            yield from (int(are_unread(a, b)) for a, b in self._parameters())
 
     def told_of(self, calls: Sequence[CallDifference]) -> Iterator[str]:
         """Yield where the forward began to differ."""
@@ -248,10 +264,8 @@ class _Both:
                 yield f"{forward}gradients came back in the {'first' if first else 'second'} alone"
             return
         if not found:
-            for side, what in (
-                ("", "another gradient"),
-                *((side, f"a gradient in the {side} alone") for side in SIDES),
-            ):
+            for side in ("", *SIDES):
+                what = f"a gradient in the {side} alone" if side else "another gradient"
                 if names := [name for name, one in grads.items() if in_one_alone(one) == side]:
                     yield f"{forward}{counted(len(names), 'parameter')} got {what}: {listed(names)}"
                     forward = ""
