@@ -282,6 +282,33 @@ def test_two_passes_under_vmap_are_not_equal_where_nothing_was_read():
     assert not found.equal and repr(found) == "<PassComparison: what was read is alike; 6 values were not read>"
 
 
+def test_a_step_of_an_optimizer_in_one_alone_is_a_difference():
+    """And one of another optimizer, or of other parameters."""
+
+    def steps_of(make: Any, parameters: Any = lambda model: model.parameters(), times: int = 1) -> Any:
+        model = mlp()
+        optimizer = make(parameters(model), lr=0.1)
+        with tnp.follow(model) as run:
+            model(X).square().mean().backward()
+            for _ in range(times):
+                optimizer.step()
+        return run
+
+    sgd, adam = torch.optim.SGD, torch.optim.Adam
+    once = steps_of(sgd)
+    assert tnp.compare(once, steps_of(sgd)).equal
+    for other, told in (
+        (steps_of(sgd, times=0), "1 step of SGD in the first, no step in the second"),
+        (steps_of(adam, times=2), "1 step of SGD in the first, 2 steps of Adam in the second"),
+        (
+            steps_of(sgd, lambda model: model[4].parameters()),
+            "the 1st step was of SGD, of 6 parameters in the first, and of SGD, of 2 parameters in the second",
+        ),
+    ):
+        found = tnp.compare(once, other)
+        assert not found.equal and found.verdict == "other steps" and found.problems == (told,)
+
+
 _SOME, _OTHERS, _OF_RANK = (-1.0, 1.0), (-1.0, 2.0), "of rank {}, before DDP reduces it"
 
 

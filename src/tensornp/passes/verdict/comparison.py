@@ -5,15 +5,16 @@ Of each value its shape, its dtype and its figures were read: where these are eq
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from tensornp.core.lowlevel.shown_in_marimo import mime_of
 from tensornp.core.lowlevel.spelled import spelled
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.passes import short
-from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, OptimizerStep, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree, end_of
 from tensornp.passes.verdict.compared_values import (
     CPU,
@@ -74,7 +75,7 @@ class PassComparison:
     ----------
     equal : bool
         Whether all calls are in both, and all was read, and shapes, dtypes and figures are equal, also of what came
-        back.
+        back, and so are the steps of optimizers.
     verdict : str
         A few words: "figures equal", "what was read is alike; 4 values were not read", "the first call that differs is
         layers.3 (Block)".
@@ -122,19 +123,23 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
+    steps = tuple(_told_of_steps(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
         *_told_of_weights(weights),
         *both.told_of_gradients(gradients, grads, is_forward_equal=not calls),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
+        *steps,
     )
     num_unread = sum(both.unread())
     verdict = f"what was read is alike; {unread_told(num_unread)}" if num_unread else "figures equal"
     if calls:
         verdict = f"the first call that differs is {named(calls[0].call)}"
     elif problems:
-        told = (("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected))
+        told: tuple[tuple[str, object], ...] = (
+            ("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected), ("steps", steps),
+        )  # fmt: skip
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
         not problems and not num_unread, verdict, calls, gradients, weights, grads, missing, unexpected,
@@ -335,3 +340,29 @@ def _told_of_alone(calls: Sequence[ModuleCall], side: str) -> Iterator[str]:
         names = list(dict.fromkeys(named(call) for call in calls))
         verb = "is" if len(calls) == 1 else "are"
         yield f"{counted(len(calls), 'call')} {verb} in the {side} alone: {listed(names)}"
+
+
+def _told_of_steps(own: Sequence[OptimizerStep], others: Sequence[OptimizerStep]) -> Iterator[str]:
+    """Yield which steps of optimizers one pass has and the other has not, or which is the first that differs."""
+    first, second = map(_counted_steps, (own, others))
+    if first != second:
+        yield f"{first} in the first, {second} in the second"
+        return
+    for i, (a, b) in enumerate(zip(own, others, strict=True), 1):
+        first, second = (", ".join(filter(None, _facts(one))) for one in (a, b))
+        if first != second:
+            yield f"the {format_ordinal(i)} step was {first} in the first, and {second} in the second"
+            return
+
+
+def _counted_steps(steps: Sequence[OptimizerStep]) -> str:
+    counts = Counter(one.class_name for one in steps)
+    return " and ".join(f"{counted(number, 'step')} of {name}" for name, number in counts.items()) or "no step"
+
+
+def _facts(one: OptimizerStep) -> Iterator[str]:
+    """Yield all that is known of a step, but for when it was."""
+    yield f"of {one.class_name}, of {counted(one.num_parameters, 'parameter')}"
+    yield "" if one.is_done else "not done"
+    yield f"spoiling {listed([name for name, _ in one.spoilt])}" if one.spoilt else ""
+    yield f"changing the frozen {listed(one.frozen)}" if one.frozen else ""
