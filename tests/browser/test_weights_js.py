@@ -290,6 +290,23 @@ def test_a_line_keeps_its_indentation_a_name_and_the_number_in_its_alarm(tree: M
     assert last and last["x"] + last["width"] <= seen["x"] + seen["width"]
 
 
+@pytest.mark.parametrize(("width", "said"), [(420, ".grad NaN"), (1200, "7 NaN in .grad")])
+def test_what_is_of_a_gradient_says_so_beside_a_weight_however_little_room_there_is(
+    tree: MakeTree, monkeypatch: pytest.MonkeyPatch, width: int, said: str
+) -> None:
+    """Lest the weight, which is finite, be taken for what is not; and nothing of it is cut."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.Linear(2, 4)
+    model.weight.grad = torch.full((4, 2), torch.nan)
+    model.weight.grad[0, 0] = 1
+    shown = tree(model)
+    shown.page.set_viewport_size({"width": width, "height": 800})
+    shown.scan()
+    alarm = shown.grid.get_by_role("button", name="7 NaN in .grad", exact=True)
+    expect(alarm).to_have_text(said)
+    assert alarm.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
 def test_no_two_lines_of_a_list_read_the_same(tree: MakeTree) -> None:
     """What all have in common gives way before anything that tells them apart."""
     keys = ("attention.self.query", "attention.self.key", "attention.output.dense", "intermediate.dense")

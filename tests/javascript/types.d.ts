@@ -81,7 +81,7 @@ interface Line {
   title: string;
   /** By their columns, what is behind what a line says of several. */
   titles: Record<string, string>;
-  alarm: { text: string; number: number; goal: string } | null;
+  alarm: { text: string; number: number; goal: string; short?: string } | null;
   /** Of several, the one that stands out among them. */
   odd: { text: string; title: string; number: number; goal: string } | null;
   isQuiet: boolean;

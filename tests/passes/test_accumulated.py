@@ -271,3 +271,15 @@ def test_a_gradient_that_is_not_finite_is_told_and_not_called_the_last():
             (model(torch.ones(2, 3)) * factor).sum().backward()
     assert not run.grads["1.bias"].is_finite
     assert not any("the last of them" in one for one in run.problems)
+
+
+def test_gradients_that_a_scripted_model_holds_are_looked_at():
+    """Its tables of modules and parameters are none of Python's."""
+    model = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 2))))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with tnp.follow() as run:
+        for _ in range(2):
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+    assert run.problems[0].startswith("`.grad` was not zeroed between two steps")
+    assert not run.record.notes

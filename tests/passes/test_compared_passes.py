@@ -14,7 +14,8 @@ from made_passes import NAN, chain, figures, gradients, leaf, one_call, value, w
 from torch import nn
 
 import tensornp as tnp
-from tensornp.passes.records import CAME_WITH_THE_CALL, RAISED, PassRecord
+from tensornp.passes.recording.sharded_gradients import UNSEEN
+from tensornp.passes.records import CAME_WITH_THE_CALL, HELD, NOT_CALLED, RAISED, PassRecord
 from tensornp.passes.verdict.comparison import PassComparison, compared
 
 
@@ -231,6 +232,21 @@ def test_other_gradients_are_told_from_the_loss_backwards():
     )
 
 
+@pytest.mark.parametrize("frozen", ["0.weight", "4.bias"])
+def test_a_gradient_of_one_side_alone_is_a_difference(frozen):
+    """Of a parameter that requires none in the other, whichever this is."""
+    model, other = mlp(), mlp()
+    other.get_parameter(frozen).requires_grad_(False)
+    whole, partial = run_of(model, X), run_of(other, X)
+    for side, runs in {"first": (whole, partial), "second": (partial, whole)}.items():
+        found = tnp.compare(*runs)
+        assert not found.equal and found.verdict == "other gradients" and list(found.grads) == [frozen]
+        assert found.problems == (
+            f"the figures of the forward are equal, and 1 parameter got a gradient in the {side} alone: {frozen}",
+        )
+        assert frozen in tnp.card(found).text.partition("differs")[2]
+
+
 def test_figures_of_a_gpu_may_differ_by_the_rounding_of_a_sum():
     """Those of a CPU may not: it adds in one order."""
 
@@ -247,10 +263,81 @@ def test_what_was_not_read_is_counted_and_proves_nothing():
     """Neither that it is equal nor that it differs."""
     first = PassRecord((one_call(0, "a", gave=(value(None, note="on meta"),), got=(value(None),)),))
     found = compared(first, first)
-    assert found.equal and found.num_unread == 1
-    assert "1 value was not read" in tnp.card(found).text
+    assert not found.equal and found.num_unread == 1 and not found.problems
+    assert found.verdict == "what was read is alike; 1 value was not read"
+    assert tnp.card(found).text.count("1 value was not read") == 1
     odd = PassRecord((one_call(0, "a", gave=(value(shape=(1,)),), got=(value(None),)),))
     assert "whether its inputs were equal is not known" in compared(first, odd).problems[0]
+
+
+def test_two_passes_under_vmap_are_not_equal_where_nothing_was_read():
+    """What went in was another thing."""
+    model = mlp()
+    runs = []
+    for seed in range(2):
+        with tnp.follow(model) as run:
+            torch.func.vmap(model)(torch.randn(5, 4, generator=torch.Generator().manual_seed(seed)))
+        runs.append(run)
+    found = tnp.compare(*runs)
+    assert not found.equal and repr(found) == "<PassComparison: what was read is alike; 6 values were not read>"
+
+
+def test_a_step_of_an_optimizer_in_one_alone_is_a_difference():
+    """And one of another optimizer, or of other parameters."""
+
+    def steps_of(make: Any, parameters: Any = lambda model: model.parameters(), times: int = 1) -> Any:
+        model = mlp()
+        optimizer = make(parameters(model), lr=0.1)
+        with tnp.follow(model) as run:
+            model(X).square().mean().backward()
+            for _ in range(times):
+                optimizer.step()
+        return run
+
+    sgd, adam = torch.optim.SGD, torch.optim.Adam
+    once = steps_of(sgd)
+    assert tnp.compare(once, steps_of(sgd)).equal
+    for other, told in (
+        (steps_of(sgd, times=0), "1 step of SGD in the first, no step in the second"),
+        (steps_of(adam, times=2), "1 step of SGD in the first, 2 steps of Adam in the second"),
+        (
+            steps_of(sgd, lambda model: model[4].parameters()),
+            "the 1st step was of SGD, of 6 parameters in the first, and of SGD, of 2 parameters in the second",
+        ),
+    ):
+        found = tnp.compare(once, other)
+        assert not found.equal and found.verdict == "other steps" and found.problems == (told,)
+
+
+_SOME, _OTHERS, _OF_RANK = (-1.0, 1.0), (-1.0, 2.0), "of rank {}, before DDP reduces it"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_equal", "differs"),
+    [
+        ((_SOME, _OF_RANK.format(0)), (_SOME, _OF_RANK.format(0)), True, False),
+        ((_SOME, _OF_RANK.format(0)), (_OTHERS, _OF_RANK.format(0)), False, True),
+        ((_SOME, _OF_RANK.format(0)), (_OTHERS, _OF_RANK.format(1)), False, False),
+        ((_SOME, _OF_RANK.format(0)), (None, ""), False, True),
+        ((None, ""), (None, NOT_CALLED), True, False),
+        ((_SOME, ""), (None, NOT_CALLED), False, True),
+        ((None, HELD), (None, ""), True, False),
+        ((None, HELD), (_SOME, ""), False, False),
+        ((None, UNSEEN), (None, UNSEEN), False, False),
+        ((None, UNSEEN), (_SOME, ""), False, False),
+    ],
+)
+def test_gradients_are_compared_with_those_of_the_same_part(first, second, is_equal, differs):
+    """What was not seen is not known to be equal; of a module that was not called, nothing is of this pass."""
+
+    def of(ends: tuple[float, ...] | None, note: str) -> PassRecord:
+        (one,) = gradients(("a.weight", ends))
+        return with_grads(chain(leaf("a")), (replace(one, note=note),))
+
+    for sides in ((first, second), (second, first)):
+        found = compared(*(of(*side) for side in sides))
+        assert found.equal is is_equal and bool(found.grads) is differs
+        assert bool(found.num_unread) is not (is_equal or differs)
 
 
 def test_a_pass_is_compared_with_a_pass_alone():

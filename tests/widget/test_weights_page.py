@@ -874,11 +874,11 @@ def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_o
     page.scan()
     assert f"{num:,} with NaN or infinities in the gradient" in page.widget.scanned
     own = page.lines(sort="name")[1]
-    assert own["alarm"] == {"text": "all NaN in its gradient", "number": own["number"], "goal": ""}
+    assert own["alarm"] == {"text": "all NaN in .grad", "number": own["number"], "goal": "", "short": ".grad NaN"}
     closed = [line["alarm"]["text"] for line in page.lines() if line["branch"] >= 0 and line["alarm"]]
     told = {
-        1: ["0: all NaN in its gradient"],
-        2: ["0: all NaN in its gradient", "0: all NaN in its gradient"],
+        1: ["0: all NaN in .grad"],
+        2: ["0: all NaN in .grad", "0: all NaN in .grad"],
         12: ["6 of 6 .grad not finite"] * 2,
     }
     assert closed == told[num]
@@ -895,7 +895,7 @@ def test_gradients_are_looked_at_of_what_a_name_reaches_and_others_are_counted(m
         explorer = tnp.weights(eval(expression, names), expression=expression)
         rows, views = released_from(explorer, names, expression)
         scanned = found_in(rows, LastScan(), lambda *_: True)
-        assert sum(one.alarm == "all NaN in its gradient" for one in scanned.found.values()) == num_found
+        assert sum(one.alarm == "all NaN in .grad" for one in scanned.found.values()) == num_found
         assert not any(one.lacks_gradient for one in scanned.found.values())
         blind = f"gradients of {num_blind} weights were not looked at: no name is known for them"
         assert (blind in scanned.said) is bool(num_blind)

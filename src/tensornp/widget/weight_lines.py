@@ -277,21 +277,29 @@ def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
 def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
     if own is not None:
-        return {"text": own.alarm, "number": line.number, "goal": own.goal} if own.alarm else None
+        return _led_to(own, line.number, own.alarm, own.alarm) if own.alarm else None
     names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
     if not names or told.spreads is None:
         return None
     first = told.found[names[0]]
     if len(names) == 1:
         part = legible(part_of(names[0], *told.spreads.ends(line.branch)))
-        text = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}"
+        text, what = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}", first.alarm
     else:
+        what = ""
         num = told.spreads.num_weights(line.branch)
         if first.goal:
             text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(num, 'weight')}"
         else:
             text = f"{len(names):,} of {num:,} .grad not finite"
-    return {"text": text, "number": told.numbers[names[0]], "goal": first.goal}
+    return _led_to(first, told.numbers[names[0]], text, what)
+
+
+def _led_to(found: Found, number: int, text: str, what: str) -> dict[str, Any]:
+    """Return an alarm; of a gradient also what is said where there is little room, lest it be taken for the weight."""
+    place = {"text": text, "number": number, "goal": found.goal}
+    odd = next((one for one in ("NaN", "Inf") if one in what), "")
+    return place if found.goal else place | {"short": f".grad {odd}".strip()}
 
 
 def _odd(line: Line, told: Told) -> dict[str, Any] | None:

@@ -63,6 +63,8 @@ class WeightTree:
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
         self._widths: dict[str, int] = {}
+        # Of what stands beside a name.
+        self._alarm_width = 0
         self._states: dict[str, int] = {}
 
     def learn(self, found: Mapping[str, Found]) -> None:
@@ -71,6 +73,7 @@ class WeightTree:
         figures = {name: one.figures for name, one in self.found.items()}
         self._figures = set().union(*figures.values())
         self._widths = widths_of(figures.values())
+        self._alarm_width = max((len(one.alarm) for one in self.found.values()), default=0)
         self._states = self._count_states()
         sampled = [name for name, one in self.found.items() if one.update and one.update.is_sampled]
         self._spreads = Spreads(self.outline, figures, kinds_of(self.found), frozenset(sampled))
@@ -186,6 +189,7 @@ class WeightTree:
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
         told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
         widths = self.outline.widths | self._widths
+        widths["name"] += self._alarm_width
         return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
 

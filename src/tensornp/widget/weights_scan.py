@@ -60,9 +60,9 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         if name in gradients:
             norm, alarm = gradients[name]
             figures |= figures_of_gradient(norm, stats.norm) if norm is not None and not alarm else {}
-            findings += [
-                Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
-            ] * bool(alarm)
+            findings += [Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient")] * bool(
+                alarm
+            )
         findings += [odd[name]] if name in odd else []
         update = updates.get(name)
         figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}

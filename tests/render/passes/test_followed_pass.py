@@ -72,6 +72,16 @@ def test_a_healthy_pass_is_told_in_lines_of_a_terminal():
     assert row(transformer(), "qkv")[:2] == ["qkv Linear", "(4, 128, 256 → 768)"]
 
 
+def test_a_norm_that_is_not_known_makes_no_upper_bound_of_the_others():
+    """Its square is beyond float32, and so it is the greatest."""
+    unknown = Figures(-5e21, 9e21, 1e21, math.nan, 32)
+    for several in ((figures(1.0), unknown), (unknown, figures(1.0)), (unknown,)):
+        built = Builder()
+        for one in several:
+            built.leaf("fc", "Linear", outputs=(value(figures=one, grad=one),))
+        assert not {"‖out‖", "‖grad‖"} & set(row(PassRecord(tuple(built.calls)), "call"))
+
+
 def test_the_verdict_is_an_alarm_up_to_what_explains_it_and_has_one_mark_in_the_tree():
     """After it, rows are paler, and say that they passed it on."""
     html = re.sub(r'<span class="tensornp-to-\d+">(.*?)</span>', r"\1", nan_document().html())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -41,6 +42,13 @@ def test_a_card_tells_what_was_called_and_each_value():
     assert rows[2] == ["output · NaN", "(2, 3)", "nan", "2.00"]
     assert rows[3] == ["weight", "(3, 8)", "−3.00 … 3.00", "0", "4.90"]
     assert max(map(len, lines)) <= 80
+
+
+def test_the_norm_of_a_gradient_that_is_finite_is_not_told_as_nan():
+    """Near the end of float32's range it is not known."""
+    grad = Figures(-1e22, 1e22, 0.0, math.nan, 6)
+    lines = lines_of(replace(CALL, outputs=(value((2, 3), grad=grad),)))
+    assert "‖grad‖" not in lines[3] and not any("nan" in line for line in lines)
 
 
 def test_a_page_says_the_same_and_has_pictures():

@@ -40,8 +40,8 @@ class Module:
         """Return the parameter that has a name in the module now, or in one that it holds; None where there is none."""
         module, (*path, last) = self.reference(), name.split(".")
         for step in path:
-            module = module.__dict__.get("_modules", {}).get(step) if module is not None else None
-        found: torch.Tensor | None = module.__dict__.get("_parameters", {}).get(last) if module is not None else None
+            module = _held(module, "_modules", step)
+        found: torch.Tensor | None = _held(module, "_parameters", last)
         return found
 
 
@@ -69,6 +69,12 @@ def _facts_of(cls: type) -> ClassFacts:
     name, module = class_name(own_class(cls)), module_name(cls)
     is_observer = module.startswith(_OBSERVERS)
     return ClassFacts(name, wrapper_of(cls), module.startswith("torch.nn."), is_observer, is_activation(name))
+
+
+def _held(module: Any, table: str, name: str) -> Any:
+    """Return what a module holds by a name; the tables of a scripted one have no `get`."""
+    held = module.__dict__.get(table, {}) if module is not None else {}
+    return held[name] if name in held else None  # noqa: SIM401
 
 
 _OBSERVERS = "torch.ao.quantization.", "torchao.quantization."

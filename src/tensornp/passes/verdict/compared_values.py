@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tensornp.core.lowlevel.units import format_number
 from tensornp.passes import short
-from tensornp.passes.records import Figures, Gradient, Value
+from tensornp.passes.records import HELD, NOT_CALLED, Figures, Gradient, Value
 
 SHAPE, DTYPE, FIGURES, READ = "shape", "dtype", "figures", "not there"
+SIDES = "first", "second"
 _ROUNDING = 1e-6
 """By which two sums of one tensor may differ on a device that adds in no order of its own; a CPU has one."""
 CPU = "cpu"
@@ -56,7 +57,20 @@ def difference_back(a: Value, b: Value) -> Difference | None:
 
 def difference_of_gradients(a: Gradient, b: Gradient, *, are_on_cpu: bool) -> Difference | None:
     """Return in what the gradients of a parameter differ; of what was not read, nothing."""
-    return None if a.note or b.note else _other_gradient(a.figures, b.figures, 0.0 if are_on_cpu else _ROUNDING)
+    return None if are_unread(a, b) else _other_gradient(a.figures, b.figures, 0.0 if are_on_cpu else _ROUNDING)
+
+
+def are_unread(a: Gradient, b: Gradient) -> bool:
+    """Return whether it is not known if gradients are equal: one was not read, or their figures are of other parts."""
+    if a.figures is not None and b.figures is not None:
+        return a.note != b.note
+    notes = {one.note for one in (a, b) if one.figures is None}
+    return not notes <= {"", NOT_CALLED, *([HELD] if a.figures is b.figures else [])}
+
+
+def in_one_alone(one: Difference) -> str:
+    """Return on which side a gradient came back: "first", "second", or nothing where it did on both."""
+    return SIDES[one.figures[0] is None] if one.kind == READ else ""
 
 
 def _slack(a: Value, b: Value) -> float:

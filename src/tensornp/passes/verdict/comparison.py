@@ -5,22 +5,26 @@ Of each value its shape, its dtype and its figures were read: where these are eq
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.passes import short
-from tensornp.passes.records import CAME_WITH_THE_CALL, ModuleCall, PassRecord, Value
+from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, OptimizerStep, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree, end_of
 from tensornp.passes.verdict.compared_values import (
     CPU,
+    SIDES,
     Difference,
+    are_unread,
     difference_back,
     difference_of,
     difference_of_gradients,
+    in_one_alone,
 )
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
@@ -70,9 +74,11 @@ class PassComparison:
     Attributes
     ----------
     equal : bool
-        Whether all calls are in both, and shapes, dtypes and figures are equal, also of what came back.
+        Whether all calls are in both, and all was read, and shapes, dtypes and figures are equal, also of what came
+        back, and so are the steps of optimizers.
     verdict : str
-        A few words: "figures equal", "the first call that differs is layers.3 (Block)".
+        A few words: "figures equal", "what was read is alike; 4 values were not read", "the first call that differs is
+        layers.3 (Block)".
     calls : tuple of CallDifference
         Those that came out otherwise, in the order in which they returned: in the first of them it began.
     gradients : tuple of CallDifference
@@ -82,7 +88,7 @@ class PassComparison:
     missing, unexpected : tuple of ModuleCall
         Calls of the first pass and of the second that the other one has not.
     num_calls, num_unread : int
-        Calls that are in both, and values of these of which figures were not read.
+        Calls that are in both, and values that these gave, and gradients, of which figures were not read.
     problems : tuple of str
         What differs, in sentences, what came first before all.
     """
@@ -117,23 +123,33 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
+    steps = tuple(_told_of_steps(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
         *_told_of_weights(weights),
         *both.told_of_gradients(gradients, grads, is_forward_equal=not calls),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
+        *steps,
     )
-    verdict = "figures equal"
+    num_unread = sum(both.unread())
+    verdict = f"what was read is alike; {unread_told(num_unread)}" if num_unread else "figures equal"
     if calls:
         verdict = f"the first call that differs is {named(calls[0].call)}"
     elif problems:
-        told = (("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected))
+        told: tuple[tuple[str, object], ...] = (
+            ("weights", weights), ("gradients", gradients or grads), ("calls", missing or unexpected), ("steps", steps),
+        )  # fmt: skip
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
-        not problems, verdict, calls, gradients, weights, grads, missing, unexpected,
-        len(both.pairs), sum(both.unread()), problems,
+        not problems and not num_unread, verdict, calls, gradients, weights, grads, missing, unexpected,
+        len(both.pairs), num_unread, problems,
     )  # fmt: skip
+
+
+def unread_told(number: int) -> str:
+    """Return of how many values nothing tells whether they are equal."""
+    return f"{counted(number, 'value')} {'was' if number == 1 else 'were'} not read"
 
 
 class _Both:
@@ -182,20 +198,26 @@ class _Both:
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
-        others = {one.name: one for one in self._records[1].grads}
         devices = {value.device for record in self._records for call in record.calls for value in call.params}
-        for one in sorted(self._records[0].grads, key=lambda one: (one.order < 0, one.order)):
-            other = others.get(one.name)
-            if other is None:
-                continue
-            difference = difference_of_gradients(one, other, are_on_cpu=devices == {CPU})
+        for a, b in self._parameters():
+            difference = difference_of_gradients(a, b, are_on_cpu=devices == {CPU})
             if difference is not None:
-                yield one.name, difference
+                yield a.name, difference
+
+    def _parameters(self) -> Iterator[tuple[Gradient, Gradient]]:
+        """Yield what came back for each parameter of either: the one that requires none has no place there."""
+        own, others = ({one.name: one for one in record.grads} for record in self._records)
+        for one in sorted((others | own).values(), key=lambda one: (one.order < 0, one.order)):
+            none = Gradient(one.name, None)
+            yield own.get(one.name, none), others.get(one.name, none)
 
     def unread(self) -> Iterator[int]:
+        """Yield 1 for each value, and each gradient of a parameter, of which nothing tells whether it is equal."""
         for call, other in self.pairs:
             for a, b in zip(call.outputs, other.outputs, strict=False):
                 yield int(a.figures is None or b.figures is None)
+        if any(record.had_backward for record in self._records):
+            yield from (int(are_unread(a, b)) for a, b in self._parameters())
 
     def told_of(self, calls: Sequence[CallDifference]) -> Iterator[str]:
         """Yield where the forward began to differ."""
@@ -247,8 +269,11 @@ class _Both:
                 yield f"{forward}gradients came back in the {'first' if first else 'second'} alone"
             return
         if not found:
-            if grads:
-                yield f"{forward}{counted(len(grads), 'parameter')} got another gradient: {listed(list(grads))}"
+            for side in ("", *SIDES):
+                what = f"a gradient in the {side} alone" if side else "another gradient"
+                if names := [name for name, one in grads.items() if in_one_alone(one) == side]:
+                    yield f"{forward}{counted(len(names), 'parameter')} got {what}: {listed(names)}"
+                    forward = ""
             return
         one = found[0]
         calls = [call for call, _ in self.pairs]
@@ -315,3 +340,29 @@ def _told_of_alone(calls: Sequence[ModuleCall], side: str) -> Iterator[str]:
         names = list(dict.fromkeys(named(call) for call in calls))
         verb = "is" if len(calls) == 1 else "are"
         yield f"{counted(len(calls), 'call')} {verb} in the {side} alone: {listed(names)}"
+
+
+def _told_of_steps(own: Sequence[OptimizerStep], others: Sequence[OptimizerStep]) -> Iterator[str]:
+    """Yield which steps of optimizers one pass has and the other has not, or which is the first that differs."""
+    first, second = map(_counted_steps, (own, others))
+    if first != second:
+        yield f"{first} in the first, {second} in the second"
+        return
+    for i, (a, b) in enumerate(zip(own, others, strict=True), 1):
+        first, second = (", ".join(filter(None, _facts(one))) for one in (a, b))
+        if first != second:
+            yield f"the {format_ordinal(i)} step was {first} in the first, and {second} in the second"
+            return
+
+
+def _counted_steps(steps: Sequence[OptimizerStep]) -> str:
+    counts = Counter(one.class_name for one in steps)
+    return " and ".join(f"{counted(number, 'step')} of {name}" for name, number in counts.items()) or "no step"
+
+
+def _facts(one: OptimizerStep) -> Iterator[str]:
+    """Yield all that is known of a step, but for when it was."""
+    yield f"of {one.class_name}, of {counted(one.num_parameters, 'parameter')}"
+    yield "" if one.is_done else "not done"
+    yield f"spoiling {listed([name for name, _ in one.spoilt])}" if one.spoilt else ""
+    yield f"changing the frozen {listed(one.frozen)}" if one.frozen else ""

@@ -85,9 +85,10 @@ def all_shapes(call: ModuleCall) -> str:
     return cut(" → ".join(sides), _MAX_TEXT)
 
 
-def norms_of(figures: Iterable[Figures]) -> list[float]:
-    """Return the norms that are known: those of numbers near the ends of float32's range are not."""
-    return [one.norm for one in figures if one.has_nan or not math.isnan(one.norm)]
+def norms_of(figures: Sequence[Figures]) -> list[float]:
+    """Return the norms, none where one is not known, as that of numbers near the ends of float32's range is not."""
+    is_known = all(one.has_nan or not math.isnan(one.norm) for one in figures)
+    return [one.norm for one in figures] if is_known else []
 
 
 def at_most(values: Sequence[float]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.passes.verdict.compared_values import FIGURES, Difference
-from tensornp.passes.verdict.comparison import CallDifference, PassComparison
+from tensornp.passes.verdict.comparison import CallDifference, PassComparison, unread_told
 from tensornp.passes.verdict.wording import named
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
@@ -30,8 +30,9 @@ def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("t
     if found.calls:
         first, *rest = said.pop(0).split("; ", 1)
         alarm = (Alarm(first, "".join(f"; {one}" for one in rest)),)
-    unread = f"{counted(found.num_unread, 'value')} {'was' if found.num_unread == 1 else 'were'} not read"
-    totals = [f"{counted(found.num_calls, 'call')} in both", *([unread] if found.num_unread else []), _READ]
+    # Else the verdict has said so.
+    unread = [unread_told(found.num_unread)] if found.num_unread and found.problems else []
+    totals = [f"{counted(found.num_calls, 'call')} in both", *unread, _READ]
     table = without_empty(Table(_HEADINGS, tuple(_rows(found))), _ALWAYS)
     return Document((heading, *alarm, Lines((*said, " · ".join(totals))), table))
 

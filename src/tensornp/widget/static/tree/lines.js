@@ -19,8 +19,9 @@ const FEWEST_LETTERS = 2;
 // What a name keeps in any case beside what is said of it.
 const NAME_LETTERS = 10;
 const NUM_DIGITS = 100;
-// In words beside a name, what stays where there is no room: numbers, and what is not finite; and of others, so many letters.
-const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|(?:\bNaN|[+\u2212-]?\bInf)\b))/;
+// In words beside a name, what stays where there is no room: numbers, what is not finite, and that it is of a gradient; of
+// others, so many letters.
+const STAYS = /((?:\d(?:[^\s,.]|\.(?=\d))*(?: (?:NaN|[+\u2212-]?Inf)\b)?|(?:\bNaN|[+\u2212-]?\bInf)\b)|\.grad\b)/;
 const FEW_LETTERS = 6;
 const MIN_THUMB_PX = 20;
 
@@ -271,7 +272,7 @@ export class Lines {
     }
     box.append(nameInParts(text, beside));
     if (line.className) box.append(nameOf("class-name", line.className));
-    const said = (place) => (isNarrow ? (place.text.match(STAYS)?.[0] ?? place.text) : place.text);
+    const said = (place) => (isNarrow ? place.short || (place.text.match(STAYS)?.[0] ?? place.text) : place.text);
     const way = line.alarm?.goal ? "show the values there" : "show it";
     if (line.alarm) box.append(this.link(line.alarm, said(line.alarm), `${line.alarm.text}: ${way} (n)`, "alarm"));
     else if (line.odd) box.append(this.link(line.odd, said(line.odd), `${line.odd.title}; show it`, "odd"));
