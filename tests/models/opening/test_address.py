@@ -320,6 +320,24 @@ def test_a_redirect_is_followed_and_kept(served, tmp_path_factory):
     assert "leads to what is no address of the web" in refused(f"{served.base}/c")
 
 
+def test_what_is_opened_anew_lies_where_its_server_sends_now(served):
+    """Also where the old place is still served, of which what was opened before goes on to read."""
+    for name, value in (("v1", 1.0), ("v2", 2.0)):
+        save_file({"a": torch.full((300, 300), value)}, served.folder / name)
+    os.utime(served.folder / "v1", (0, 0))
+    address = f"{served.base}/m.safetensors"
+    served.moved["/m.safetensors"] = "/v1"
+    before = tnp.weights(address)
+    assert before["a"].to_numpy(0)[0] == before.scan(progress=False)["a"].mean == 1
+    served.moved["/m.safetensors"] = "/v2"
+    after = tnp.weights(address)
+    assert after["a"].to_numpy(0)[0] == after.scan(progress=False)["a"].mean == 2
+    assert before["a"].to_numpy(0)[0] == 1
+    served.statuses["/v1"] = 403
+    with pytest.raises(tnp.ChangedFileError, match="is another one since it was listed; open it again"):
+        before["a"].to_numpy()
+
+
 def test_secrets_of_an_address_are_sent_and_never_shown(served):
     """Nor does the code reach what it does not show."""
     small(served)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -28,11 +27,23 @@ def shown_path(path: str) -> str:
     return str(Address(path)) if is_address(path) else path
 
 
-@dataclass(frozen=True)
 class Address:
-    """An address as it was typed, with what is asked of a path; its text is what is shown of it."""
+    """An address as it was typed, with what is asked of a path; its text is what is shown of it.
 
-    url: str = field(repr=False)
+    `place` is where its server has sent who asked for this object, which is good for a time; empty where to nowhere.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.place = url, ""
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
 
     def __str__(self) -> str:
         scheme, rest = self.url.split("://", 1)

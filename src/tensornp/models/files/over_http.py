@@ -29,8 +29,6 @@ _REFUSED_LOGIN = frozenset({401, 403, 407})
 _ABSENT = frozenset({403, 404, 410})
 _idle: defaultdict[tuple[object, ...], deque[HTTPConnection]] = defaultdict(lambda: deque(maxlen=16))
 """Connections that wait for the next request, by the process, since two that are forked would share one."""
-_places: dict[str, str] = {}
-"""Where a server has sent those who ask for an address: to another one, which is good for a time."""
 
 
 def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]:
@@ -88,18 +86,18 @@ class _Exchange:
 
     def _asked(self, offset: int, nbytes: int) -> tuple[tuple[object, ...], HTTPConnection, HTTPResponse]:
         """Return the answer of the server that has the file, wherever others lead to it."""
-        first = self._address.url
-        url = _places.get(first, first)
+        first, lent = self._address.url, self._address.place
+        url = lent or first
         for _ in range(_MAX_MOVES):
             key, connection, answer = self._answer(url, offset, nbytes)
             place = answer.headers.get("Location")
-            is_lent = answer.status not in (206, 416) and url != first and _places.pop(first, None) is not None
-            if not is_lent and not (answer.status in _MOVED and place):
+            is_over = url == lent and answer.status not in (206, 416)
+            if not is_over and not (answer.status in _MOVED and place):
                 if url != first and answer.status == 206:
-                    _places[first] = url
+                    self._address.place = url
                 return key, connection, answer
             connection.close()
-            url = first if is_lent else urljoin(url, place)
+            url, lent = first if is_over else urljoin(url, place), ""
             if urlsplit(url).scheme not in HTTP:
                 raise CheckpointError(f"{self._said} leads to what is no address of the web; check it")
         raise CheckpointError(f"{self._said} leads from one address to another, {_MAX_MOVES} times; check it")
