@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from served_files import Served, serving
 import tensornp as tnp
 from tensornp.fronts.command_line.main import run
 from tensornp.models.files import over_http
-from tensornp.models.files.address import Address
+from tensornp.models.files.address import Address, shown_path
 from tensornp.render.models.weights import weights_document
 
 HEAD = 65_536
@@ -521,4 +522,58 @@ def test_threads_share_what_comes(large):
 
 def test_a_path_of_pathlib_that_was_an_address_is_told():
     """It has lost a slash."""
-    assert "an address has two slashes, and is a text" in refused(Path("https://host/x.npy"))  # type: ignore[arg-type]
+    said = "an address begins with its scheme, has two slashes, and is a text"
+    assert said in refused(Path("https://host/x.npy"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (Path("https://me:secret@host/x.npy"), "https:/host/x.npy"),
+        ("https:/me:secret@host/x.npy", "https:/host/x.npy"),
+        ("'https://me:secret@host/x.npy'", "'https:/host/x.npy'"),
+        ("simplecache::https://me:secret@host/x.npy?secret", "simplecache::https:/host/x.npy"),
+        ("filecache::memory://x.npy?token=secret", "filecache::memory:/x.npy"),
+        ("//me:secret@host/x.npy", "//host/x.npy"),
+        ("h://me:secret@host/x.npy", "h:/host/x.npy"),
+    ],
+)
+def test_what_is_no_address_shows_no_secret_of_one(typed, shown):
+    """It was pasted with more than the address, or has lost a part of it."""
+    for refuse in (tnp.weights, lambda path: tnp.compare(path, {"a": torch.ones(2)})):
+        with pytest.raises(tnp.CheckpointError) as found:
+            refuse(typed)
+        assert f"'{shown}'" in str(found.value) and "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("zip://x.pt::https://me:secret@host/a.zip?secret", "zip://…@host/a.zip"),
+        ("zip://x.pt::https://me:se?cret@host/a.zip", "zip://…"),
+        ("zip://x.pt::https://host/a.zip?secret", "zip://x.pt::https://host/a.zip"),
+        ("https://me:secr/et@host/x.npy", "https://…@host/x.npy"),
+        ("https://me:12?secret@host/x.npy", "https://…"),
+        ("https://me:secret", "https://…"),
+        ("https://[fe80::a]:80/x@v1.npy", "https://[fe80::a]:80/x@v1.npy"),
+        ("hf://owner/name@v1/x.npy", "hf://owner/name@v1/x.npy"),
+        ("\n https://host/x.npy ", "https://host/x.npy"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(url, shown):
+    """But a version in the path is."""
+    assert str(Address(url)) == shown
+
+
+def test_a_path_on_disk_is_shown_as_it_is(tmp_path):
+    """Whatever is in its names."""
+    for path in ("C:/a@b/x?.npy", "/me:1@host/x#1.npy", "a:b@c/x.npy", f"{tmp_path}/a" * 40_000):
+        assert shown_path(path) == path
+
+
+def test_an_address_with_blanks_around_it_is_opened(served):
+    """It was pasted; no copy of an entry tells its secrets."""
+    address = small(served).replace("//", "//me:secret@")
+    for pasted in (f" {address}?secret", f"\n{address}\n"):
+        entry = tnp.weights(pasted)["a"]
+        assert entry.to_numpy(3)[0] == 12 and "secret" not in repr(asdict(entry))

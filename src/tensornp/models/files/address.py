@@ -11,7 +11,10 @@ from urllib.parse import quote
 
 from tensornp.errors import CheckpointError
 
-_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_IS_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+://")
+_HEAD = re.compile(r"(?<=\w)://|(?<=\w\w):/|(?:^/|(?<=\w):)/(?=[^/:]*:[^/]*@)")
+"""What user and password may follow, also in what was an address before it lost a slash, or its scheme."""
+_CHAINED = re.compile(r"::[A-Za-z][A-Za-z0-9+.-]*:/")
 _PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 HTTP = ("http", "https")
@@ -23,8 +26,20 @@ def is_address(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it is shown: of an address, without user, password, query and fragment."""
-    return str(Address(path)) if is_address(path) else path
+    """Return a path as it is shown: of what may be an address, without user, password, query and fragment."""
+    head = _HEAD.search(path)
+    if head is None:
+        return path
+    before, rest = path[: head.end()], path[head.end() :]
+    host, told = (re.split(ends, rest, maxsplit=1)[0] for ends in ("[/?#]", "[?#]"))
+    login, is_chained = rest.rfind("@") + 1, _CHAINED.search(rest) is not None
+    # What follows a colon and is no port may be a password with a slash or a question mark in it.
+    is_cut = "@" in rest[len(told) :] and "/" not in told
+    if not (is_chained or is_cut) and _HOST.fullmatch(host.rpartition("@")[2]):
+        return before + told[host.rfind("@") + 1 :]
+    if login:
+        return f"{before}…{told[login - 1 :]}"
+    return before + (told if is_chained else f"…{told[len(host) :]}")
 
 
 class Address:
@@ -34,7 +49,7 @@ class Address:
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self.place = url, ""
+        self.url, self.place = url.strip(), ""
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
@@ -46,11 +61,7 @@ class Address:
         return hash(self.url)
 
     def __str__(self) -> str:
-        scheme, rest = self.url.split("://", 1)
-        host, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
-        host = host.rpartition("@")[2]
-        # What follows a colon and is no port may be a password with a question mark in it.
-        return f"{scheme}://{host if _HOST.fullmatch(host) else '…'}{slash}{path}"
+        return shown_path(self.url)
 
     @cached_property
     def scheme(self) -> str:
