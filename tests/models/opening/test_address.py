@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import pickle
@@ -18,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -447,6 +449,60 @@ def test_a_protocol_of_fsspec_is_read(tmp_path):
         assert "is not there; check the address" in refused("memory://of tensornp/y.npy")
     finally:
         files.rm("/of tensornp", recursive=True)
+
+
+@pytest.fixture
+def lying(tmp_path, monkeypatch):
+    """Return what a protocol does, of which each file is the same one, or answers as it is told."""
+    path = tmp_path / "x.safetensors"
+    save_file({"a": torch.arange(40_000.0)}, path)
+    odd = SimpleNamespace(read=lambda data, wanted: data[:wanted], size=path.stat().st_size, is_ended_quietly=False)
+
+    class File(io.BytesIO):
+        @property
+        def details(self):
+            return {"size": odd.size}
+
+        def __exit__(self, *_):
+            return odd.is_ended_quietly
+
+        def read(self, wanted):
+            return odd.read(path.read_bytes()[self.tell() :], wanted)
+
+        def readinto(self, view):
+            return len(view)
+
+    files = SimpleNamespace(open=lambda *_, **__: File(bytes(2**20)))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (files, url))
+    return odd
+
+
+def test_no_memory_is_shown_that_a_protocol_has_not_filled(lying):
+    """Whatever it says of it; one that gives some bytes at a time is asked again."""
+    found = tnp.weights("lying://x.safetensors")
+    lying.read = lambda data, wanted: data[: min(wanted, 50_001)]
+    assert np.array_equal(found["a"].to_numpy(), np.arange(40_000))
+    lying.read = lambda data, wanted: b""
+    with pytest.raises(tnp.CheckpointError, match="ends before byte"):
+        found["a"].to_numpy()
+
+
+@pytest.mark.parametrize("came", [None, 5, "x", b"x" * 2**20, []], ids=["none", "number", "text", "more", "list"])
+def test_an_answer_of_a_protocol_that_is_none_is_told(lying, came):
+    """In one sentence, whatever came in place of bytes."""
+    lying.read = lambda *_: came
+    assert "cannot be read: " in refused("lying://x.safetensors")
+    lying.is_ended_quietly = True
+    assert refused("lying://x.safetensors") == (
+        "'lying://x.safetensors' cannot be read: EOFError; fsspec.open(...).open() tells more"
+    )
+
+
+@pytest.mark.parametrize("size", [None, "5", -5, True, 5.0, 2**63])
+def test_a_size_of_a_protocol_that_is_none_is_told(lying, size):
+    """Whatever came in place of one."""
+    lying.size = size
+    assert "is of a size that nothing tells; download it" in refused("lying://x.safetensors")
 
 
 def test_a_protocol_that_is_not_there_is_told(monkeypatch):
