@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -300,6 +300,40 @@ def test_a_server_that_is_silent_is_told(served, monkeypatch):
     address = small(served)
     served.pause_s = 1.0
     assert "gives no answer within 0.2 seconds" in refused(address)
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "said"),
+    [
+        (b"", b"X", "gives no answer within 0.3 seconds; try again, or download it"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "gives no answer within 0.3 seconds; try again, or download it"),
+        (
+            b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-65535/70000\r\nContent-Length: 65536\r\n\r\n", b"x",
+            "comes at less than 100,000 bytes a second; try again, or download it",
+        ),
+    ],
+    ids=["status", "continue", "bytes"],
+)  # fmt: skip
+def test_a_server_that_sends_little_by_little_is_told(monkeypatch, begin, again, said):
+    """It is never silent for long, and would not end."""
+    monkeypatch.setattr(over_http, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(over_http, "_LEAST_BYTES_S", 100_000)
+
+    def serve() -> None:
+        there, _ = server.accept()
+        with there:
+            there.recv(2**16)
+            there.sendall(begin)
+            for _ in range(400):
+                there.sendall(again)
+                time.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve)
+        begun = time.monotonic()
+        assert refused(f"http://127.0.0.1:{server.getsockname()[1]}/x.npy").endswith(said)
+        assert time.monotonic() - begun < 3
+        assert isinstance(served.exception(), OSError)
 
 
 def test_a_redirect_is_followed_and_kept(served, tmp_path_factory):
