@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tensornp.errors import CheckpointError, MissingLibraryError, TensornpError
 from tensornp.models.files.address import AbsentError, Address, Version
+from tensornp.models.files.source_file import SourceFile
 
 _TELLING = (
     "ETag", "etag", "LastModified", "last_modified", "last_commit", "mtime", "updated", "generation", "created",
@@ -36,6 +38,9 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
             raise MissingLibraryError(f"{said} is read by a library that is not installed; {error}") from None
         except ValueError:
             raise CheckpointError(f"{said} has a scheme that fsspec does not know; check it") from None
+        if getattr(files, "local_file", False) and os.path.exists(path):
+            # A pipe would hang whoever opens it.
+            SourceFile.at(path)
         with files.open(path, "rb", cache_type="none") as there:
             told: dict[str, Any] = getattr(there, "details", None) or files.info(path)
             there.seek(offset)

@@ -150,12 +150,14 @@ class _Exchange:
         """Return what an answer tells, and how many bytes follow."""
         status, headers = answer.status, answer.headers
         etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-        part = _PART.fullmatch(headers.get("Content-Range", "").strip())
+        said = headers.get("Content-Range", "").strip()
+        part = _PART.fullmatch(said)
         if status == 206:
             is_packed = headers.get("Content-Encoding", "identity").lower() != "identity"
             count = int(part[2]) + 1 - offset if part and int(part[1]) == offset and not is_packed else 0
             if part is None or not 0 < count <= min(wanted, int(part[3]) - offset):
-                why = "has a server that sends other bytes than it is asked for"
+                tells = "tells no size of it" if said.endswith("/*") else "sends other bytes than it is asked for"
+                why = f"has a server that {tells}"
                 raise CheckpointError(f"{self._said} {why}; download it, and open its path")
             return Version(int(part[3]), etag, modified), count
         if status == 416 or (status == 200 and headers.get("Content-Length") == "0"):
