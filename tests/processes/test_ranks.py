@@ -10,6 +10,7 @@ import pickle
 import textwrap
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import astuple, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
 from tensornp.core.namespace.lookup import NotLookedAtError
+from tensornp.core.values.stats.figures import Figures
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
 
@@ -222,6 +224,38 @@ def test_a_listing_that_is_garbage_is_asked_of_another(monkeypatch, listed):
     found = ranks(transport).weights("model")
     assert len(found) == 0
     assert "ranks 0..2: 4 tensors, not listed" in str(found)
+
+
+@pytest.mark.parametrize("field", ["min", "max", "total", "mean", "std"])
+def test_figures_that_nothing_adds_up_to_are_garbage(monkeypatch, field):
+    """No sentence could write them."""
+    transport = simulated(monkeypatch, 2)
+
+    def lying(answer):
+        *reply, (facts, box, figures, mark) = answer()
+        absurd = astuple(replace(Figures(*figures[0]), **{field: 10**5000}))
+        return *reply, (facts, box, (absurd,), mark)
+
+    transport.deeds[1] = lying
+    assert ranks(transport).card("model[1].bias").silent[1].endswith("gave an answer that is none of tensornp's")
+
+
+def test_what_a_rank_says_that_it_has_not_read_is_cut_and_escaped(monkeypatch):
+    """And how many it has compared is no number without end."""
+    transport = Simulated(monkeypatch, {i: {"w": {"a": torch.ones(3, device="meta")}} for i in (0, 1, 2)})
+
+    def lying(num, unread):
+        def reply(answer):
+            *before, marks = answer()
+            return *before, tuple((*mark[:4], num, mark[5], unread) for mark in marks)
+
+        return reply
+
+    transport.deeds = {1: lying(0, "\x1b[31m\u202e" + "x" * 10**6), 2: lying(10**5000, "")}
+    found = ranks(transport).weights("w").drift()
+    assert found.silent[2].endswith("gave an answer that is none of tensornp's")
+    assert r"\x1b[31m\u202exxx" in found.not_compared[1]
+    assert len(found.not_compared[1]) < 600
 
 
 def test_a_list_that_would_fill_the_memory_is_not_unpacked():
