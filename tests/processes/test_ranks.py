@@ -289,6 +289,8 @@ def test_what_is_none_or_would_be_a_new_tensor_is_told(monkeypatch):
     new = "engine 0 has a tensor in model[1].weight, of which {} would be a new one: ask for model[1].weight"
     for part, ending in (("[0]", "[0]"), ("data", ".data"), ("T", ".T")):
         assert asked.card(f"model[1].weight{ending}").silent[0] == new.format(part)
+    said = "engine 0 has a tensor in model[1].weight, whose requires_grad is no weight: ask for model[1].weight"
+    assert asked.card("model[1].weight.requires_grad").silent[0] == said
 
     def not_now(*_):
         raise NotLookedAtError("another thread runs")
@@ -319,8 +321,15 @@ def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
             ran.append(1)
             return model()
 
+    class Watched:
+        def __getattribute__(self, name):
+            ran.append(name)
+            return object.__getattribute__(self, name)
+
     (tmp_path / "x.safetensors").write_bytes(b"")
-    transport = Simulated(monkeypatch, {0: {"model": str(tmp_path / "x.safetensors"), "holder": Holder()}})
+    names = {"model": str(tmp_path / "x.safetensors"), "holder": Holder(), "watched": Watched()}
+    transport = Simulated(monkeypatch, {0: names})
+    assert "not a Watched" in ranks(transport).weights("watched").silent[0]
     assert "not a str" in ranks(transport).weights("model").silent[0]
     assert "has no 'model' in holder" in ranks(transport).weights("holder.model").silent[0]
     assert not ran
@@ -404,6 +413,23 @@ def test_who_has_not_answered_is_not_asked_again_before(monkeypatch):
     transport.deeds[1] = late(0.1)
     again = ranks(transport, 5)
     assert again.weights("model").answered == (0, 1)
+
+
+def test_a_future_that_gives_nothing_to_what_it_calls_is_read(monkeypatch):
+    """It is what was waited for, and it has an answer."""
+    transport = simulated(monkeypatch, 2)
+
+    class Silent(Future[Any]):
+        def add_done_callback(self, called):
+            super().add_done_callback(lambda done: called(None))
+
+    def reply(answer):
+        future = Silent()
+        future.set_result(answer())
+        return future
+
+    transport.deeds[1] = reply
+    assert ranks(transport).weights("model").told == "2 ranks: the same 4 tensors"
 
 
 def test_a_late_answer_frees_a_process_to_be_asked_again(monkeypatch):
