@@ -365,3 +365,16 @@ def test_a_comparison_is_a_frozen_record_in_a_line():
 def test_what_came_with_the_call_is_known():
     """A value of made passes has no maker where none is given."""
     assert value().made_by == CAME_WITH_THE_CALL and figures(1.0).min == 1.0
+
+
+def test_a_comparison_shows_no_control_character_of_a_name():
+    """Nor in its line, which a terminal prints."""
+    named = torch.nn.Sequential()
+    named.add_module("\x1b[31m\u202e", torch.nn.Linear(2, 2))
+    runs = []
+    for x in (torch.ones(1, 2), torch.zeros(1, 2)):
+        with tnp.follow(named) as run:
+            named(x)
+        runs.append(run)
+    shown = repr(tnp.compare(*runs))
+    assert r"\x1b[31m\u202e" in shown and shown.isprintable()

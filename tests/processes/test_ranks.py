@@ -10,6 +10,7 @@ import pickle
 import textwrap
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import astuple, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.memory.fingerprint import Fingerprint
 from tensornp.core.namespace.lookup import NotLookedAtError
+from tensornp.core.values.stats.figures import Figures
 from tensornp.processes import answering, asking
 from tensornp.processes.facts import packed, unpacked
 
@@ -224,6 +226,38 @@ def test_a_listing_that_is_garbage_is_asked_of_another(monkeypatch, listed):
     assert "ranks 0..2: 4 tensors, not listed" in str(found)
 
 
+@pytest.mark.parametrize("field", ["min", "max", "total", "mean", "std"])
+def test_figures_that_nothing_adds_up_to_are_garbage(monkeypatch, field):
+    """No sentence could write them."""
+    transport = simulated(monkeypatch, 2)
+
+    def lying(answer):
+        *reply, (facts, box, figures, mark) = answer()
+        absurd = astuple(replace(Figures(*figures[0]), **{field: 10**5000}))
+        return *reply, (facts, box, (absurd,), mark)
+
+    transport.deeds[1] = lying
+    assert ranks(transport).card("model[1].bias").silent[1].endswith("gave an answer that is none of tensornp's")
+
+
+def test_what_a_rank_says_that_it_has_not_read_is_cut_and_escaped(monkeypatch):
+    """And how many it has compared is no number without end."""
+    transport = Simulated(monkeypatch, {i: {"w": {"a": torch.ones(3, device="meta")}} for i in (0, 1, 2)})
+
+    def lying(num, unread):
+        def reply(answer):
+            *before, marks = answer()
+            return *before, tuple((*mark[:4], num, mark[5], unread) for mark in marks)
+
+        return reply
+
+    transport.deeds = {1: lying(0, "\x1b[31m\u202e" + "x" * 10**6), 2: lying(10**5000, "")}
+    found = ranks(transport).weights("w").drift()
+    assert found.silent[2].endswith("gave an answer that is none of tensornp's")
+    assert r"\x1b[31m\u202exxx" in found.not_compared[1]
+    assert len(found.not_compared[1]) < 600
+
+
 def test_a_list_that_would_fill_the_memory_is_not_unpacked():
     """It unpacks no more than a bounded number of bytes."""
     import zlib
@@ -255,6 +289,8 @@ def test_what_is_none_or_would_be_a_new_tensor_is_told(monkeypatch):
     new = "engine 0 has a tensor in model[1].weight, of which {} would be a new one: ask for model[1].weight"
     for part, ending in (("[0]", "[0]"), ("data", ".data"), ("T", ".T")):
         assert asked.card(f"model[1].weight{ending}").silent[0] == new.format(part)
+    said = "engine 0 has a tensor in model[1].weight, whose requires_grad is no weight: ask for model[1].weight"
+    assert asked.card("model[1].weight.requires_grad").silent[0] == said
 
     def not_now(*_):
         raise NotLookedAtError("another thread runs")
@@ -285,8 +321,15 @@ def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
             ran.append(1)
             return model()
 
+    class Watched:
+        def __getattribute__(self, name):
+            ran.append(name)
+            return object.__getattribute__(self, name)
+
     (tmp_path / "x.safetensors").write_bytes(b"")
-    transport = Simulated(monkeypatch, {0: {"model": str(tmp_path / "x.safetensors"), "holder": Holder()}})
+    names = {"model": str(tmp_path / "x.safetensors"), "holder": Holder(), "watched": Watched()}
+    transport = Simulated(monkeypatch, {0: names})
+    assert "not a Watched" in ranks(transport).weights("watched").silent[0]
     assert "not a str" in ranks(transport).weights("model").silent[0]
     assert "has no 'model' in holder" in ranks(transport).weights("holder.model").silent[0]
     assert not ran
@@ -370,6 +413,23 @@ def test_who_has_not_answered_is_not_asked_again_before(monkeypatch):
     transport.deeds[1] = late(0.1)
     again = ranks(transport, 5)
     assert again.weights("model").answered == (0, 1)
+
+
+def test_a_future_that_gives_nothing_to_what_it_calls_is_read(monkeypatch):
+    """It is what was waited for, and it has an answer."""
+    transport = simulated(monkeypatch, 2)
+
+    class Silent(Future[Any]):
+        def add_done_callback(self, called):
+            super().add_done_callback(lambda done: called(None))
+
+    def reply(answer):
+        future = Silent()
+        future.set_result(answer())
+        return future
+
+    transport.deeds[1] = reply
+    assert ranks(transport).weights("model").told == "2 ranks: the same 4 tensors"
 
 
 def test_a_late_answer_frees_a_process_to_be_asked_again(monkeypatch):

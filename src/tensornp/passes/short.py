@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
 from tensornp.models.names.quoted import cut, cut_inside
 
@@ -35,7 +36,7 @@ class _Value(Protocol):
 def line_of(kind: str, name: str, facts: Iterable[str], told: str = "") -> str:
     """Return one line on a record: ``<Gradient head.bias, recomputed: what is told>``."""
     head = ", ".join(filter(None, (f"{kind} {cut_inside(name, _MAX_HEAD)}".strip(), *facts)))
-    return f"<{head}: {told}>" if told else f"<{head}>"
+    return f"<{head}: {legible(told)}>" if told else f"<{head}>"
 
 
 def class_told(name: str, class_name: str) -> str:

@@ -12,7 +12,7 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
@@ -39,6 +39,8 @@ from tensornp.processes.facts import packed
 _MAX_NBYTES = 2**36
 """Bytes of which the bits are told whole: only what is expanded has more."""
 _MAX_NAMED = 3
+_TENSORS_OF_ONE = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
+"""Attributes by which a tensor makes another one of its memory."""
 
 
 def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
@@ -91,7 +93,9 @@ def _reached(expression: str) -> Any:
             continue
         part = part.removeprefix(before).removeprefix(".")
         if is_tensor_like(held) and (isinstance(node, ast.Subscript) or hasattr(torch.Tensor, part)):
-            raise NoSuchWeightError(f"has a tensor in {before}, of which {part} would be a new one: ask for {before}")
+            is_tensor_of_it = isinstance(node, ast.Subscript) or part in _TENSORS_OF_ONE
+            why = f"of which {part} would be a new one" if is_tensor_of_it else f"whose {part} is no weight"
+            raise NoSuchWeightError(f"has a tensor in {before}, {why}: ask for {before}")
         raise NoSuchWeightError(f"has no {shown_name(part)} in {before}{closest(part, _names_in(held))}")
     raise NoSuchWeightError(f"has no {shown_name(node.id)}{closest(node.id, names)}")
 
@@ -114,8 +118,8 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
 
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
     """Return what an object holds by name, or a tensor by the expression itself; a path is not opened."""
-    if isinstance(obj, WeightsExplorer):
-        return obj
+    if is_subclass(type(obj), WeightsExplorer):
+        return obj  # type: ignore[no-any-return]
     if not is_tensor_like(obj):
         return explorer_of(obj, expression, None, {})
     kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)

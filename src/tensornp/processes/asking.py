@@ -85,7 +85,8 @@ class Asking:
             return
         try:
             future = self._asker.transport.submit(id, answer, tensornp.__version__, *question)
-            future.add_done_callback(lambda done: self._come.put((number, done)))
+            # Not every transport gives its future to what it calls.
+            future.add_done_callback(lambda *_: self._come.put((number, future)))
         except Exception as error:
             future = Future[Any]()
             future.set_exception(error)

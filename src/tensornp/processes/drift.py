@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, closest, cut, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.facts import unpacked, whole
 from tensornp.processes.rolls import Roll, ranks_text
@@ -17,7 +17,7 @@ from tensornp.processes.shown import Shown
 
 _MAX_ROWS = 2_000_000
 """Weights whose blocks are compared, of all ranks together."""
-_MAX_TOLD = 4
+_MAX_UNLIKE = 4
 """Shapes, or dtypes, that a sentence names."""
 
 
@@ -211,7 +211,7 @@ def _in_what(usual: _Blocks, others: list[_Blocks]) -> str:
     ):
         texts = list(dict.fromkeys(value.partition(" #")[0] for value in values))
         if len(texts) > 1:
-            told.append(noun + " and ".join(cut(one, MAX_INSIDE) for one in texts[:_MAX_TOLD]))
+            told.append(noun + " and ".join(cut(one, MAX_INSIDE) for one in texts[:_MAX_UNLIKE]))
         elif len(set(values)) > 1:
             told.append(f"other {texts[0]}")
     if told or any(len(one.blocks) != len(usual.blocks) for one in others):
@@ -225,7 +225,7 @@ def _marks(found: Any) -> tuple[_Mark, ...]:
     marks = tuple(_Mark(*one) for one in found)
     if any([type(field) for field in one] != [str, bytes, bytes, bytes, int, bool, str] for one in marks):
         raise TypeError("no marks")
-    return marks
+    return tuple(one._replace(num=whole(one.num), unread=cut(one.unread, MAX_TOLD)) for one in marks)
 
 
 def _blocks(found: Any) -> list[_Blocks]:

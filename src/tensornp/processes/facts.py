@@ -89,6 +89,13 @@ def whole(value: Any, least: int = 0) -> int:
     return value
 
 
+def number(value: Any) -> Any:
+    """Return a number, or None where there is none; raises for what is neither, and for what nothing adds up to."""
+    if not isinstance(value, bool | float | None):
+        whole(value, -_MOST)
+    return value
+
+
 def unlike(here: Facts, first: Facts) -> str:
     """Return which facts of a weight are others here, and what they are on the other ranks."""
     names = [name for name in Facts._fields if getattr(here, name) != getattr(first, name)]

@@ -16,7 +16,7 @@ from tensornp.core.values.stats.figures import Figures, combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.asking import Asker, Asking, Told
-from tensornp.processes.facts import Facts, listed, unlike, whole
+from tensornp.processes.facts import Facts, listed, number, unlike, whole
 from tensornp.processes.rolls import Roll, Silent, ranks_text
 from tensornp.processes.shown import Shown
 
@@ -197,19 +197,14 @@ def _part(found: Any) -> _Part:
 def _figures(values: Any) -> Figures:
     found = Figures(*values)
     counts = (found.count, found.nan, found.posinf, found.neginf, found.zeros)
-    if any(whole(one) < 0 for one in counts) or any(
-        not isinstance(one, int | float | None) for one in (found.min, found.max, found.total, found.mean, found.std)
-    ):
-        raise TypeError("no figures")
-    return found
+    return Figures(*map(whole, counts), *map(number, (found.min, found.max, found.total, found.mean, found.std)))
 
 
 def _location_of(what: str) -> Callable[[Any], Location]:
     def made(found: Any) -> Location:
         count, indices, axes, value = found
         told = tuple(tuple(map(whole, index)) for index in indices)
-        if not isinstance(value, int | float | None):
-            raise TypeError("no value")
-        return Location(what, whole(count), told, tuple(cut(str(axis), MAX_SHOWN) for axis in axes), value, ALL)
+        shown = tuple(cut(str(axis), MAX_SHOWN) for axis in axes)
+        return Location(what, whole(count), told, shown, number(value), ALL)
 
     return made

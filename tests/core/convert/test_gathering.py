@@ -131,6 +131,26 @@ def test_the_receipt_tells_beforehand_what_each_rank_takes_and_sends(rank):
 
 @needs_fsdp
 @in_two_ranks
+def test_an_average_of_whole_numbers_is_refused(rank):
+    """It would be cut to them, as the plan says before; that of what each rank has as fractions is gathered."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial
+
+    mesh = init_device_mesh("cpu", (2,))
+    own = torch.full((2,), rank + 1)
+    for dtype in (torch.int64, torch.uint8, torch.bool):
+        t = DTensor.from_local(own.to(dtype), mesh, [Partial("avg")], run_check=False)
+        for refused in (tnp.plan, tnp.to_numpy):
+            with pytest.raises(
+                tnp.UnsupportedTensorError, match=r"may be no whole number; gather one made of t\.to_local"
+            ):
+                refused(t, shard="full")
+    t = DTensor.from_local(own.double(), mesh, [Partial("avg")], run_check=False)
+    assert tnp.to_numpy(t, shard="full").tolist() == [1.5, 1.5]
+
+
+@needs_fsdp
+@in_two_ranks
 def test_a_rank_that_does_not_come_is_named_and_the_group_stays_whole(rank):
     """Within 4 seconds; afterwards all can join, whoever came alone before."""
     t = tensors()["sharded"]

@@ -384,7 +384,7 @@ def test_a_tensor_expanded_without_end_is_refused_or_counted(tmp_path):
     pickled = named(tensor(shape=2**59, stride=0))[:-1] + text("good") + tensor() + b"s."
     explorer = tnp.weights(written(tmp_path / "x.pt", pickled))
     entry = explorer["w"]
-    with pytest.raises(tnp.TooLargeError, match="slice the tensor first"):
+    with pytest.raises(tnp.TooLargeError, match=r"are free; take fewer indices$"):
         entry.to_numpy()
     assert entry.to_numpy(slice(5, 7)).tolist() == [1, 1]
     assert (entry.stats().count, entry.stats().mean) == (2**59, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import pickle
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -30,7 +33,7 @@ from written_dcp import ITEMS, in_rows, save, whole, writer_of, written
 import tensornp as tnp
 from tensornp.fronts.command_line.main import run
 from tensornp.models.files import over_http
-from tensornp.models.files.address import Address
+from tensornp.models.files.address import Address, shown_path
 from tensornp.render.models.weights import weights_document
 
 HEAD = 65_536
@@ -202,12 +205,19 @@ def test_a_server_that_gives_some_at_a_time_is_asked_again(served):
     assert tnp.weights(address)["a"].to_numpy()[-1, -1] == 159_999
 
 
-@pytest.mark.parametrize("told", ["bytes 5-68/9999", "bytes 0-10", "", "bytes 0-63/*"])
+@pytest.mark.parametrize("told", ["bytes 5-68/9999", "bytes 0-10", ""])
 def test_other_bytes_than_were_asked_for_are_refused(served, told):
     """By what the answer says of them."""
     address = small(served)
     served.told = {"Content-Range": told}
     assert "sends other bytes than it is asked for" in refused(address)
+
+
+def test_a_server_that_tells_no_size_is_refused(served):
+    """Nobody would know where the file ends."""
+    address = small(served)
+    served.told = {"Content-Range": "bytes 0-65535/*"}
+    assert "has a server that tells no size of it; download it, and open its path" in refused(address)
 
 
 def test_packed_answers_are_refused(served):
@@ -300,6 +310,40 @@ def test_a_server_that_is_silent_is_told(served, monkeypatch):
     assert "gives no answer within 0.2 seconds" in refused(address)
 
 
+@pytest.mark.parametrize(
+    ("begin", "again", "said"),
+    [
+        (b"", b"X", "gives no answer within 0.3 seconds; try again, or download it"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "gives no answer within 0.3 seconds; try again, or download it"),
+        (
+            b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-65535/70000\r\nContent-Length: 65536\r\n\r\n", b"x",
+            "comes at less than 100,000 bytes a second; try again, or download it",
+        ),
+    ],
+    ids=["status", "continue", "bytes"],
+)  # fmt: skip
+def test_a_server_that_sends_little_by_little_is_told(monkeypatch, begin, again, said):
+    """It is never silent for long, and would not end."""
+    monkeypatch.setattr(over_http, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(over_http, "_LEAST_BYTES_S", 100_000)
+
+    def serve() -> None:
+        there, _ = server.accept()
+        with there:
+            there.recv(2**16)
+            there.sendall(begin)
+            for _ in range(400):
+                there.sendall(again)
+                time.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve)
+        begun = time.monotonic()
+        assert refused(f"http://127.0.0.1:{server.getsockname()[1]}/x.npy").endswith(said)
+        assert time.monotonic() - begun < 3
+        assert isinstance(served.exception(), OSError)
+
+
 def test_a_redirect_is_followed_and_kept(served, tmp_path_factory):
     """The login goes to no other server; one that has expired is asked for anew."""
     with serving(tmp_path_factory.mktemp("other")) as other:
@@ -319,6 +363,24 @@ def test_a_redirect_is_followed_and_kept(served, tmp_path_factory):
     served.moved |= {"/a": "/b", "/b": "/a", "/c": "ftp://host/x"}
     assert "leads from one address to another, 10 times" in refused(f"{served.base}/a")
     assert "leads to what is no address of the web" in refused(f"{served.base}/c")
+
+
+def test_what_is_opened_anew_lies_where_its_server_sends_now(served):
+    """Also where the old place is still served, of which what was opened before goes on to read."""
+    for name, value in (("v1", 1.0), ("v2", 2.0)):
+        save_file({"a": torch.full((300, 300), value)}, served.folder / name)
+    os.utime(served.folder / "v1", (0, 0))
+    address = f"{served.base}/m.safetensors"
+    served.moved["/m.safetensors"] = "/v1"
+    before = tnp.weights(address)
+    assert before["a"].to_numpy(0)[0] == before.scan(progress=False)["a"].mean == 1
+    served.moved["/m.safetensors"] = "/v2"
+    after = tnp.weights(address)
+    assert after["a"].to_numpy(0)[0] == after.scan(progress=False)["a"].mean == 2
+    assert before["a"].to_numpy(0)[0] == 1
+    served.statuses["/v1"] = 403
+    with pytest.raises(tnp.ChangedFileError, match="is another one since it was listed; open it again"):
+        before["a"].to_numpy()
 
 
 def test_secrets_of_an_address_are_sent_and_never_shown(served):
@@ -431,6 +493,70 @@ def test_a_protocol_of_fsspec_is_read(tmp_path):
         files.rm("/of tensornp", recursive=True)
 
 
+@pytest.fixture
+def lying(tmp_path, monkeypatch):
+    """Return what a protocol does, of which each file is the same one, or answers as it is told."""
+    path = tmp_path / "x.safetensors"
+    save_file({"a": torch.arange(40_000.0)}, path)
+    odd = SimpleNamespace(read=lambda data, wanted: data[:wanted], size=path.stat().st_size, is_ended_quietly=False)
+
+    class File(io.BytesIO):
+        @property
+        def details(self):
+            return {"size": odd.size}
+
+        def __exit__(self, *_):
+            return odd.is_ended_quietly
+
+        def read(self, wanted):
+            return odd.read(path.read_bytes()[self.tell() :], wanted)
+
+        def readinto(self, view):
+            return len(view)
+
+    files = SimpleNamespace(open=lambda *_, **__: File(bytes(2**20)))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (files, url))
+    return odd
+
+
+def test_no_memory_is_shown_that_a_protocol_has_not_filled(lying):
+    """Whatever it says of it; one that gives some bytes at a time is asked again."""
+    found = tnp.weights("lying://x.safetensors")
+    lying.read = lambda data, wanted: data[: min(wanted, 50_001)]
+    assert np.array_equal(found["a"].to_numpy(), np.arange(40_000))
+    lying.read = lambda data, wanted: b""
+    with pytest.raises(tnp.CheckpointError, match="ends before byte"):
+        found["a"].to_numpy()
+
+
+@pytest.mark.parametrize("came", [None, 5, "x", b"x" * 2**20, []], ids=["none", "number", "text", "more", "list"])
+def test_an_answer_of_a_protocol_that_is_none_is_told(lying, came):
+    """In one sentence, whatever came in place of bytes."""
+    lying.read = lambda *_: came
+    assert "cannot be read: " in refused("lying://x.safetensors")
+    lying.is_ended_quietly = True
+    assert refused("lying://x.safetensors") == (
+        "'lying://x.safetensors' cannot be read: EOFError; fsspec.open(...).open() tells more"
+    )
+
+
+@pytest.mark.parametrize("size", [None, "5", -5, True, 5.0, 2**63])
+def test_a_size_of_a_protocol_that_is_none_is_told(lying, size):
+    """Whatever came in place of one."""
+    lying.size = size
+    assert "is of a size that nothing tells; download it" in refused("lying://x.safetensors")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipe has a name here")
+def test_a_pipe_at_an_address_is_not_opened(tmp_path):
+    """It would hang whoever opens it; a file beside it is read."""
+    save_file({"a": torch.arange(4.0)}, tmp_path / "x.safetensors")
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    assert tnp.weights(f"file://{tmp_path}/x.safetensors")["a"].to_numpy(3) == 3
+    assert "is no regular file, and is not opened" in refused(f"file://{tmp_path}/pipe.safetensors")
+    assert "is not there; check the address" in refused(f"file://{tmp_path}/y.safetensors")
+
+
 def test_a_protocol_that_is_not_there_is_told(monkeypatch):
     """With what to install, or that nobody knows it; one that does not work is none of these."""
     said = refused("ftp://owner7:s3cret@127.0.0.1:1/x.npy")
@@ -504,7 +630,61 @@ def test_threads_share_what_comes(large):
 
 def test_a_path_of_pathlib_that_was_an_address_is_told():
     """It has lost a slash."""
-    assert "an address has two slashes, and is a text" in refused(Path("https://host/x.npy"))  # type: ignore[arg-type]
+    said = "an address begins with its scheme, has two slashes, and is a text"
+    assert said in refused(Path("https://host/x.npy"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (Path("https://me:secret@host/x.npy"), "https:/host/x.npy"),
+        ("https:/me:secret@host/x.npy", "https:/host/x.npy"),
+        ("'https://me:secret@host/x.npy'", "'https:/host/x.npy'"),
+        ("simplecache::https://me:secret@host/x.npy?secret", "simplecache::https:/host/x.npy"),
+        ("filecache::memory://x.npy?token=secret", "filecache::memory:/x.npy"),
+        ("//me:secret@host/x.npy", "//host/x.npy"),
+        ("h://me:secret@host/x.npy", "h:/host/x.npy"),
+    ],
+)
+def test_what_is_no_address_shows_no_secret_of_one(typed, shown):
+    """It was pasted with more than the address, or has lost a part of it."""
+    for refuse in (tnp.weights, lambda path: tnp.compare(path, {"a": torch.ones(2)})):
+        with pytest.raises(tnp.CheckpointError) as found:
+            refuse(typed)
+        assert f"'{shown}'" in str(found.value) and "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("zip://x.pt::https://me:secret@host/a.zip?secret", "zip://…@host/a.zip"),
+        ("zip://x.pt::https://me:se?cret@host/a.zip", "zip://…"),
+        ("zip://x.pt::https://host/a.zip?secret", "zip://x.pt::https://host/a.zip"),
+        ("https://me:secr/et@host/x.npy", "https://…@host/x.npy"),
+        ("https://me:12?secret@host/x.npy", "https://…"),
+        ("https://me:secret", "https://…"),
+        ("https://[fe80::a]:80/x@v1.npy", "https://[fe80::a]:80/x@v1.npy"),
+        ("hf://owner/name@v1/x.npy", "hf://owner/name@v1/x.npy"),
+        ("\n https://host/x.npy ", "https://host/x.npy"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(url, shown):
+    """But a version in the path is."""
+    assert str(Address(url)) == shown
+
+
+def test_a_path_on_disk_is_shown_as_it_is(tmp_path):
+    """Whatever is in its names."""
+    for path in ("C:/a@b/x?.npy", "/me:1@host/x#1.npy", "a:b@c/x.npy", f"{tmp_path}/a" * 40_000):
+        assert shown_path(path) == path
+
+
+def test_an_address_with_blanks_around_it_is_opened(served):
+    """It was pasted; no copy of an entry tells its secrets."""
+    address = small(served).replace("//", "//me:secret@")
+    for pasted in (f" {address}?secret", f"\n{address}\n"):
+        entry = tnp.weights(pasted)["a"]
+        assert entry.to_numpy(3)[0] == 12 and "secret" not in repr(asdict(entry))
 
 
 def several(folder: Path, count: int = 3) -> dict[str, torch.Tensor]:

@@ -25,15 +25,17 @@ class Budget:
     """What some new arrays may take together: `max_nbytes`, or what is free where that is None.
 
     Small ones are made without asking. The machine is asked once a second at most, which costs about 0.1 ms; to fill
-    what was free takes longer.
+    what was free takes longer. What `fewer` says is how the caller has a part of them.
     """
 
-    def __init__(self, max_nbytes: int | None) -> None:
+    def __init__(self, max_nbytes: int | None, fewer: str = "slice the tensor first") -> None:
         if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):
             said = f"max_nbytes={quoted(max_nbytes)} means nothing here"
             raise BadRequestError(f"{said}; pass a number of bytes, or None")
         self._is_free = max_nbytes is None
         self._limit = max_nbytes
+        # To go beyond what is free is nobody's cure, and not every caller takes a limit.
+        self._cure = fewer if max_nbytes is None else f"{fewer}, or pass a larger max_nbytes"
         self._taken = 0
 
     def take(self, nbytes: int) -> None:
@@ -48,8 +50,7 @@ class Budget:
             is_close = format_nbytes(self._taken) == format_nbytes(self._limit)
             taken, limit = (f"{n:,} bytes" if is_close else format_nbytes(n) for n in (self._taken, self._limit))
             raise TooLargeError(
-                f"{what} take {taken}{more}, and {limit} are {'free' if self._is_free else 'allowed'}; slice the "
-                "tensor first, or pass a larger max_nbytes",
+                f"{what} take {taken}{more}, and {limit} are {'free' if self._is_free else 'allowed'}; {self._cure}",
                 self._taken,
             )
 

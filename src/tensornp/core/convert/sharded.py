@@ -10,11 +10,14 @@ from tensornp.core.convert import receipt
 from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.units import counted, with_article
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.kinds import LOCAL, PENDING, STRIDED, Kind, Obstacle
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
+    import torch
+
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.shards import ShardFacts
 
@@ -51,6 +54,9 @@ def _decide_whole(info: TensorInfo, facts: ShardFacts, **arguments: Any) -> Conv
     check_readable(part)
     if why := _why_not_gathered(facts, part):
         raise UnsupportedTensorError(f"{why}; take t.full_tensor() on all ranks together")
+    if any(one.reduction == "avg" for one in facts.placements) and not _has_fractions(part.dtype):
+        said = f"the average of {name_of(part.dtype)} over ranks may be no whole number"
+        raise UnsupportedTensorError(f"{said}; gather one made of t.to_local().double() on each")
     if facts.coordinate is None:
         raise NoDataError(f"{facts}; take it on these")
     whole = replace(
@@ -75,6 +81,10 @@ def _why_not_gathered(facts: ShardFacts, part: TensorInfo) -> str:
     if len(reductions) > 1 or not reductions <= REDUCTIONS:
         return f"how to reduce {', '.join(str(one) for one in facts.placements if one.is_pending)} is not known here"
     return ""
+
+
+def _has_fractions(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def is_spread(info: TensorInfo) -> bool:

@@ -160,7 +160,7 @@ class StoredSource(Source):
         from tensornp.core.convert.budget import Budget
 
         taken = taken_by(index, self.shape)
-        Budget(None).take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
+        Budget(None, "take fewer indices").take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
         try:
             with self.reading(called) as opened:
                 return np.asarray(self.elements(opened, taken.ranges)[taken.final])

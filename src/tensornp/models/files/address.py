@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,10 @@ from urllib.parse import quote
 from tensornp.errors import CheckpointError
 from tensornp.models.names.quoted import shown_name
 
-_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_IS_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+://")
+_HEAD = re.compile(r"(?<=\w)://|(?<=\w\w):/|(?:^/|(?<=\w):)/(?=[^/:]*:[^/]*@)")
+"""What user and password may follow, also in what was an address before it lost a slash, or its scheme."""
+_CHAINED = re.compile(r"::[A-Za-z][A-Za-z0-9+.-]*:/")
 _PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 HTTP = ("http", "https")
@@ -25,22 +27,42 @@ def is_address(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it is shown: of an address, without user, password, query and fragment."""
-    return str(Address(path)) if is_address(path) else path
+    """Return a path as it is shown: of what may be an address, without user, password, query and fragment."""
+    head = _HEAD.search(path)
+    if head is None:
+        return path
+    before, rest = path[: head.end()], path[head.end() :]
+    host, told = (re.split(ends, rest, maxsplit=1)[0] for ends in ("[/?#]", "[?#]"))
+    login, is_chained = rest.rfind("@") + 1, _CHAINED.search(rest) is not None
+    # What follows a colon and is no port may be a password with a slash or a question mark in it.
+    is_cut = "@" in rest[len(told) :] and "/" not in told
+    if not (is_chained or is_cut) and _HOST.fullmatch(host.rpartition("@")[2]):
+        return before + told[host.rfind("@") + 1 :]
+    if login:
+        return f"{before}…{told[login - 1 :]}"
+    return before + (told if is_chained else f"…{told[len(host) :]}")
 
 
-@dataclass(frozen=True)
 class Address:
-    """An address as it was typed, with what is asked of a path; its text is what is shown of it."""
+    """An address as it was typed, with what is asked of a path; its text is what is shown of it.
 
-    url: str = field(repr=False)
+    `place` is where its server has sent who asked for this object, which is good for a time; empty where to nowhere.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.place = url.strip(), ""
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
 
     def __str__(self) -> str:
-        scheme, rest = self.url.split("://", 1)
-        host, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
-        host = host.rpartition("@")[2]
-        # What follows a colon and is no port may be a password with a question mark in it.
-        return f"{scheme}://{host if _HOST.fullmatch(host) else '…'}{slash}{path}"
+        return shown_path(self.url)
 
     @cached_property
     def scheme(self) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tensornp.errors import CheckpointError, MissingLibraryError, TensornpError
 from tensornp.models.files.address import AbsentError, Address, Version
+from tensornp.models.files.source_file import SourceFile
 
 _TELLING = (
     "ETag", "etag", "LastModified", "last_modified", "last_commit", "mtime", "updated", "generation", "created",
@@ -36,10 +38,20 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
             raise MissingLibraryError(f"{said} is read by a library that is not installed; {error}") from None
         except ValueError:
             raise CheckpointError(f"{said} has a scheme that fsspec does not know; check it") from None
+        if getattr(files, "local_file", False) and os.path.exists(path):
+            # A pipe would hang whoever opens it.
+            SourceFile.at(path)
         with files.open(path, "rb", cache_type="none") as there:
             told: dict[str, Any] = getattr(there, "details", None) or files.info(path)
             there.seek(offset)
-            count = there.readinto(view[:_MAX_NBYTES])
+            # Not into the view: what says how many bytes it has filled may have filled fewer.
+            data = memoryview(there.read(min(len(view), _MAX_NBYTES))).cast("B")
+            size, etag = told.get("size"), str([(key, told[key]) for key in _TELLING if key in told])
+            if type(size) is not int or not 0 <= size < 2**63:
+                raise CheckpointError(f"{said} is of a size that nothing tells; download it, and open its path")
+            view[: len(data)] = data
+            return Version(size, etag), len(data)
+        raise EOFError
     except TensornpError:
         raise
     except FileNotFoundError:
@@ -50,6 +62,3 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
         # Its words may tell the address.
         why = f"cannot be read: {type(error).__name__}"
         raise CheckpointError(f"{said} {why}; fsspec.open(...).open() tells more") from None
-    if not isinstance(told.get("size"), int):
-        raise CheckpointError(f"{said} is of a size that nothing tells; download it, and open its path")
-    return Version(told["size"], str([(key, told[key]) for key in _TELLING if key in told])), count

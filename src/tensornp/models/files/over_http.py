@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import re
 import socket
 import ssl
 from collections import defaultdict, deque
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from time import monotonic
+from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,7 +23,9 @@ from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.files.address import HTTP, AbsentError, Address, Version
 
 TIMEOUT_S = 30.0
-"""For how long a server may be silent."""
+"""For how long a server may be silent, and what leads to the bytes may take in all."""
+_LEAST_BYTES_S = 10_000
+"""What a server sends of them in a second, at least."""
 _MAX_MOVES = 10
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
@@ -29,8 +35,6 @@ _REFUSED_LOGIN = frozenset({401, 403, 407})
 _ABSENT = frozenset({403, 404, 410})
 _idle: defaultdict[tuple[object, ...], deque[HTTPConnection]] = defaultdict(lambda: deque(maxlen=16))
 """Connections that wait for the next request, by the process, since two that are forked would share one."""
-_places: dict[str, str] = {}
-"""Where a server has sent those who ask for an address: to another one, which is good for a time."""
 
 
 def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]:
@@ -56,6 +60,7 @@ class _Exchange:
         self._address, self._said = address, repr(str(address))
         self._socket: socket.socket | None = None
         self._is_ended = False
+        self._until, self._late = monotonic() + TIMEOUT_S, _no_answer()
 
     def end(self) -> None:
         """End what waits for the server, from another thread."""
@@ -65,12 +70,18 @@ class _Exchange:
                 # Not that of a TLS socket, which lets go of what the other thread is using.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
+    def check_time(self) -> None:
+        """Raise CheckpointError where what is waited for should have come."""
+        if monotonic() > self._until:
+            raise CheckpointError(f"{self._said} {self._late}")
+
     def fill(self, view: memoryview, offset: int) -> tuple[Version, int]:
         """Fill the view, as far as bytes come."""
         key, connection, answer = self._asked(offset, len(view))
         try:
             version, count = self._told(answer, offset, len(view))
-            done = 0
+            self._until, done = monotonic() + TIMEOUT_S + count / _LEAST_BYTES_S, 0
+            self._late = f"comes at less than {_LEAST_BYTES_S:,} bytes a second; try again, or download it"
             while done < count:
                 num = answer.readinto(view[done:count])
                 if not num:
@@ -88,18 +99,18 @@ class _Exchange:
 
     def _asked(self, offset: int, nbytes: int) -> tuple[tuple[object, ...], HTTPConnection, HTTPResponse]:
         """Return the answer of the server that has the file, wherever others lead to it."""
-        first = self._address.url
-        url = _places.get(first, first)
+        first, lent = self._address.url, self._address.place
+        url = lent or first
         for _ in range(_MAX_MOVES):
             key, connection, answer = self._answer(url, offset, nbytes)
             place = answer.headers.get("Location")
-            is_lent = answer.status not in (206, 416) and url != first and _places.pop(first, None) is not None
-            if not is_lent and not (answer.status in _MOVED and place):
+            is_over = url == lent and answer.status not in (206, 416)
+            if not is_over and not (answer.status in _MOVED and place):
                 if url != first and answer.status == 206:
-                    _places[first] = url
+                    self._address.place = url
                 return key, connection, answer
             connection.close()
-            url = first if is_lent else urljoin(url, place)
+            url, lent = first if is_over else urljoin(url, place), ""
             if urlsplit(url).scheme not in HTTP:
                 raise CheckpointError(f"{self._said} leads to what is no address of the web; check it")
         raise CheckpointError(f"{self._said} leads from one address to another, {_MAX_MOVES} times; check it")
@@ -124,6 +135,7 @@ class _Exchange:
                 connection, is_kept = _idle[key].pop(), True
             except IndexError:
                 connection, is_kept = _connection(parts, through), False
+            connection.response_class = partial(_Answer, self)  # type: ignore[assignment]
             try:
                 connection.request("GET", asked, headers=headers)
                 self._socket = connection.sock
@@ -138,12 +150,14 @@ class _Exchange:
         """Return what an answer tells, and how many bytes follow."""
         status, headers = answer.status, answer.headers
         etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-        part = _PART.fullmatch(headers.get("Content-Range", "").strip())
+        said = headers.get("Content-Range", "").strip()
+        part = _PART.fullmatch(said)
         if status == 206:
             is_packed = headers.get("Content-Encoding", "identity").lower() != "identity"
             count = int(part[2]) + 1 - offset if part and int(part[1]) == offset and not is_packed else 0
             if part is None or not 0 < count <= min(wanted, int(part[3]) - offset):
-                why = "has a server that sends other bytes than it is asked for"
+                tells = "tells no size of it" if said.endswith("/*") else "sends other bytes than it is asked for"
+                why = f"has a server that {tells}"
                 raise CheckpointError(f"{self._said} {why}; download it, and open its path")
             return Version(int(part[3]), etag, modified), count
         if status == 416 or (status == 200 and headers.get("Content-Length") == "0"):
@@ -160,6 +174,30 @@ class _Exchange:
         cure = "check the address" if 400 <= status < 425 else "try again later"
         cure = _LOGIN if status in _REFUSED_LOGIN else cure
         raise kind(f"{self._said} is not given out: {status} {phrase}; {cure}")
+
+
+class _Answer(HTTPResponse):
+    """An answer of which each byte has to come in time: a server may send them one by one, or what means nothing."""
+
+    def __init__(self, exchange: _Exchange, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fp = io.BufferedReader(_Timely(self.fp.detach(), exchange))
+
+
+class _Timely(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, exchange: _Exchange) -> None:
+        self._raw, self._exchange = raw, exchange
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int | None:
+        self._exchange.check_time()
+        return self._raw.readinto(view)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _host_of(parts: SplitResult) -> tuple[str, str | None, int]:
@@ -186,10 +224,14 @@ def _connection(parts: SplitResult, through: SplitResult | None) -> HTTPConnecti
     return connection
 
 
+def _no_answer() -> str:
+    return f"gives no answer within {TIMEOUT_S:g} seconds; try again, or download it"
+
+
 def _why(error: Exception) -> str:
     """Return why nothing came, and the cure; never in the words of an error that may tell the address."""
     if isinstance(error, TimeoutError):
-        return f"gives no answer within {TIMEOUT_S:g} seconds; try again, or download it"
+        return _no_answer()
     if isinstance(error, ssl.SSLCertVerificationError):
         cure = "the variable SSL_CERT_FILE names a file of those that are"
         return f"has a certificate that is not trusted ({error.verify_message}); {cure}"

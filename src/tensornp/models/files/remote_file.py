@@ -43,7 +43,8 @@ class RemoteFile(ListedFile):
 
         CheckpointError, a sentence, where it cannot be had in parts; MissingLibraryError without its protocol.
         """
-        head = np.empty(nbytes, np.uint8)
+        # Whoever opens it anew asks anew where it lies.
+        address, head = Address(address.url), np.empty(nbytes, np.uint8)
         version, count = _filler(address)(address, memoryview(head.data), 0)
         file = cls(str(address), address, version, [(0, head[:count])])
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
-_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_MAY_BE_ADDRESS = re.compile(r"\w\w:/")
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -46,7 +46,8 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         if is_address(typed):
             from tensornp.models.opening.address import open_address
 
-            found, typed = open_address(Address(typed)), shown_path(typed)
+            there = Address(typed)
+            found, typed = open_address(there), str(there)
         else:
             typed = str(Path(typed))
             found = _open(Path(_found(typed)))
@@ -89,17 +90,21 @@ def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
 
 def _found(typed: str) -> str:
     """Return the absolute path, since the current folder may be another one when values are read."""
+    shown = shown_path(typed)
     try:
         os.lstat(typed)
         # Not normalized: what is above a symbolic link is not what its name says.
         return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
     except (FileNotFoundError, NotADirectoryError):
-        said = f"there is no '{cut(typed, MAX_TOLD)}'"
-        if _IS_ADDRESS.match(typed):
-            raise CheckpointError(f"{said} here; an address has two slashes, and is a text") from None
+        said = f"there is no '{cut(shown, MAX_TOLD)}'"
+        if _MAY_BE_ADDRESS.search(typed):
+            cure = "an address begins with its scheme, has two slashes, and is a text"
+            raise CheckpointError(f"{said} here; {cure}") from None
         raise CheckpointError(f"{said}{closest_path(typed)}") from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"'{cut(typed, _MAX_REFUSED)}' cannot be opened: {reason_of(error)}") from None
+        raise CheckpointError(
+            f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
+        ) from None
 
 
 def _open(there: Path) -> Contents:
