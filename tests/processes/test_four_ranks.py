@@ -111,8 +111,10 @@ def test_the_parts_of_all_ranks_are_the_tensor(answers):
     assert found.told == "4 ranks: the same 8 tensors"
     for name in WHOLE:
         stats, expected = found.stats(name), tnp.stats(whole_of(name), histogram=None)
-        for figure in ("count", "nan", "zeros", "min", "max", "scope"):
+        for figure in ("count", "nan", "zeros", "min", "max"):
             assert getattr(stats, figure) == getattr(expected, figure), (name, figure)
+        told = {"replicated in one": ", as on ranks 0..1, 3", "plain": ", as on ranks 0..2"}.get(name, "")
+        assert stats.scope == expected.scope + told, name
         assert stats.mean == pytest.approx(expected.mean, rel=1e-14)
         assert stats.std == pytest.approx(expected.std, rel=1e-14)
         for ranks, place in stats.places:
@@ -147,4 +149,5 @@ def test_what_is_missing_without_a_rank_is_told_by_tensor(answers):
     scopes = {name: found.stats(name).scope.removesuffix(", of 3 of 4 ranks") for name in WHOLE}
     assert scopes["rows"] == "partial: 24 of 36 elements"
     assert scopes["in two dimensions"] == "partial: 24 of 30 elements"
-    assert {scopes[name] for name in ("few", "replicated in one", "replicated", "plain")} == {"all elements"}
+    assert {scopes[name] for name in ("few", "replicated in one", "replicated")} == {"all elements"}
+    assert scopes["plain"] == "all elements, as on ranks 0..1"
