@@ -86,7 +86,7 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
     transport = simulated(monkeypatch, 8)
     transport.names[7]["model"][1].bias = None
     found = ranks(transport).weights("model")
-    assert str(found).startswith("model · 8 ranks: the same 4 tensors; rank 7 lacks 1.bias ·")
+    assert str(found).startswith("model · 8 ranks: 3 tensors in common; rank 7 lacks 1.bias ·")
     assert found["1.bias"].lacking == (7,)
     transport.names[3]["model"].register_buffer("steps", torch.zeros(3))
     transport.names[4]["model"][0].weight = torch.nn.Parameter(torch.zeros(4, 8, dtype=torch.bfloat16))
@@ -104,7 +104,7 @@ def test_of_two_ranks_the_one_with_fewer_lacks_some(monkeypatch):
     """Which of them is right is not known; what both have is the most."""
     transport = simulated(monkeypatch, 2)
     transport.names[0]["model"][1].bias = None
-    assert repr(ranks(transport).weights("model")).endswith("2 ranks: the same 4 tensors; rank 0 lacks 1.bias>")
+    assert repr(ranks(transport).weights("model")).endswith("2 ranks: 3 tensors in common; rank 0 lacks 1.bias>")
 
 
 def test_stages_of_a_pipeline_are_groups(monkeypatch):
@@ -349,7 +349,7 @@ def test_ranks_have_the_numbers_of_their_group_and_those_that_nobody_is_are_name
     transport.names[0]["model"][1].bias = None
     own = ranks(transport, 0.2)
     found = own.weights("model")
-    assert found.told == "3 of 5 ranks: the same 4 tensors"
+    assert found.told == "3 of 5 ranks: 3 tensors in common"
     assert "rank 2 lacks 1.bias" in str(found)
     assert "nobody here is ranks 3..4" in str(found)
     transport.deeds[0] = hang
@@ -490,6 +490,22 @@ def test_nans_on_many_ranks_are_counted_and_some_are_placed(monkeypatch):
     found = ranks(Simulated(monkeypatch, names, deeds=deeds)).card("w")
     assert (found.count, found.nan, found.scope, found.max) == (80, 40, "all elements", 39)
     assert "24 more on other ranks" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "scope", "most"),
+    [
+        ((0.0, 1.0, 2.0), "all elements, as on rank 0", 0.0),
+        ((1.0, 2.0, 2.0), "all elements, as on ranks 1..2", 2.0),
+        ((2.0, 2.0, 2.0), "all elements", 2.0),
+    ],
+)
+def test_the_figures_of_what_differs_are_those_of_ranks_that_are_named(monkeypatch, values, scope, most):
+    """As of a loss, of which each rank has its own."""
+    names = {i: {"loss": torch.tensor(value)} for i, value in enumerate(values)}
+    found = ranks(Simulated(monkeypatch, names)).card("loss")
+    assert (found.scope, found.max) == (scope, most)
+    assert scope in str(found).splitlines()[0]
 
 
 def test_a_frozen_replica_counts_as_the_same(monkeypatch):
@@ -790,7 +806,7 @@ def test_a_thousand_ranks_are_one_card(monkeypatch):
     names = {i: {"model": other if i == 700 else own} for i in range(1000)}
     transport = Simulated(monkeypatch, names, has_group=True, deeds={3: hang, 5: raising(OSError("closed"))})
     weights = ranks(transport, 10).weights("model")
-    assert weights.told == "998 of 1,000 ranks: the same 4 tensors"
+    assert weights.told == "998 of 1,000 ranks: 3 tensors in common"
     assert "rank 700 lacks 1.bias" in str(weights)
     assert [question for _, question, *_ in transport.asked].count("listing") == 2
     assert len(weights._repr_html_()) < 150_000

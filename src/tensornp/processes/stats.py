@@ -141,6 +141,10 @@ def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> R
     columns = zip(*(same[id].figures for id in owners), strict=False)
     figures, *others = [combined(column) for column in columns] or [Figures()]
     scope = _scope(facts, [same[id] for id in owners])
+    if differing:
+        # Of replicas that differ, those of which most are alike are told.
+        alike = {id for ids in boxes.values() for id in ids}.difference(differing)
+        scope += f", as on {ranks_text(roll.rank_of(id) for id in same if id in alike)}"
     if len(parts) < roll.num_ranks:
         scope += f", of {roll.told}"
     halves = {one: stats_of_figures(of, scope=scope) for one, of in zip(("real", "imag"), others, strict=False)}

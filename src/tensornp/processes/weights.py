@@ -157,17 +157,24 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
         if not self.groups:
             return False
         first = self.groups[0]
-        common = len(self._bits) - len(self._odd)
-        return 2 * len(first.ranks) > len(self.answered) or 2 * common > first.num_weights
+        return 2 * len(first.ranks) > len(self.answered) or 2 * self._num_common > first.num_weights
+
+    @property
+    def _num_common(self) -> int:
+        """The weights that are of the same facts in all groups that are listed."""
+        return len(self._bits) - len(self._odd)
 
     @property
     def told(self) -> str:
-        """Return in how many weights how many ranks agree: "32 ranks: the same 1,200 tensors"."""
+        """Return in what all ranks agree that have answered: "32 ranks: the same 1,200 tensors", "10 in common"."""
         if not self.groups:
             return f"0 of {counted(self._roll.num_ranks, 'rank')}"
-        if self.agree:
-            num = self.groups[0].num_weights
+        num = self.groups[0].num_weights
+        if len(self.groups) == 1:
             return f"{self._roll.told}: {f'the same {num:,} tensors' if num != 1 else 'the same tensor'}"
+        if self.agree:
+            listed = "" if all(group.is_listed for group in self.groups) else ", where they are listed"
+            return f"{self._roll.told}: {counted(self._num_common, 'tensor')} in common{listed}"
         return f"{self._roll.told}: {counted(len(self), 'tensor')} in all, in {len(self.groups):,} groups of ranks"
 
     def differences(self) -> Iterator[str]:

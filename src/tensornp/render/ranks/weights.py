@@ -51,7 +51,7 @@ def _heading(head: str, differences: list[str], beside: str) -> Both:
 
 def _sizes(weights: RankWeights) -> Iterator[str]:
     """Yield how many elements there are, and the bytes that all ranks hold together, and each."""
-    if weights.agree:
+    if len(weights.groups) == 1:
         yield counted(weights.groups[0].parameters, "element")
     held = [nbytes for group in weights.groups for nbytes in group.nbytes]
     if held:
