@@ -142,6 +142,23 @@ def test_a_merged_adapter_is_seen_by_its_directions():
             found.directions(name)
 
 
+def test_a_file_that_keeps_a_tie_is_compared_with_it(tmp_path):
+    """One of `torch.save` does; one with a copy for each name does not tell whether these were tied."""
+    tied, untied = net(), net()
+    tied[1].weight = tied[0].weight
+    untied[1].weight.data = tied[0].weight.detach().clone()
+    untied[0].weight.data = tied[0].weight.detach().clone()
+    for name, model in (("tied", tied), ("untied", untied)):
+        torch.save(model.state_dict(), tmp_path / f"{name}.pt")
+    both = {"0.weight", "1.weight"}
+    assert set(tnp.compare(tmp_path / "tied.pt", untied).retied) == both
+    assert set(tnp.compare(untied, tmp_path / "tied.pt").retied) == both
+    assert "2 tied to others than before" in str(tnp.card(tnp.compare(tmp_path / "tied.pt", untied)))
+    assert tnp.compare(tmp_path / "tied.pt", tied).retied == ()
+    assert tnp.compare(tmp_path / "untied.pt", tied).retied == ()
+    assert tnp.compare(tmp_path / "tied.pt", tmp_path / "untied.pt").retied == ()
+
+
 def test_shapes_and_ties_are_told():
     """What cannot be compared is no error."""
     a, b = net(), net()

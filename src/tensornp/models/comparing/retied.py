@@ -13,16 +13,16 @@ from tensornp.models.explorer import WeightsExplorer
 
 def retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
     """Return the names in the first of weights that share their memory with others in the second."""
-    # A file tells nothing of what was tied.
-    live = {a: b for a, b in pairs.items() if _is_live(first[a]) and _is_live(second[b])}
+    known = {a: b for a, b in pairs.items() if _is_known(first[a]) and _is_known(second[b])}
     own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
-        (first, {a: a for a in live}), (second, live)
+        (first, {a: a for a in known}), (second, known)
     ))  # fmt: skip
-    return tuple(name for name in live if own[name] != others[name])
+    return tuple(name for name in known if own[name] != others[name])
 
 
-def _is_live(entry: WeightEntry) -> bool:
-    return isinstance(entry.source, TensorSource)
+def _is_known(entry: WeightEntry) -> bool:
+    """Return whether it is known what it is tied to: a file that has a copy for each name tells nothing of that."""
+    return isinstance(entry.source, TensorSource) or bool(entry.tied_to)
 
 
 @unnoticed
@@ -37,5 +37,7 @@ def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
 
 def _elements_of(entry: WeightEntry) -> object:
     """Return what is equal for two weights of the same elements."""
+    if not isinstance(entry.source, TensorSource):
+        return entry.location, min(entry.name, *entry.tied_to)
     extents = extents_of(entry.tensor) if not entry.problem else ()
     return (extents, entry.shape, entry.dtype) if extents else id(entry)
