@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import gc
 import multiprocessing
+import signal
 import socket
 import sys
 import threading
@@ -51,6 +52,28 @@ def test_workers_that_compile_for_torch_hide_no_gradient():
     assert threading.active_count() > 1
     assert tnp.inspect(p).has_grad is True
     pool.shutdown()
+
+
+@pytest.mark.slow
+@in_fork
+def test_loops_that_are_compiled_after_ctrl_c_hide_no_gradient():
+    """The thread that compiles goes on, and is none of the user's."""
+    from tensornp.core.values.stats import fast
+
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    is_over, main = threading.Event(), threading.get_ident()
+
+    def compile_for_long() -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        is_over.wait(60)
+
+    fast._is_there = lambda: True
+    with pytest.raises(KeyboardInterrupt):
+        fast.loaded(compile_for_long)
+    assert threading.active_count() > 1
+    assert tnp.inspect(p).has_grad is True
+    is_over.set()
 
 
 @pytest.mark.slow
