@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import gc
 import multiprocessing
+import signal
 import socket
 import sys
 import threading
@@ -67,6 +68,28 @@ def test_the_thread_by_which_a_kernel_of_spyder_looks_after_its_parent_hides_no_
     finally:
         ended.set()
         poller.join()
+
+
+@pytest.mark.slow
+@in_fork
+def test_loops_that_are_compiled_after_ctrl_c_hide_no_gradient():
+    """The thread that compiles goes on, and is none of the user's."""
+    from tensornp.core.values.stats import fast
+
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    is_over, main = threading.Event(), threading.get_ident()
+
+    def compile_for_long() -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        is_over.wait(60)
+
+    fast._is_there = lambda: True
+    with pytest.raises(KeyboardInterrupt):
+        fast.loaded(compile_for_long)
+    assert threading.active_count() > 1
+    assert tnp.inspect(p).has_grad is True
+    is_over.set()
 
 
 @pytest.mark.slow

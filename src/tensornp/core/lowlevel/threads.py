@@ -30,6 +30,8 @@ _SERVANTS = (
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
 _ANSWERING, _OWN = ("ipykernel.subshell",), "tensornp "
 """Where the threads are from in which pages are answered while a cell runs, and how the names of ours begin."""
+_OWN_SERVANT = "tensornp: "
+"""How the names of those of ours begin that read nothing: one compiles, and goes on after Ctrl-C."""
 _PATIENCE_S, _PAUSE_S = 0.25, 0.001
 """For how long they are waited for in all, from the beginning of one cell to that of the next."""
 _Call = TypeVar("_Call", bound=Callable[[], None])
@@ -310,7 +312,8 @@ def _role_of(thread: threading.Thread) -> Role:
         return "pool"
     if _is_from(thread, ("multiprocessing.queues.Queue",)):
         return "feeder"
-    return "servant" if _is_from(thread, _SERVANTS) else "loop" if _is_from(thread, _LOOPS) else "user"
+    is_servant = thread.name.startswith(_OWN_SERVANT) or _is_from(thread, _SERVANTS)
+    return "servant" if is_servant else "loop" if _is_from(thread, _LOOPS) else "user"
 
 
 def _is_from(thread: threading.Thread, places: Iterable[str]) -> bool:
