@@ -97,7 +97,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "forking"
             if "/browser/" in file:
                 return "JupyterLab" if file in served else file
-            if file.endswith(("test_toggle_js.py", "test_kernel.py", "test_cell_magic.py", "test_packaging.py")):
+            shared = ("test_toggle_js", "test_kernel", "test_cell_magic", "test_packaging", "test_euporie")
+            if Path(file).stem in shared:
                 return file
             return nodeid
 
