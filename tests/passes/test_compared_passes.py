@@ -378,3 +378,36 @@ def test_a_comparison_shows_no_control_character_of_a_name():
         runs.append(run)
     shown = repr(tnp.compare(*runs))
     assert r"\x1b[31m\u202e" in shown and shown.isprintable()
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.2])
+def test_a_step_that_moves_further_is_another_step(rate):
+    """All else being equal before it."""
+
+    def run_of(rate: float) -> tnp.FollowedPass:
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(model.parameters(), rate)
+        with tnp.follow() as run:
+            model(torch.ones(4, 3)).square().sum().backward()
+            optimizer.step()
+        return run
+
+    found = tnp.compare(run_of(0.1), run_of(rate))
+    told = () if rate == 0.1 else ("the 1st step, of Adam, made other values of the parameters",)
+    assert (found.equal, found.problems) == (not told, told)
+
+
+def test_a_forward_that_was_not_read_is_not_called_equal():
+    """Gradients were."""
+
+    def run_of(seed: int) -> tnp.FollowedPass:
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        torch.manual_seed(seed)
+        with tnp.follow() as run:
+            torch.func.vmap(model)(torch.randn(4, 3)).square().sum().backward()
+        return run
+
+    found = tnp.compare(run_of(1), run_of(2))
+    assert found.problems[0].startswith("2 parameters got another gradient")

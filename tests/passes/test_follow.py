@@ -351,6 +351,17 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     assert tnp.card(run).text
 
 
+def test_a_thread_is_told_by_the_name_that_it_had():
+    """It has ended since, and another may have its number."""
+    model = nn.Linear(2, 2)
+    with tnp.follow(model) as run:
+        for name in ("first", "second"):
+            thread = threading.Thread(target=model, args=(torch.ones(1, 2),), name=name)
+            thread.start()
+            thread.join()
+    assert [call.thread for call in run.calls] == ["first", "second"]
+
+
 def test_threads_that_call_at_once_mix_nothing_up():
     """Each call has its own figures and its own parent."""
     model = nn.Sequential(nn.Identity(), nn.Identity())

@@ -289,6 +289,31 @@ def test_a_step_of_what_was_not_called_needs_no_gradient_of_calls():
     assert run.problems == []
 
 
+def test_a_step_of_a_bare_tensor_is_no_step_of_others():
+    """A prompt or a perturbation that is learned, of a model that is not frozen."""
+    model, delta = nn.Linear(3, 2), nn.Parameter(torch.zeros(4, 3))
+    optimizer = torch.optim.Adam([delta])
+    with tnp.follow() as run:
+        model(torch.ones(4, 3) + delta).square().sum().backward()
+        optimizer.step()
+    assert run.problems == []
+
+
+@pytest.mark.parametrize(("rate", "num_steps", "phase"), [(1, 4, "forward"), (1, 6, "forward"), (0.1, 6, "backward")])
+def test_a_loop_that_diverges_is_told_by_what_left_its_range(rate: float, num_steps: int, phase: str):
+    """However long it goes on, and with weights that are NaN by then."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+    optimizer, x = torch.optim.SGD(model.parameters(), rate), torch.randn(64, 16) * 5
+    with tnp.follow(model) as run:
+        for _ in range(num_steps):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x), x.sum(1, keepdim=True) * 10).backward()
+            optimizer.step()
+    assert run.first("inf").phase == phase
+    assert run.problems[0] == run.first("inf").sentence
+
+
 def test_gradients_that_a_closure_brings_are_none_that_are_missing():
     """After the loss was shown first, as one does with LBFGS."""
     model = nn.Linear(3, 1)

@@ -50,6 +50,21 @@ def part() -> None:
     h.sum().backward()
 
 
+def column() -> None:
+    """Of what a product needs; the node that torch names has a space of names before it."""
+    h, w = nn.Linear(8, 8)(Z), torch.randn(8, 8, requires_grad=True)
+    product = h @ w
+    h[:, 0] = 0  # culprit
+    product.sum().backward()
+
+
+def row_read() -> None:
+    """A row that is read as well."""
+    h = nn.Linear(8, 8)(Z).tanh()
+    h[0] += 1  # culprit
+    h.sum().backward()
+
+
 def several() -> None:
     """The first of two."""
     h = nn.Linear(8, 8)(Z).sigmoid()
@@ -77,7 +92,7 @@ def either() -> None:
     (one.sum() + other.sum()).backward()
 
 
-@pytest.mark.parametrize("program", [residual, adversarial, adam, part, several, detached])
+@pytest.mark.parametrize("program", [residual, adversarial, adam, part, column, row_read, several, detached])
 def test_the_line_that_wrote_over_it_is_named(program: Callable[[], None]):
     """And none that wrote over something else."""
     assert "# culprit` wrote over" in told_of(program)

@@ -580,7 +580,7 @@ def test_a_frozen_replica_counts_as_the_same(monkeypatch):
 def test_of_31_of_32_ranks_stands_wherever_a_count_is_not_of_all(monkeypatch):
     """In each card."""
     transport = simulated(monkeypatch, 32, deeds={7: hang})
-    found = ranks(transport, 0.5).weights("model")
+    found = ranks(transport, 4).weights("model")
     assert str(found).startswith("model · 31 of 32 ranks: the same 4 tensors")
     stats = found.stats("0.weight")
     assert stats.scope == "all elements, of 31 of 32 ranks"

@@ -373,6 +373,10 @@ class OptimizerStep:
         How many gradients came back inside it, by its closure.
     num_parameters : int
         How many parameters of modules that had been called the optimizer has.
+    has_others : bool
+        Whether it has others, of no such module, with a gradient.
+    after : bytes
+        What tells equal extremes of its parameters after it; empty where not all were read.
     """
 
     class_name: str
@@ -384,6 +388,8 @@ class OptimizerStep:
     frozen: tuple[str, ...] = ()
     num_inside: int = 0
     num_parameters: int = 0
+    has_others: bool = False
+    after: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex
@@ -66,6 +66,7 @@ values = st.one_of(numbers, shapes, st.text(max_size=300), st.none(), st.boolean
 fields = st.dictionaries(st.sampled_from("abcdef"), values, max_size=5)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(fields, max_size=12), st.integers(2, 5))
 def test_records_are_what_opcodes_make(made, protocol):
     """Of any fields, the counts included; more than once, in a list, as keys and as values."""
@@ -113,6 +114,26 @@ def test_what_is_asked_for_again_is_carried_out_anew():
     again = b"}\x94\x8c\x01a\x94K\x01sbe."
     for end in (again, b"]\x94K\x01aae.", b"K\x01K\x01se.", b"K\x01be.", b"0e.", b"2be.", b"q\x03e."):
         alike(pickle.dumps([Held(a=i, b=i) for i in range(4)])[:-2] + end)
+
+
+def test_what_a_record_has_made_itself_is_asked_for_in_it():
+    """One text, or one size, under two names, and the record itself."""
+    texts = [f"text {i}" for i in range(9)]
+    own = [Held(a=1) for _ in range(9)]
+    for one in own:
+        one.b = one
+    for made in (
+        [Held(a=one, b=one) for one in texts],
+        [Held(a=s, b=s) for s in map(torch.Size, [[i] for i in range(9)])],
+    ):
+        assert "not sound" not in str(alike(pickle.dumps(made, 4)))
+    assert xray(pickle.dumps(own, 4), are_records_kept=True).imports
+
+
+def test_a_tuple_that_is_called_is_no_class():
+    """It has the parts of the name of one."""
+    data = pickle.dumps([("torch", "Size"), [Held(a=torch.Size([i])) for i in range(4)]], 4)
+    alike(data)
 
 
 def test_what_is_cut_off_or_malformed_is_refused_alike():

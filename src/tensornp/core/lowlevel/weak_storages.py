@@ -17,7 +17,8 @@ class WeakStorages:
     def __init__(self) -> None:
         self._held: set[int] = set()
         # Whoever has not ended it leaves nothing behind either.
-        weakref.finalize(self, _let_go, self._held, None).atexit = False
+        self._finalizer = weakref.finalize(self, _let_go, self._held, None)
+        self._finalizer.atexit = False
 
     def add(self, storage: torch.UntypedStorage) -> int:
         """Take in a storage, if it is not known; return its number, which is its `_cdata`."""
@@ -32,7 +33,9 @@ class WeakStorages:
         return [key for key in keys if _expired(key)]
 
     def let_go(self, keys: Iterable[int] | None = None) -> None:
-        """Forget storages, or all of them."""
+        """Forget storages, or all of them, and for good then."""
+        if keys is None:
+            self._finalizer.detach()
         _let_go(self._held, keys)
 
 

@@ -106,7 +106,9 @@ class Address:
     def _at(self, name: str) -> Address:
         whole, query = _PARTS.match(self.url).groups("")  # type: ignore[union-attr]
         folder = whole[: whole.rfind("/") + 1] if whole.count("/") > 2 else f"{whole}/"
-        return Address(f"{folder}{quote(name) if self.scheme in HTTP else name}{query}")
+        # A name that no address can have is of a file that is not there.
+        inside = quote(name, errors="replace") if self.scheme in HTTP else name
+        return Address(f"{folder}{inside}{query}")
 
 
 Place = Path | Address

@@ -71,6 +71,12 @@ class RecordMachine(Machine):
             raise AskedAgainError
         return found
 
+    def _remembered_before(self, raw: bytes) -> Any:
+        """Return what was remembered before a record that asks for it: what is remembered within one is not known."""
+        if (at := _number(raw)) >= len(self._memo):
+            raise AskedAgainError
+        return self.remembered(at)
+
     def _changed(self) -> Any:
         if type(self.stack[-1]) is Record:
             raise AskedAgainError
@@ -98,7 +104,7 @@ class RecordMachine(Machine):
         for raw in told[2 : 2 * len(kind.names) + 1 : 2]:
             assert raw is not None
             if raw[0] in _GETS and len(raw) in _GETS.values():
-                made.append(self.remembered(_number(raw)))
+                made.append(self._remembered_before(raw))
                 continue
             value = self._values[raw] if raw in self._values else self._value(raw)
             if value is None:
@@ -117,7 +123,7 @@ class RecordMachine(Machine):
         """Return which record begins by asking for these; None where it is none."""
         if len(self._kinds) >= _MAX_KINDS:
             return None
-        func, *names = (self.remembered(_number(raw)) for raw in asked if raw is not None)
+        func, *names = (self._remembered_before(raw) for raw in asked if raw is not None)
         is_told = type(func) is Global and all(type(name) is str for name in names)
         return self._kinds.setdefault(asked, Kind(func, tuple(names)) if is_told else None)
 
@@ -134,8 +140,8 @@ class RecordMachine(Machine):
         elif width is None:
             value = _Value(_number(raw))
         else:
-            func = self.remembered(_number(raw[:width]))
-            if func != _SIZE:
+            func = self._remembered_before(raw[:width])
+            if type(func) is not Global or func != _SIZE:
                 return None
             self.called.setdefault(func, reader_of(func))
             sizes = tuple(map(_number, _INTS.findall(raw, width)))

@@ -16,6 +16,7 @@ from torch.optim import optimizer as torch_optimizer
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import told
+from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.passes.recording.module_hooks import is_followed_here
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Module
@@ -40,8 +41,8 @@ class Step:
     """
 
     __slots__ = (
-        "after", "before", "class_name", "frozen", "is_done", "num_calls", "num_gradients", "num_inside", "parameters",
-        "source",
+        "after", "before", "class_name", "frozen", "has_others", "is_done", "num_calls", "num_gradients", "num_inside",
+        "parameters", "source",
     )  # fmt: skip
 
     def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
@@ -49,7 +50,7 @@ class Step:
         self.parameters: tuple[Parameter, ...] = ()
         self.frozen: tuple[bool, ...] = ()
         self.before, self.after = array("q"), array("q")
-        self.is_done = False
+        self.is_done = self.has_others = False
         self.num_inside = 0
 
     def rows(self) -> Iterable[tuple[Parameter, bool, int, int]]:
@@ -120,6 +121,7 @@ class OptimizerHooks:
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
+        step.has_others = not parameters and _has_gradient(optimizer)
         self.steps.append(step)
         recorder.held.num_steps = len(self.steps)
         self._open[key] = [step]
@@ -155,6 +157,13 @@ class OptimizerHooks:
         # Whether a step has spoilt them is seen by a glance; the next call takes the rest.
         rows = (self._recorder.tensors.glanced(tensor).row for tensor in tensors)
         return array("q", [_UNREAD if row is None else row for row in rows])
+
+
+def _has_gradient(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether any parameter of an optimizer has a gradient, or may have one."""
+    unguarded = Unguarded()
+    found = any(unguarded.grad_of(one) is not None for group in optimizer.param_groups for one in group["params"])
+    return found or bool(unguarded.left_out)
 
 
 def _is_inside_a_step(frame: FrameType) -> bool:

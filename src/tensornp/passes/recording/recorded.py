@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
+from tensornp.core.memory.digest import digest_of
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
@@ -231,7 +231,6 @@ class _Recording:
         sources = {None, *(one.source for one in (*recorder.calls, *recorder.operations, *steps))}
         self._lines = {place: line_at(place, inputs) for place in sources}
         self._rank = this_rank()
-        self._threads = {one.ident: one.name for one in threading.enumerate()}
         roots = [reference() for reference, _ in recorder.roots]
         self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
         with_weights = {call.module.root for call in self._calls if call.params}
@@ -290,7 +289,7 @@ class _Recording:
             call.status,
             call.error,
             self._lines[call.source],
-            self._threads.get(call.thread, ""),
+            call.thread_name,
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
@@ -315,8 +314,12 @@ class _Recording:
         source = self._lines[step.source]
         return OptimizerStep(
             step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside,
-            len(step.parameters),
+            len(step.parameters), step.has_others, self._mark_of(step),
         )  # fmt: skip
+
+    def _mark_of(self, step: Step) -> bytes:
+        ends = [(self.rows[after].min, self.rows[after].max) for *_, after in step.rows()]
+        return digest_of(repr(ends).encode()) if len(ends) == len(step.parameters) > 0 else b""
 
     def _zero_units(self, call: Call) -> ZeroUnits | None:
         if call.zero_units is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import threading
 import weakref
 from types import CodeType
 from typing import Any, NamedTuple
@@ -100,6 +101,12 @@ class Got:
         self.tensor: torch.Tensor | None = None
 
 
+def _name_of(thread: int) -> str:
+    """Return the name of a thread; `threading.current_thread` would make an object of one that Python has not begun."""
+    known = getattr(threading, "_active", {}).get(thread)
+    return known.name if known is not None else ""
+
+
 class Call:
     """A call, from its begin on.
 
@@ -131,12 +138,15 @@ class Call:
         "source",
         "status",
         "thread",
+        "thread_name",
         "zero_units",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int, frame: int) -> None:
         self.index, self.module, self.thread, self.frame = index, module, thread, frame
         self.parent = parent.index if parent is not None else None
+        # Asked for at once: another thread may have the same number later.
+        self.thread_name: str = parent.thread_name if parent is not None else _name_of(thread)
         self.depth: int = parent.depth + 1 if parent is not None else 0
         self.nth, self.order = module.num_calls, -1
         self.phase, self.status, self.error = FORWARD, LEFT, ""

@@ -439,6 +439,8 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
             # What stands several times in one place is the sum of these.
             raw = quietly(raw.coalesce)
         stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
+        if not _is_within_storage(stored):
+            return None, "freed: not read"
         return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"

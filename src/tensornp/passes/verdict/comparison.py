@@ -124,10 +124,13 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
     steps = tuple(_told_of_steps(first.steps, second.steps))
+    if not (calls or gradients or weights or grads or steps) and both.are_on_cpu:
+        # What began with others ends with others.
+        steps = tuple(_told_of_moved(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
         *_told_of_weights(weights),
-        *both.told_of_gradients(gradients, grads, is_forward_equal=not calls),
+        *both.told_of_gradients(gradients, grads, is_forward_equal=not calls and not any(both.unread_outputs())),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
         *steps,
@@ -198,11 +201,15 @@ class _Both:
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
-        devices = {value.device for record in self._records for call in record.calls for value in call.params}
         for a, b in self._parameters():
-            difference = difference_of_gradients(a, b, are_on_cpu=devices == {CPU})
+            difference = difference_of_gradients(a, b, are_on_cpu=self.are_on_cpu)
             if difference is not None:
                 yield a.name, difference
+
+    @property
+    def are_on_cpu(self) -> bool:
+        """Whether all parameters of both are."""
+        return {value.device for record in self._records for call in record.calls for value in call.params} == {CPU}
 
     def _parameters(self) -> Iterator[tuple[Gradient, Gradient]]:
         """Yield what came back for each parameter of either: the one that requires none has no place there."""
@@ -213,11 +220,15 @@ class _Both:
 
     def unread(self) -> Iterator[int]:
         """Yield 1 for each value, and each gradient of a parameter, of which nothing tells whether it is equal."""
+        yield from self.unread_outputs()
+        if any(record.had_backward for record in self._records):
+            yield from (int(are_unread(a, b)) for a, b in self._parameters())
+
+    def unread_outputs(self) -> Iterator[int]:
+        """Yield this of what calls gave."""
         for call, other in self.pairs:
             for a, b in zip(call.outputs, other.outputs, strict=False):
                 yield int(a.figures is None or b.figures is None)
-        if any(record.had_backward for record in self._records):
-            yield from (int(are_unread(a, b)) for a, b in self._parameters())
 
     def told_of(self, calls: Sequence[CallDifference]) -> Iterator[str]:
         """Yield where the forward began to differ."""
@@ -352,6 +363,14 @@ def _told_of_steps(own: Sequence[OptimizerStep], others: Sequence[OptimizerStep]
         first, second = (", ".join(filter(None, _facts(one))) for one in (a, b))
         if first != second:
             yield f"the {format_ordinal(i)} step was {first} in the first, and {second} in the second"
+            return
+
+
+def _told_of_moved(own: Sequence[OptimizerStep], others: Sequence[OptimizerStep]) -> Iterator[str]:
+    """Yield which step is the first that has made other values of the same parameters."""
+    for i, (a, b) in enumerate(zip(own, others, strict=True), 1):
+        if a.after and b.after and a.after != b.after:
+            yield f"the {format_ordinal(i)} step, of {a.class_name}, made other values of the parameters"
             return
 
 

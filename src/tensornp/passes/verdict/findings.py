@@ -168,7 +168,7 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
 
 def _stepped_others(tree: CallTree) -> Iterator[Finding]:
     *_, last = tree.record.steps or (None,)
-    if last is None or any(step.num_parameters for step in tree.record.steps):
+    if last is None or any(step.num_parameters or step.has_others for step in tree.record.steps):
         return
     came = [one.name for one in tree.record.grads if 0 <= one.order < last.num_gradients and one.note != IN_ITS_PLACE]
     if came:

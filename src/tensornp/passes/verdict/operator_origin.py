@@ -34,7 +34,8 @@ from tensornp.passes.verdict.wording import (
 )
 
 _OVERWRITTEN = re.compile(
-    r"modified by an inplace operation: \[\S+ \[(?P<shape>[\d, ]*)\]\](?:, which is output \d+ of (?P<node>\w+),)?"
+    r"modified by an inplace operation: \[\S+ \[(?P<shape>[\d, ]*)\]\]"
+    r"(?:, which is output \d+ of (?:\w+::)*(?P<node>\w+),)?"
     r" is at version (?P<now>\d+); expected version (?P<expected>\d+)"
 )
 _BACKWARD = re.compile(r"(?:Backward)?\d*$")
@@ -54,7 +55,8 @@ def operator_origin(record: PassRecord, what: str) -> Origin | None:
 def unreached(record: PassRecord) -> list[OperatorCall]:
     """Return the operators that made a NaN of what had none, unasked, which reached nothing that the program held."""
     steps = _Steps(record, "nan")
-    return [one for one in steps.births() if one.asked_for != "nan" and not steps.reaches(one)]
+    made = (one for one in steps.births() if steps.odd_input(one) is None and one.asked_for != "nan")
+    return [one for one in made if not steps.reaches(one)]
 
 
 def _is_bound(value: Value) -> bool:
@@ -276,7 +278,7 @@ def overwritten(record: PassRecord) -> str:
     node, times = _BACKWARD.sub("", said["node"] or "").lower(), int(said["now"]) - int(said["expected"])
     wrote = [
         (one, value) for one in record.operators if one.phase != BACKWARD
-        for value in one.overwrote if value.shape in (shape, shape[::-1])
+        for value in one.overwrote if _is_of_shape(record, value, shape)
     ]  # fmt: skip
     kept = [one for one in wrote if one[1].operator is not None and node == _plain(record, one[1].operator)]
     last = [one for one in wrote if node == _plain(record, one[0].index)]
@@ -296,6 +298,12 @@ def overwritten(record: PassRecord) -> str:
 
 
 _Written = tuple[OperatorCall, Value]
+
+
+def _is_of_shape(record: PassRecord, value: Value, shape: tuple[int, ...]) -> bool:
+    """Return whether a value, or what it is a part of, has a shape, the other way round, too."""
+    made = record.operators[value.operator].outputs if value.operator is not None else ()
+    return any(one.shape in (shape, shape[::-1]) for one in (value, *made))
 
 
 def _plain(record: PassRecord, index: int) -> str:

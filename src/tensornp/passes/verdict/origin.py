@@ -67,11 +67,14 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
 def first_origin(record: PassRecord) -> Origin | None:
     """Return where the first NaN came from; an infinity that came before it is what is told first."""
     nan = origin_of(record, "nan")
-    is_around = nan is not None and nan.call is None and not nan.operator and nan.phase == FORWARD
+    is_around = nan is not None and nan.call is None and not nan.operator and nan.phase in (FORWARD, OPTIMIZER)
     if nan is not None and nan.phase != BACKWARD and not is_around:
         return nan
     inf = origin_of(record, "inf")
-    return nan if inf is None or (nan is not None and inf.phase in (BACKWARD, OPTIMIZER)) else inf
+    if inf is None or nan is None:
+        return inf or nan
+    # What is NaN after a step gives no infinity any more.
+    return inf if inf.phase == FORWARD or (inf.phase == BACKWARD and nan.phase == OPTIMIZER) else nan
 
 
 def _is_in_step(record: PassRecord, operator: Origin) -> bool:

@@ -20,7 +20,7 @@ from tensornp.models.formats.dcp.chunk import Form, LostFile, StoredChunk
 from tensornp.models.formats.dcp.metadata import Item, ToldChunk
 from tensornp.models.formats.safetensors.header import StoredTensor, read_header
 from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.reading.selection import Shape
 
 _MAX_REQUESTS = 16
@@ -65,7 +65,7 @@ class ItemFiles:
         if isinstance(file, str):
             return file
         if item.offset < 0 or item.nbytes < 0 or item.offset + item.nbytes > file.nbytes:
-            return f"its item at byte {item.offset:,} lies outside of {shown_name(item.place)}"
+            return f"its item at byte {cut(f'{item.offset:,}', MAX_SHOWN)} lies outside of {shown_name(item.place)}"
         if not item.transforms:
             return file, "torch.save"
         if len(item.transforms) > 1 or not _PACKED.fullmatch(item.transforms[0]):
@@ -117,7 +117,7 @@ def _file(folder: Place, name: str) -> ListedFile | str:
         with listed(folder / name, 1) as file:
             return file
     except CheckpointError as error:
-        return f"its file is not read: {error}"
+        return f"its file is not read: {cut(str(error), MAX_TOLD)}"
 
 
 def _asked(folder: Address, places: Iterable[Any]) -> dict[str, ListedFile | str]:
