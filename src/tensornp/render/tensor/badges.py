@@ -185,6 +185,8 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         text = info.kind.label or name_of(info.layout)
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence
         yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, sentence)
+    for noted in info.spread:
+        yield Badge("spread", noted, f"Noted on it by the library that spreads it over ranks: {noted}.")
     if info.array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info.array_shape}."
         yield Badge("packed", f"packed · {info.array_shape}", title)
