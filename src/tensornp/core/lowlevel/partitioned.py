@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, dict_of, is_tensor
+from tensornp.core.lowlevel.legible import legible
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_MAX_TOLD = 4
+"""Parameters in a flat one that are told."""
 
 
 class Placeholder(NamedTuple):
@@ -60,9 +63,28 @@ def _numel_here(own: dict[str, Any], numel: int) -> int:
     return max(0, min(size, numel - begin))
 
 
-def noted_by_megatron(own: dict[str, Any]) -> str:
+def spread_of(own: dict[str, Any]) -> tuple[str, ...]:
+    """Return what is noted among a tensor's own attributes on how it is spread over ranks, a few words each."""
+    return tuple(filter(None, (_cut_by_megatron(own), _flattened_by_fsdp(own))))
+
+
+def _cut_by_megatron(own: dict[str, Any]) -> str:
     """Return along which dimension Megatron has cut a parameter, of which this rank has one part; empty of others."""
     dim, stride = own.get("partition_dim"), own.get("partition_stride")
     if own.get("tensor_model_parallel") is not True or type(dim) is not int or dim < 0:
         return ""
     return f"tensor parallel along dimension {dim}" + (f", stride {stride}" * (type(stride) is int and stride > 1))
+
+
+def _flattened_by_fsdp(own: dict[str, Any]) -> str:
+    """Return of which parameters FSDP1 has made a flat one, with their shapes; empty of any other."""
+    if own.get("_is_flat_param") is not True:
+        return "part of a flat parameter" if own.get("_fsdp_flattened") is True else ""
+    names, shapes = (found if type(found) in (list, tuple) else () for found in (own.get("_fqns"), own.get("_shapes")))
+    told = [
+        f"{legible(name)} {tuple(shape)}"
+        for name, shape in zip(names or (), shapes or (), strict=False)
+        if type(name) is str and type(shape) is torch.Size
+    ]
+    more = [f"{len(told) - _MAX_TOLD:,} more"] if len(told) > _MAX_TOLD else []
+    return f"flat parameter of {', '.join(told[:_MAX_TOLD] + more)}" if told else "flat parameter"

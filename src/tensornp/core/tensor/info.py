@@ -21,9 +21,9 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.partitioned import Placeholder, noted_by_megatron, placeholder_of
+from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
+from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, SPARSE, STRIDED, Kind
@@ -136,8 +136,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
         info = _with_shape(tensor, t, form, inner, placeholder, is_parameter=is_parameter, is_buffer=is_buffer)
-        spread = noted_by_megatron(own) if "tensor_model_parallel" in own else ""
-        return dataclasses.replace(info, spread=(spread,)) if spread else info
+        is_gathered = info.is_unsharded and not may_be_sharded(own, info.ndim)
+        is_gathered = is_gathered or (inner is not None and inner.is_unsharded)
+        spread = spread_of(own) if own else ()
+        if spread or is_gathered:
+            info = dataclasses.replace(info, spread=(*spread, GATHERED) if is_gathered else spread)
+        return info
     except Exception as error:
         # A class may compute even its own sizes.
         if form.state != "wrapped":

@@ -12,9 +12,9 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, said_of, shard_of
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.lowlevel.attributes import an_instance, dict_of, error_text, is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
-from tensornp.core.lowlevel.partitioned import noted_by_megatron, placeholder_of
+from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
@@ -98,9 +98,8 @@ class _Facts:
                 self._count_stored("expanded")
             elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
-            own = dict_of(tensor)
-            if own and "tensor_model_parallel" in own:
-                self.note = ", ".join(filter(None, (noted_by_megatron(own), self.note)))
+            if tensor.__dict__:
+                self.note = ", ".join(filter(None, (*spread_of(tensor.__dict__), self.note)))
             return
         if not is_tensor_like(tensor):
             self.problem = f"it is {an_instance(tensor)}, and no tensor"
