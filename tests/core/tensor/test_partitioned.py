@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from child import in_fork
 from torch import nn
 
 import tensornp as tnp
@@ -112,6 +113,22 @@ def test_the_weights_of_a_partitioned_model_are_counted_as_those_of_any_sharded_
     assert "15 parameters" in str(tnp.card(model.parameters()))
     assert "60 bytes, 16 bytes on this rank" in str(tnp.card([*model.parameters()]))
     assert "weight" in tnp.compare(model, partitioned_model()).failed
+    assert (explorer.totals.nbytes, explorer.nbytes_here) == (16, 16)
+    assert repr(explorer).endswith("15 parameters, 60 bytes, on this rank 4 and 16 bytes>")
+
+
+@in_fork
+def test_the_table_of_memory_has_the_bytes_of_this_rank_s_flat_part():
+    """That of the placeholder are these."""
+    from gallery_child import shell
+    from IPython.utils.capture import capture_output
+
+    ip = shell()
+    ip.user_ns["w"] = partitioned(nn.Parameter(torch.ones(3, 4)))
+    with capture_output() as captured:
+        ip.run_line_magic("tensors", "w")
+    (output,) = captured.outputs
+    assert "48 bytes, 12 bytes on this rank" in output.data["text/plain"]
 
 
 def test_what_is_gathered_is_an_ordinary_parameter_again_and_what_is_on_its_way_is_not_read():

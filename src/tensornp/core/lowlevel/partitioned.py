@@ -50,6 +50,12 @@ def placeholder_of(tensor: Any) -> Placeholder | None:
     return Placeholder(sizes, _numel_here(own, math.prod(sizes)), name == "INFLIGHT")
 
 
+def flat_parts(tensor: Any) -> list[torch.Tensor]:
+    """Return this rank's flat part of what DeepSpeed has partitioned, where it is in memory."""
+    part = (dict_of(tensor) or {}).get("ds_tensor")
+    return [part] if is_tensor(part) else []
+
+
 def _numel_here(own: dict[str, Any], numel: int) -> int:
     """Return how many elements of `numel` this rank has; each has as many, of which the last ones may be none."""
     part = own.get("ds_tensor")
