@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.unsharded import GATHERED, gathered_among
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.explorer import WeightsExplorer
 
 
@@ -30,7 +33,7 @@ def explorer_of(
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems, classes = entries_of_module(obj, root or "model")
-        entries = with_pairs(relate(entries))
+        entries = with_pairs(relate(_with_gathered(entries)))
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
@@ -44,7 +47,7 @@ def explorer_of(
             raise BadRequestError("; ".join((_why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
-        entries = with_pairs(relate(entries))
+        entries = with_pairs(relate(_with_gathered(entries)))
         source = expression or class_name(type(obj))
         return WeightsExplorer(
             entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,
@@ -54,6 +57,14 @@ def explorer_of(
         "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
         f"not {an_instance(obj)}{'; tnp.view and tnp.stats look at one tensor' if is_tensor_like(obj) else ''}"
     )
+
+
+@unnoticed
+def _with_gathered(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights, of which those are marked that FSDP has gathered for now."""
+    every = list(entries)
+    gathered = gathered_among(one.tensor for one in every)
+    return [noted(one, GATHERED, first=False) if id(one.tensor) in gathered else one for one in every]
 
 
 def _why_nothing(obj: Any) -> str:

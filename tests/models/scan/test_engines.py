@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import multiprocessing
 import os
+import shutil
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,9 +47,9 @@ def threads(folder: Path) -> Iterator[Executor]:
 
 
 @contextlib.contextmanager
-def processes(folder: Path) -> Iterator[Executor]:
+def processes(folder: Path, num: int = 2) -> Iterator[Executor]:
     """That are made anew."""
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(num, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 
 
@@ -75,7 +78,42 @@ def dask(folder: Path) -> Iterator[Executor]:
         yield executor
 
 
-ENGINES = {"threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask}
+@contextlib.contextmanager
+def loky(folder: Path, num: int = 2) -> Iterator[Executor]:
+    """Workers that whoever asks for as many is given again, and in the place of those that died others."""
+    import loky
+
+    executor = loky.get_reusable_executor(num)
+    yield executor
+    executor.shutdown(kill_workers=True)
+
+
+@contextlib.contextmanager
+def mpi(folder: Path) -> Iterator[Executor]:
+    """Two processes that MPI starts."""
+    # As the wheel of `mpich` has it; on loopback alone.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    os.environ |= {"HYDRA_IFACE": "lo", "FI_TCP_IFACE": "lo", "FI_PROVIDER": "tcp"}
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(2) as pool:
+        yield pool
+
+
+def lacks_mpi() -> str:
+    """Return why no processes are started by MPI here; empty where they are."""
+    if sys.platform != "linux" or importlib.util.find_spec("mpi4py") is None:
+        return "its wheel is tried on Linux" if sys.platform != "linux" else "mpi4py is not installed"
+    folder = Path(sys.executable).parent
+    return "" if shutil.which("mpiexec", path=folder) else "mpi4py brings no MPI, and none is in this environment"
+
+
+needs_loky = pytest.mark.skipif(importlib.util.find_spec("loky") is None, reason="loky is not installed")
+ENGINES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Executor]]] = {
+    "threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask, "loky": loky, "mpi": mpi,
+}  # fmt: skip
+MARKS = {"loky": needs_loky, "mpi": pytest.mark.skipif(bool(lacks_mpi()), reason=lacks_mpi())}
+EACH = [pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES]
 
 
 def end_in_time() -> None:
@@ -90,7 +128,7 @@ def end_in_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EACH)
 @in_child
 def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
     """And those of the tensors in memory."""
@@ -119,8 +157,9 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
+@pytest.mark.parametrize("name", ["processes", pytest.param("loky", marks=needs_loky)])
 @in_child
-def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan():
+def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan(name):
     """Nothing hangs, and what was finished is kept."""
     end_in_time()
     with tempfile.TemporaryDirectory() as place:
@@ -129,7 +168,8 @@ def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan():
         save_file(made, Path(place, "x.safetensors"))
         explorer = tnp.weights(place)
         expected = {key: tnp.stats(one) for key, one in made.items()}
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        engine = {"processes": processes, "loky": loky}[name]
+        with engine(Path(place), 1) as pool:
             worker = pool.submit(os.getpid).result()
             killed: list[int] = []
 
@@ -148,4 +188,23 @@ def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan():
             assert {key: expected[key] for key in table} == dict(table)
             KEPT.clear()
             assert set(explorer.scan(pool).failed) == set(explorer)
-        assert dict(explorer.scan(resume=table)) == expected
+        with engine(Path(place), 1) as pool:
+            assert dict(explorer.scan(pool, resume=table)) == expected
+
+
+@pytest.mark.slow
+@in_child
+def test_workers_without_numpy_end_in_a_sentence():
+    """They cannot even take a task, and their executor tells no more than that."""
+    end_in_time()
+    with tempfile.TemporaryDirectory() as place:
+        saved(Path(place))
+        explorer = tnp.weights(place)
+        hidden = ("import sys; sys.modules['numpy'] = None",)
+        spawning = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawning, initializer=exec, initargs=hidden) as pool:
+            table = explorer.scan(pool)
+        assert table.complete
+        failed = table.failed.values()
+        assert len(failed) == len(explorer) - 1
+        assert all(why.startswith("its worker died: ") and "Traceback" not in why for why in failed)

@@ -247,9 +247,24 @@ def test_the_death_of_another_library_s_worker_is_one_too(model, error):
 
 
 def test_an_error_of_a_task_is_none(model):
-    """As of a worker that lacks a library."""
-    failed = tnp.weights(model[0]).scan(Failing("ones", 1, ImportError("No module named 'numpy'"))).failed
-    assert failed == {"ones": "No module named 'numpy'"}
+    """It is told as it is."""
+    failed = tnp.weights(model[0]).scan(Failing("ones", 1, ImportError("cannot import name 'x'"))).failed
+    assert failed == {"ones": "cannot import name 'x'"}
+
+
+class RemoteError(Exception):
+    """As ipyparallel's."""
+
+    ename = "ModuleNotFoundError"
+
+
+@pytest.mark.parametrize("lacking", ["numpy", "tensornp"])
+@pytest.mark.parametrize("kind", [ModuleNotFoundError, RemoteError])
+def test_a_worker_that_lacks_a_library_is_told_in_a_sentence(model, kind, lacking):
+    """With what to do, for each weight that it was to read."""
+    said = f"No module named '{lacking}'"
+    failed = tnp.weights(model[0]).scan(Failing("ones", 1, kind(said))).failed
+    assert failed == {"ones": f"its worker lacks a library ({said}); install tensornp there"}
 
 
 def test_that_no_task_is_finished_is_told(model, monkeypatch):

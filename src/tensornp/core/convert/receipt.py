@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import Obstacle
+from tensornp.core.tensor.kinds import PARTITIONED, Obstacle
 from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def no_data_text(info: TensorInfo) -> str:
     """Return why a tensor has no values to give, and the cure."""
     while info.inner is not None and info.inner.data_state == info.data_state:
         info = info.inner
+    if info.kind is PARTITIONED:
+        return f"{info.wrapper}; take it within deepspeed.zero.GatheredParameters(t), on all ranks together"
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info.wrapper, info.shard.pending_text)
     if info.data_state == "freed" and info.wrapper:

@@ -20,6 +20,7 @@ from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.partitioned import placeholder_of
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -267,6 +268,7 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
         or not modes.is_plain_and_undisturbed(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL
         or tensor.dim() > 32
+        or placeholder_of(tensor) is not None
     ):
         return None
     wide = None if tensor.dtype in _NATIVE else _WIDENED.get(tensor.dtype)

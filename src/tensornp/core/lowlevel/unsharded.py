@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -18,6 +18,8 @@ from tensornp.core.lowlevel.attributes import own_attributes
 _STATES = "torch.distributed._composable_state"
 _FLAT_PARAMETERS = "torch.distributed.fsdp._flat_param"
 _base: Any = torch.Tensor._base
+GATHERED = "gathered just now"
+"""What is said of it in a few words."""
 _GATHERED = ("_full_param_padded", "_full_prec_full_param_padded")
 """Attributes of what FSDP1 flattens: into what it gathers that."""
 
@@ -33,6 +35,38 @@ def is_unsharded(tensor: torch.Tensor) -> bool:
         return False
     address = torch_private.storage_address(tensor)
     return bool(address) and any(torch_private.storage_address(one) == address for one in _gathered())
+
+
+def may_be_sharded(own: dict[str, Any], ndim: int) -> bool:
+    """Return whether one of these own attributes that is taken for gathered may be this rank's part all the same.
+
+    What FSDP1 has flattened under its own name has one dimension then, and nothing else tells.
+    """
+    return own.get("_fsdp_flattened") is True and own.get("_is_flat_param") is not True and ndim < 2
+
+
+def gathered_among(tensors: Iterable[Any]) -> set[int]:
+    """Return the ids of those ordinary tensors that are gathered for sure; FSDP2 is asked once."""
+    if not {_STATES, _FLAT_PARAMETERS} & sys.modules.keys():
+        return set()
+    gathered = set(map(torch_private.storage_address, _gathered())) - {0} if _STATES in sys.modules else set()
+    has_flat = _FLAT_PARAMETERS in sys.modules
+    return {
+        id(one)
+        for one in tensors
+        if type(one) in (torch.Tensor, torch.nn.Parameter)
+        and one.layout is torch.strided
+        and not one.is_nested
+        and (
+            (
+                has_flat
+                and (one.__dict__ or _base.__get__(one) is not None)
+                and _is_flattened(one)
+                and not may_be_sharded(one.__dict__, one.dim())
+            )
+            or (gathered and torch_private.storage_address(one) in gathered)
+        )
+    }
 
 
 def _gathered() -> Iterator[torch.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_members, dict_of, is_subclass, mro_of
+from tensornp.core.lowlevel.partitioned import placeholder_of
 from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, held_elsewhere, summarize_leaves
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.form import Bare
@@ -95,7 +97,8 @@ def _is_parameter(tensor: Any) -> bool:
 
 def _numel(parameter: torch.Tensor) -> int:
     try:
-        return int(Bare(parameter).numel())
+        placeholder = placeholder_of(parameter)
+        return int(Bare(parameter).numel()) if placeholder is None else math.prod(placeholder.shape)
     except Exception:
         # One without a shape yet.
         return 0

@@ -70,7 +70,9 @@ class TensorInfo:
     the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
     `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
-    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds.
+    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, `numel_here` how
+    many elements of what another library has partitioned, and `spread` what else is noted on how it is spread over
+    ranks, a few words each.
     """
 
     type_name: str
@@ -114,6 +116,8 @@ class TensorInfo:
     access: str = "t"
     part_nbytes: int | None = None
     shard: ShardFacts | None = None
+    numel_here: int | None = None
+    spread: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:
@@ -139,7 +143,8 @@ class TensorInfo:
     @property
     def numel_elsewhere(self) -> int:
         """Elements that this rank does not hold, where the tensor is spread over several."""
-        return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
+        here = self.inner.numel if self.inner is not None else self.numel_here
+        return self.numel - here if self.data_state == "remote" and here is not None else 0
 
     @property
     def nbytes_elsewhere(self) -> int:

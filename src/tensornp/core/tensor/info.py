@@ -21,11 +21,12 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
+from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, NESTED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
@@ -70,7 +71,8 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
 
     What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
     """
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided and not tensor.is_nested:
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and placeholder_of(tensor) is None
+    if is_plain and tensor.layout == torch.strided and not tensor.is_nested:
         nbytes = tensor.numel() * tensor.element_size()
         address = torch_private.address_of(tensor)
         if not address:
@@ -92,7 +94,7 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 
     Call it `unnoticed`.
     """
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and placeholder_of(tensor) is None:
         return 0, 0
     info = _read(tensor)
     return info.numel_elsewhere, info.numel_elsewhere * info.itemsize
@@ -130,9 +132,16 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             is_parameter=is_parameter, data_state="freed", wrapper=damage, storage=missing,
             kind=form.kind,
         )  # fmt: skip
+    placeholder = placeholder_of(tensor) if form.kind is PARTITIONED else None
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
-        return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+        info = _with_shape(tensor, t, form, inner, placeholder, is_parameter=is_parameter, is_buffer=is_buffer)
+        is_gathered = info.is_unsharded and not may_be_sharded(own, info.ndim)
+        is_gathered = is_gathered or (inner is not None and inner.is_unsharded)
+        spread = spread_of(own) if own else ()
+        if spread or is_gathered:
+            info = dataclasses.replace(info, spread=(*spread, GATHERED) if is_gathered else spread)
+        return info
     except Exception as error:
         # A class may compute even its own sizes.
         if form.state != "wrapped":
@@ -164,12 +173,19 @@ def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> Te
 
 
 def _with_shape(
-    tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | None, *, is_parameter: bool, is_buffer: bool | None
+    tensor: torch.Tensor,
+    t: Any,
+    form: Form,
+    inner: TensorInfo | None,
+    placeholder: Placeholder | None,
+    *,
+    is_parameter: bool,
+    is_buffer: bool | None,
 ) -> TensorInfo:
     """Return what is known of a tensor that has a shape; `t` gives its attributes, `inner` is what it holds them in."""
     state, kind = form.state, form.kind
-    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
-    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
+    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape) if placeholder is None else placeholder.shape
+    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape and placeholder is None
     stride = _sizes(t.stride()) if strided else None
     # Another thread may have given it others in between.
     while strided and t.shape != shape:
@@ -211,6 +227,7 @@ def _with_shape(
         is_buffer=is_buffer,
         part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
         shard=_shard_of(tensor, shape, inner) if kind is LOCAL and inner is not None else None,
+        numel_here=placeholder.numel_here if placeholder is not None else None,
         **_graph_facts(tensor, t),
     )
 

@@ -167,6 +167,11 @@ LOCAL = Kind(
     sentence="Spread over ranks, or replicated on each.",
     access="t.to_local()",
 )
+PARTITIONED = Kind(
+    "partitioned",
+    label="DeepSpeed",
+    sentence="Partitioned over ranks by DeepSpeed, and gathered while a pass needs it.",
+)
 PENDING = Kind(
     "pending",
     step=Step.WAIT,
@@ -185,8 +190,8 @@ STAND_IN = Kind(
 """Of a class of the user's own; with a label and an access of its own where it was registered."""
 WRITING = "pending"
 """The detail of what a collective is still writing."""
-KINDS = {
-    kind.name: kind
-    for kind in (STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PENDING, STAND_IN)
-}
+_EVERY = (
+    STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PARTITIONED, PENDING, STAND_IN,
+)  # fmt: skip
+KINDS = {kind.name: kind for kind in _EVERY}
 """All of them, by name."""

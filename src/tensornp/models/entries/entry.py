@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 IN_PARTS = "this rank holds only a part of it"
+BY_DEEPSPEED = "DeepSpeed has partitioned it; take it within deepspeed.zero.GatheredParameters"
 """The problem of what is spread over ranks."""
 META = "meta"
 """The device of tensors that have no values."""
@@ -179,6 +180,11 @@ class WeightEntry(Weight):
         return self.problem == IN_PARTS and self.numel_elsewhere < self.numel
 
     @property
+    def _is_in_shards(self) -> bool:
+        """Whether its tensor knows this rank's part of it, as a DTensor does."""
+        return self.elsewhere is not None and self.problem != BY_DEEPSPEED
+
+    @property
     def can_be_read(self) -> bool:
         """Whether there are values, of all of it or of this rank's part."""
         return not self.problem or self.has_part
@@ -255,7 +261,7 @@ class WeightEntry(Weight):
     def _of_shard(self, shard: str | None) -> dict[str, str]:
         """Return what is told to a source that is spread over ranks; raise where another one has no values."""
         check_shard(shard)
-        if shard is not None and self.elsewhere is not None:
+        if shard is not None and self._is_in_shards:
             return {"shard": shard}
         self.check_readable()
         return {}
@@ -270,7 +276,7 @@ class WeightEntry(Weight):
 
     def values_here(self) -> Any:
         """Return as `values`; of what is spread over ranks, of which this rank's part is read."""
-        if self.elsewhere is None:
+        if not self._is_in_shards:
             self.check_readable()
         return self.source.values(self.called)
 
@@ -279,7 +285,7 @@ class WeightEntry(Weight):
 
         Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
         """
-        if self.elsewhere is None:
+        if not self._is_in_shards:
             self.check_readable()
         if self.packed is not None:
             # What codes mean is told by the format alone.
@@ -300,7 +306,7 @@ class WeightEntry(Weight):
             local = f"{tensor}.to_local(), or " if self.numel_elsewhere else ""
             cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
-            raise NoDataError(said + (cure if self.elsewhere is not None else ""))
+            raise NoDataError(said + (cure if self._is_in_shards else ""))
 
     _mime_, _repr_html_ = mime_of, html_of
 

@@ -14,14 +14,15 @@ from tensornp.core.convert.sharded import as_local, said_of, shard_of
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
+from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, STAND_IN
+from tensornp.core.tensor.kinds import LOCAL, PARTITIONED, STAND_IN
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import BY_DEEPSPEED, IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -79,7 +80,8 @@ class _Facts:
         """Read them; what a class of the user's does not tell stays untold."""
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
-        if type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
+        is_plain = type(tensor) in PLAIN and placeholder_of(tensor) is None
+        if is_plain and tensor.layout is torch.strided and not tensor.is_nested:
             self.shape, self.dtype, self.device = (
                 tuple(tensor.shape),
                 name_of(tensor.dtype),
@@ -96,6 +98,8 @@ class _Facts:
                 self._count_stored("expanded")
             elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
+            if tensor.__dict__:
+                self.note = ", ".join(filter(None, (*spread_of(tensor.__dict__), self.note)))
             return
         if not is_tensor_like(tensor):
             self.problem = f"it is {an_instance(tensor)}, and no tensor"
@@ -117,7 +121,9 @@ class _Facts:
             self.nbytes, self.problem = here * info.itemsize, IN_PARTS
             nbytes = f"{self.nbytes:,} of {info.nbytes:,} bytes"
             self.note = f"{info.type_name}, {here:,} of {info.numel:,} elements, {nbytes} on this rank"
-            if info.shard is not None and info.shard.pending:
+            if info.kind is PARTITIONED:
+                self.problem, self.note = BY_DEEPSPEED, f"{here:,} of {info.numel:,} elements, {nbytes} on this rank"
+            elif info.shard is not None and info.shard.pending:
                 self.problem = _PENDING.format(info.shard.pending_text)
                 self.note = info.type_name
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:

@@ -242,7 +242,7 @@ class _SharedTasks:
                 if is_dead and tries < _MAX_TRIES:
                     self.ask(reading, number, tries + 1)
                     continue
-                reading.why = f"its worker died: {_words_of(error)}" if is_dead else _words_of(error)
+                reading.why = f"its worker died: {_words_of(error)}" if is_dead else _why_failed(error)
             reading.num_done += 1
             self._told.add(reading.entry.nbytes / reading.num_tasks)
             if reading.num_done == reading.num_tasks:
@@ -264,6 +264,12 @@ def _is_death(error: Exception) -> bool:
 def _words_of(error: Exception) -> str:
     """Return what an error says; some say nothing but their class."""
     return str(error) or class_name(type(error))
+
+
+def _why_failed(error: Exception) -> str:
+    """Return why a task has failed; ipyparallel's errors tell the class of that of the engine by a name."""
+    name, said = getattr(error, "ename", "") or class_name(type(error)), _words_of(error)
+    return f"its worker lacks a library ({said}); install tensornp there" if name == "ModuleNotFoundError" else said
 
 
 class Sent(NamedTuple):
