@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import inspect
 import multiprocessing
 import pickle
@@ -710,6 +711,25 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
         transport.names[1]["model"][0].bias[0] = 9
     found = ranks(transport).weights("model").drift()
     assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
+
+
+def test_what_a_library_has_cut_is_no_replica(monkeypatch):
+    """Each rank has another part, of DeepSpeed, Megatron and FSDP1; what none of them has cut is compared as ever."""
+    status = enum.Enum("ZeroParamStatus", "AVAILABLE NOT_AVAILABLE INFLIGHT")
+    noted = ({"tensor_model_parallel": True, "partition_dim": 0}, {"_is_flat_param": True})
+    transport = simulated(monkeypatch, 3)
+    for rank, names in transport.names.items():
+        first, _, third, last = names["model"].parameters()
+        third.ds_status, third.ds_shape, third.ds_tensor = status.NOT_AVAILABLE, third.shape, torch.full((3,), rank)
+        third.data = torch.empty(0)
+        for one, own in zip((first, last), noted, strict=True):
+            one.data = torch.full_like(one, rank)
+            for name, value in own.items():
+                setattr(one, name, value)
+    assert not ranks(transport).weights("model").drift()
+    with torch.no_grad():
+        transport.names[1]["model"][0].bias[0] = 9
+    assert dict(ranks(transport).weights("model").drift()) == {"0.bias": "differs on rank 1, first in block 0"}
 
 
 def test_fingerprints_of_a_device_are_compared_too(monkeypatch):

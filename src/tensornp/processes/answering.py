@@ -12,8 +12,9 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import dict_of, error_text, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
@@ -259,16 +260,23 @@ class _Alike(NamedTuple):
 
 
 def _alike(expression: str, max_nbytes: int) -> Iterator[_Alike]:
-    """Yield what should be the same on several ranks: not what is computed, or not there yet, or summands."""
+    """Yield what should be the same on several ranks: not what is computed, not there yet, a summand, or cut."""
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
         if entry.is_nothing or entry.is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
+            continue
+        if shard is None and _is_cut(entry.tensor):
             continue
         # Of no element: it is named, so that ranks that hold none of it have the names of the others.
         is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
         mark = Fingerprint(()) if is_empty else _fingerprint(entry, shard, max_nbytes)
         own = f"{entry.kind} {_layout_of(entry.tensor)}"
         yield _Alike(own, name, repr(_box_of(shard)), _form_of(entry), mark)
+
+
+def _is_cut(tensor: Any) -> bool:
+    """Return whether a library has cut a parameter into one part for each rank, of which no box is told."""
+    return is_tensor(tensor) and (placeholder_of(tensor) is not None or bool(spread_of(dict_of(tensor) or {})))
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:
