@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Iterable
 
@@ -15,10 +14,8 @@ class WeakStorages:
     """Weak references to storages, each by a number that no other storage has until it is let go of."""
 
     def __init__(self) -> None:
+        # Whoever does not end it leaves some bytes behind for each; what does that by itself is Python code, too.
         self._held: set[int] = set()
-        # Whoever has not ended it leaves nothing behind either.
-        self._finalizer = weakref.finalize(self, _let_go, self._held, None)
-        self._finalizer.atexit = False
 
     def add(self, storage: torch.UntypedStorage) -> int:
         """Take in a storage, if it is not known; return its number, which is its `_cdata`."""
@@ -33,14 +30,8 @@ class WeakStorages:
         return [key for key in keys if _expired(key)]
 
     def let_go(self, keys: Iterable[int] | None = None) -> None:
-        """Forget storages, or all of them, and for good then."""
-        if keys is None:
-            self._finalizer.detach()
-        _let_go(self._held, keys)
-
-
-def _let_go(held: set[int], keys: Iterable[int] | None) -> None:
-    gone = held.intersection(held if keys is None else keys)
-    held -= gone
-    # By one call: what is interrupted before it is never freed twice.
-    deque(map(_free, gone), maxlen=0)
+        """Forget storages, or all of them."""
+        gone = self._held.intersection(self._held if keys is None else keys)
+        self._held -= gone
+        # By one call: what is interrupted before it is never freed twice.
+        deque(map(_free, gone), maxlen=0)
