@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.shown_in_marimo import display_of, html_of, mime_of
+from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError

@@ -17,8 +17,8 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.locks import Held
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller

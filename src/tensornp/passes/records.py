@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.passes import short
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from tensornp.core.lowlevel.shown_in_marimo import mime_of
+from tensornp.core.lowlevel.own_display import mime_of
 from tensornp.core.lowlevel.spelled import spelled
 
 

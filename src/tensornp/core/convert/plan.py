@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.convert import receipt
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle

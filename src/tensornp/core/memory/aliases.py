@@ -14,8 +14,8 @@ import numpy as np
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import display_of, html_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation
 from tensornp.core.memory.relations import OUTDATED, Target

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState

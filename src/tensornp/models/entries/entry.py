@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.frozen import frozen
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError

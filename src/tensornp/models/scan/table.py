@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.passes import short

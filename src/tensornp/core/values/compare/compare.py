@@ -13,7 +13,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of

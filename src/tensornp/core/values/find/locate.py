@@ -12,8 +12,8 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted

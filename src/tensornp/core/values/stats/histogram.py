@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.values.reading.scopes import SEVERAL
 from tensornp.core.values.stats.norms import scaled
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.shown_in_marimo import html_of, mime_of
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
