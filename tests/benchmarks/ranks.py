@@ -6,8 +6,6 @@ The ranks are simulated, and answer at once; the checkpoint's files of items are
 from __future__ import annotations
 
 import gc
-import os
-import pickle
 import subprocess
 import sys
 import time
@@ -17,19 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from side_by_side import Figure, Spread, peak_mib, timed
-from torch.distributed.checkpoint.filesystem import _StorageInfo
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    TensorProperties,
-    TensorStorageMetadata,
-)
 
 import tensornp as tnp
 from tensornp.processes.facts import packed
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from written_dcp import of_many_ranks
 
 SECONDS, MIB, PAGE_KB = 20, 1024, 150
 TIMES_PICKLE, LISTING_MB = 3, 2000
@@ -92,29 +85,13 @@ def report(*, quick: bool) -> Iterator[Figure]:
 def _checkpoint(num_weights: int) -> Iterator[Figure]:
     """Yield what it takes to list what 1,000 ranks have saved of so many weights, beside torch's own records of it."""
     with TemporaryDirectory() as folder:
-        _save(Path(folder), 1_000, num_weights)
+        of_many_ranks(Path(folder), 1_000, num_weights)
         own, torchs = (_listed(_LISTED.format(how), folder) for how in _HOWS)
     what, beside = f"a checkpoint of {1_000 * num_weights:,} chunks is listed", "pickle.load of its metadata"
     yield timed(f"{what}: CPU time", [own[0]], beside, [torchs[0]], at_most=TIMES_PICKLE)
     if own[1]:
         peaks = [Spread.of([one]) for one in (own[1], torchs[1])]
         yield Figure(f"{what}: memory of the process, peak", peaks[0], "MB", beside, peaks[1], at_most=LISTING_MB)
-
-
-def _save(folder: Path, num_ranks: int, num_weights: int) -> None:
-    tensors, places = {}, {}
-    for k in range(num_weights):
-        name, chunks = f"layers.{k}.weight", []
-        for rank in range(num_ranks):
-            at = torch.Size([rank, 0])
-            chunks.append(ChunkStorageMetadata(at, torch.Size([1, 8])))
-            places[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
-        properties = TensorProperties(dtype=torch.float32)
-        tensors[name] = TensorStorageMetadata(properties, torch.Size([num_ranks, 8]), chunks)
-    (folder / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=places)))
-    for rank in range(num_ranks):
-        (folder / f"__{rank}_0.distcp").touch()
-        os.truncate(folder / f"__{rank}_0.distcp", 1600 * num_weights)
 
 
 def _listed(program: str, folder: str) -> tuple[float, float]:

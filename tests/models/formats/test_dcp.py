@@ -23,15 +23,13 @@ import written_dcp
 from child import in_child
 from forked import Forked
 from older import CAN_SAVE_UINT16
-from torch.distributed.checkpoint.filesystem import FileSystemWriter, _StorageInfo
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
     MetadataIndex,
-    TensorProperties,
-    TensorStorageMetadata,
 )
-from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
+from written_dcp import ITEMS, in_rows, of_many_ranks, of_ranks, save, whole, written
 
 import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
@@ -710,25 +708,6 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
             refused()
     table = explorer.scan()
     assert (set(table), set(table.failed)) == ({"whole"}, {"w", "v"})
-
-
-def of_many_ranks(folder: Path, ranks: int, count: int) -> Path:
-    """Write what many ranks would of so many tensors, with files that have nothing in them."""
-    tensors = {}
-    storage = {}
-    for k in range(count):
-        name, chunks = f"layers.{k}.weight", []
-        for rank in range(ranks):
-            at = torch.Size([rank, 0])
-            chunks.append(ChunkStorageMetadata(at, torch.Size([1, 8])))
-            storage[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
-        properties = TensorProperties(dtype=torch.float32)
-        tensors[name] = TensorStorageMetadata(properties, torch.Size([ranks, 8]), chunks)
-    (folder / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=storage)))
-    for rank in range(ranks):
-        (folder / f"__{rank}_0.distcp").write_bytes(b"")
-        os.truncate(folder / f"__{rank}_0.distcp", 1600 * count)
-    return folder
 
 
 @pytest.mark.slow
