@@ -16,15 +16,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from side_by_side import Figure, Spread, peak_mib, timed
+from torch import nn
 
 import tensornp as tnp
 from tensornp.processes.facts import packed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from lone_rank import LoneRank
 from written_dcp import of_many_ranks
 
-SECONDS, MIB, PAGE_KB = 20, 1024, 150
+SECONDS, MIB, PAGE_KB, TIMES_PLAIN = 20, 1024, 150, 2
 TIMES_PICKLE, LISTING_MB = 3, 2000
 _LISTED = """
 import sys, time, pickle, torch.distributed.checkpoint.filesystem
@@ -67,6 +69,7 @@ class Simulated:
 def report(*, quick: bool) -> Iterator[Figure]:
     """Yield the figures of 1,000 ranks of 100,000 weights, of a hundredth of these if `quick`."""
     num_weights = 1_000 if quick else 100_000
+    yield from _sharded(2_000 if quick else 100_000)
     yield from _checkpoint(12 if quick else 1_200)
     transport = Simulated(1_000, num_weights)
     gc.collect()
@@ -80,6 +83,27 @@ def report(*, quick: bool) -> Iterator[Figure]:
     peak = peak_mib(lambda: tnp.ranks(transport, timeout=1000).weights("model")._repr_html_())
     yield Figure(f"{what}: memory that is taken anew, peak", peak, "MiB", at_most=MIB)
     yield Figure(f"{what}: the page", Spread.of([len(page.encode()) / 1e3]), "kB", at_most=PAGE_KB)
+
+
+def _sharded(num_weights: int) -> Iterator[Figure]:
+    """Yield what it takes to list so many sharded parameters on one rank of four, beside plain ones."""
+    rank = LoneRank()
+    whole = rank.tensors()["sharded"]
+    models = [
+        nn.ParameterList([nn.Parameter(one.clone()) for _ in range(num_weights)])
+        for one in (whole, whole._local_tensor)
+    ]
+    sharded, plain = (
+        [_cpu_seconds(lambda model=model: tnp.weights(model).totals) for _ in range(3)] for model in models
+    )
+    what = f"{num_weights:,} DTensors in memory: listed, CPU time"
+    yield timed(what, sharded, "plain parameters", plain, at_most=TIMES_PLAIN)
+
+
+def _cpu_seconds(act: Callable[[], object]) -> float:
+    begun = time.process_time()
+    act()
+    return time.process_time() - begun
 
 
 def _checkpoint(num_weights: int) -> Iterator[Figure]:
