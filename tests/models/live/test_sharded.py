@@ -11,6 +11,11 @@ from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
+import tensornp.models.entries.tensor as weight
+from tensornp.core.memory import footprint
+from tensornp.core.memory.footprint import extents_of, spans_of
+from tensornp.core.tensor.form import plain_part
+from tensornp.models.storage import in_memory
 from tensornp.render.models.weights import weights_document
 
 SIZES = [(6, 7), (6,), (5, 6), (5,), (5,), (5,)]
@@ -60,6 +65,65 @@ def test_gathered_and_half_gathered_models_tell_the_same_count():
         assert tnp.weights(model).totals.parameters == 93
         assert (tnp.weights(model).spread is None) == (here == 93)
     assert here == 93
+
+
+def odd_tensors(rank: LoneRank) -> dict[str, Any]:
+    """Return DTensors of which this rank's part is none of the usual."""
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+
+    freed = torch.ones(3, 4)
+    parts = {
+        "of conjugates": torch.ones(3, 4, dtype=torch.complex64).conj(),
+        "expanded": torch.ones(3, 1).expand(3, 4),
+        "transposed": torch.ones(4, 3).t(),
+        "in a larger storage": torch.ones(12, 4)[3:6],
+        "without elements": torch.ones(0, 4),
+        "a scalar": torch.ones(()),
+        "meta": torch.ones(3, 4, device="meta"),
+        "a parameter": torch.nn.Parameter(torch.ones(3, 4)),
+        "quantized": torch.quantize_per_tensor(torch.ones(3, 4), 0.1, 0, torch.qint8),
+        "freed": freed,
+    }
+    of_parts = {
+        f"{kind}, {name}": DTensor.from_local(part, rank.mesh, [placement], run_check=False)
+        for name, part in parts.items()
+        for kind, placement in (("sharded", Shard(0)), ("replicated", Replicate()))
+        if part.dim() or kind == "replicated"
+    }
+    freed.untyped_storage().resize_(0)
+    return of_parts
+
+
+@needs_fsdp
+@in_fork
+def test_what_a_long_list_tells_quickly_is_what_all_facts_tell(monkeypatch):
+    """Of every placement, and of every kind of part."""
+    rank = LoneRank()
+    tensors = {**rank.tensors(), **odd_tensors(rank), "plain": torch.ones(3)}
+
+    def told() -> dict[str, Any]:
+        """Return what is said of each, twice under two names, beside another."""
+        found = {}
+        for name, tensor in tensors.items():
+            explorer = tnp.weights({"w": tensor, "tied": tensor, "b": torch.ones(2)})
+            facts = [
+                (e.shape, e.dtype, e.nbytes, e.nbytes_elsewhere, e.note, e.problem, e.requires_grad, e.location)
+                for e in explorer.values()
+            ]
+            found[name] = facts, explorer.totals, explorer.spread, spans_of(tensor), extents_of(tensor)
+        return found
+
+    quickly, num_told = told(), 0
+
+    def counted(tensor: Any) -> Any:
+        nonlocal num_told
+        num_told += plain_part(tensor) is not None
+
+    for module in (footprint, in_memory, weight):
+        monkeypatch.setattr(module, "plain_part", counted)
+    for name, slowly in told().items():
+        assert quickly[name] == slowly, name
+    assert num_told > 100
 
 
 @needs_fsdp

@@ -15,7 +15,7 @@ from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, o
 from tensornp.core.memory.extents import Extent
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, tensor_of
+from tensornp.core.tensor.form import is_storage, plain_part, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.reading import held_tensor, parts_of
@@ -51,6 +51,10 @@ def spans_of(obj: Any) -> list[Span]:
     except Exception:
         # Sparse tensors and wrappers have no storage of their own, but parts that have.
         pass
+    part = plain_part(obj)
+    if part is not None:
+        # One without memory would be asked for all its facts.
+        return spans_of(part) if torch_private.storage_address(part) else []
     with modes.undisturbed():
         return [span for part in parts_under(obj) if part is not obj for span in spans_of(part)]
 
@@ -87,7 +91,10 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
     with modes.undisturbed():
-        plain = _extent_of_plain(obj)
+        part = plain_part(obj)
+        if part is not None and not part.numel():
+            return ()
+        plain = _extent_of_plain(obj if part is None else part)
         return (plain,) if plain is not None else tuple(one for one in _extents_of(obj) if not one.is_empty)
 
 

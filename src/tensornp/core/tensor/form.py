@@ -19,6 +19,7 @@ from tensornp.core.tensor.kinds import Kind
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_RANKS = 4
 """Simulated ranks that are told."""
 
@@ -90,7 +91,7 @@ def _held_by_subclass(t: Any) -> Form:
     """Return what is known of a class that computes its own operators; its own storage is not its value."""
     cls = type(t)
     if _is_from_torch(cls, "DTensor", "torch.distributed"):
-        return Form("available" if _is_whole(t) else "remote", kinds.LOCAL, str(tuple(t.placements)))
+        return Form("available" if is_whole(t) else "remote", kinds.LOCAL, str(tuple(t.placements)))
     if is_of_collective(t):
         return Form("available", kinds.PENDING)
     if _is_local_tensor(cls):
@@ -130,11 +131,22 @@ def _simulated(local_tensor: Any) -> str:
     return f"LocalTensor, simulated on {counted(len(tensors), 'rank')} ({'; '.join(shapes)}),"
 
 
-def _is_whole(dtensor: Any) -> bool:
+def is_whole(dtensor: Any) -> bool:
     """Return whether this rank's part of a DTensor is all of it: replicated, or spread over one rank only."""
     ranks = tuple(dtensor.device_mesh.shape)
-    replicated = all(place.is_replicate() or n == 1 for place, n in zip(dtensor.placements, ranks, strict=True))
-    return replicated and tuple(dtensor.to_local().shape) == tuple(dtensor.shape)
+    if not all([place.is_replicate() or n == 1 for place, n in zip(dtensor.placements, ranks, strict=True)]):
+        return False
+    return tuple(dtensor.to_local().shape) == tuple(dtensor.shape)
+
+
+def plain_part(tensor: Any) -> torch.Tensor | None:
+    """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
+    if type(tensor) in _PLAIN or not _is_from_torch(type(tensor), "DTensor", "torch.distributed"):
+        return None
+    part: Any = getattr(tensor, "_local_tensor", None)
+    is_plain = type(part) is torch.Tensor and not part.__dict__ and part.layout is torch.strided
+    is_plain = is_plain and not part.is_nested and not part.is_quantized
+    return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import Piece, counted_once, merged
+from tensornp.core.tensor.form import plain_part
 from tensornp.models.entries.tensor import PLAIN
 
 
@@ -25,8 +26,10 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
         own = spans_of(one)
         spans.extend(own)
         # Most weights are a storage of their own, which is told in a tenth of the time.
-        if len(own) == 1 and _fills(one, own[0]):
-            pieces.append(Piece(*own[0], one.numel() * one.element_size(), one.numel()))
+        part = plain_part(one)
+        held = one if part is None else part
+        if len(own) == 1 and _fills(held, own[0]):
+            pieces.append(Piece(*own[0], held.numel() * held.element_size(), held.numel()))
             continue
         for extent in extents_of(one):
             low, high = extent.bounds
