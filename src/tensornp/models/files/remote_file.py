@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.locks import Lock
+from tensornp.core.lowlevel.workers import carried_out
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import HTTP, Address, Version
 from tensornp.models.files.source_file import Array, ListedFile, Reader
 
 _PIECE_NBYTES, _MAX_PIECES = 2**12, 16
 """Bytes that are asked for at least while a file is listed; and how many such pieces are kept meanwhile."""
+_MAX_REQUESTS = 16
+"""Parts that are asked for at once."""
 _NEAR_NBYTES = 2**18
 """Bytes that come at least where all is read."""
 
@@ -53,11 +56,15 @@ class RemoteFile(ListedFile):
             file.pieces.clear()
 
     @contextmanager
-    def scanned(self) -> Iterator[None]:
-        """Have small parts that lie side by side come together, as long as the block lasts."""
+    def scanned(self, *parts: range) -> Iterator[None]:
+        """Have small parts that lie side by side come together, as long as the block lasts; `parts` come at once."""
         is_inner = bool(self.pieces)
         self.pieces.append((0, np.empty(0, np.uint8)))
         try:
+            if parts:
+                with self.opened() as there:
+                    found = carried_out(there.whole, parts, min(len(parts), _MAX_REQUESTS))
+                    self.pieces.extend(zip((one.start for one in parts), found, strict=True))
             yield
         finally:
             if not is_inner:
@@ -69,7 +76,7 @@ class RemoteFile(ListedFile):
         return self.version.nbytes
 
     @contextmanager
-    def opened(self) -> Iterator[Reader]:
+    def opened(self) -> Iterator[_RemoteReader]:
         """Read it for a while; each answer is compared with what was listed.
 
         Raises
@@ -98,6 +105,12 @@ class _RemoteReader(Reader):
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
         self._read(memoryview(target.data), offset, _PIECE_NBYTES)
+
+    def whole(self, part: range) -> Array:
+        """Return these bytes, and ask for no others."""
+        made = np.empty(len(part), np.uint8)
+        self._read(memoryview(made.data), part.start, 0)
+        return made
 
     def _read(self, view: memoryview, offset: int, least: int) -> None:
         """Fill the view; where pieces are kept, a few bytes come with those around them."""

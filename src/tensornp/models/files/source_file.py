@@ -111,8 +111,11 @@ class ListedFile(ABC):
     def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads; ChangedFileError if it is another one than when it was listed."""
 
-    def scanned(self) -> AbstractContextManager[None]:
-        """Have small parts that lie side by side come together, as long as the block lasts, where each costs time."""
+    def scanned(self, *parts: range) -> AbstractContextManager[None]:
+        """Have small parts that lie side by side come together, as long as the block lasts, where each costs time.
+
+        These `parts` are asked for as it begins.
+        """
         return nullcontext()
 
 

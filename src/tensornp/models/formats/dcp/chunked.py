@@ -176,7 +176,7 @@ class _ChunksReader:
                     self._kept[number] = source
             place = self._places.get(number)
             if place is None:
-                with chunk.file.scanned():
+                with chunk.file.scanned(*chunk.ends):
                     place = self._places[number] = chunk.place(source, self._dtype)
             yield source, place
 

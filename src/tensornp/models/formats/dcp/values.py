@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.byte_range import ByteRange, ByteSource
-from tensornp.models.files.source_file import ListedFile
+from tensornp.models.files.source_file import ListedFile, SourceFile
 from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.chunk import Form
 from tensornp.models.formats.dcp.item_files import ItemFiles
@@ -25,10 +27,15 @@ from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import name_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
+from tensornp.models.reading.reads import MAX_GAP_NBYTES
 
 MAX_LOOKED_INTO = 100
 """Values that are looked into when a checkpoint is opened; the others, when one asks for them."""
 _MAX_NBYTES = 2**24
+_SMALL_NBYTES = 2**16
+"""Up to which values come together."""
+_MAX_FILES = 16
+"""That are read at once."""
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 """How many values and characters what is shown of any value may have, and how many more for each byte of its pickle."""
@@ -75,6 +82,21 @@ class ByteValue:
         shown = showing.shown(found.root)
         self.num_arrays = showing.num_arrays
         return shown
+
+
+def _is_elsewhere(file: ListedFile | None) -> bool:
+    return file is not None and not isinstance(file, SourceFile)
+
+
+def _joined(values: Iterable[ByteValue]) -> list[range]:
+    """Return where the small ones of a file lie, together where little lies between them."""
+    found: list[range] = []
+    for first, nbytes in sorted((one.offset, one.nbytes) for one in values if one.nbytes <= _SMALL_NBYTES):
+        if found and first - found[-1].stop <= MAX_GAP_NBYTES:
+            found[-1] = range(found[-1].start, max(found[-1].stop, first + nbytes))
+        else:
+            found.append(range(first, first + nbytes))
+    return found
 
 
 class _Showing:
@@ -141,10 +163,24 @@ class ByteValues(Mapping[str, Any]):
         """Return what stands beside the weights, each looked into: not what a checkpoint says of itself."""
         return {name: self[name] for name in self._stored}
 
+    def _look_into(self, names: Iterable[str]) -> None:
+        """Look into values: where a file is elsewhere, small ones by few requests, and several files at once."""
+        of_file: dict[ListedFile | None, list[str]] = {}
+        for name in names:
+            of_file.setdefault(self._stored[name].file, []).append(name)
+
+        def look(file: ListedFile | None, names: list[str]) -> None:
+            with file.scanned(*_joined(self._stored[name] for name in names)) if file is not None else nullcontext():
+                for name in names:
+                    self[name]
+
+        num_threads = min(_MAX_FILES, len(of_file)) if any(map(_is_elsewhere, of_file)) else 1
+        list(carried_out(lambda one: look(*one), of_file.items(), num_threads))
+
     def problems(self, count: int, lost: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong with the first so many, for which they are looked into, but for files that are lost."""
+        self._look_into(list(islice(self._stored, count)))
         for name in islice(self._stored, count):
-            self[name]
             for one in self._stored[name].wanted:
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
             if num := self._stored[name].num_arrays:
