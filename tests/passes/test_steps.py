@@ -279,6 +279,23 @@ def test_a_step_to_which_no_gradient_came_is_told(cut: Callable[[torch.Tensor], 
     assert not run.problems
 
 
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_a_step_after_what_came_back_was_let_go_of_is_told(level: str):
+    """As where `zero_grad` stands between `backward` and `step`; zeros are gradients, which may move a weight."""
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for between, is_told in ((True, True), (False, False), (None, False)):
+        with tnp.follow(level=level) as run:
+            for _ in range(2):
+                model(torch.randn(4, 3)).mean().backward()
+                if between is not None:
+                    optimizer.zero_grad(set_to_none=between)
+                optimizer.step()
+                optimizer.zero_grad()
+        assert run.steps[0].has_gradients is not is_told
+        assert sum("found no gradient at any of its parameters" in one for one in run.problems) == is_told
+
+
 def test_a_step_of_what_was_not_called_needs_no_gradient_of_calls():
     """As of a temperature that is learned beside a detached actor."""
     actor, temperature = nn.Linear(3, 2), torch.zeros(1, requires_grad=True)

@@ -369,7 +369,9 @@ class FollowedPass(Comparable[PassComparison]):
     def __repr__(self) -> str:
         if not self.is_over:
             return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"
-        return f"<FollowedPass of {len(self.calls):,} calls{'' if self.complete else ', not complete'}>"
+        problems = counted(len(self.problems), "problem") if self.problems else ""
+        said = [counted(len(self.calls), "call"), "" if self.complete else "not complete", problems]
+        return f"<FollowedPass of {', '.join(filter(None, said))}>"
 
 
 def _is_named(call: ModuleCall, name: object) -> bool:

@@ -373,8 +373,8 @@ class OptimizerStep:
         How many gradients came back inside it, by its closure.
     num_parameters : int
         How many parameters of modules that had been called the optimizer has.
-    has_others : bool
-        Whether it has others, of no such module, with a gradient.
+    has_gradients : bool
+        Whether any parameter of the optimizer had a gradient when it began, or may have had one.
     after : bytes
         What tells equal extremes of its parameters after it; empty where not all were read.
     """
@@ -388,7 +388,7 @@ class OptimizerStep:
     frozen: tuple[str, ...] = ()
     num_inside: int = 0
     num_parameters: int = 0
-    has_others: bool = False
+    has_gradients: bool = False
     after: bytes = b""
 
 

@@ -41,7 +41,7 @@ class Step:
     """
 
     __slots__ = (
-        "after", "before", "class_name", "frozen", "has_others", "is_done", "num_calls", "num_gradients", "num_inside",
+        "after", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients", "num_inside",
         "parameters", "source",
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ class Step:
         self.parameters: tuple[Parameter, ...] = ()
         self.frozen: tuple[bool, ...] = ()
         self.before, self.after = array("q"), array("q")
-        self.is_done = self.has_others = False
+        self.is_done = self.has_gradients = False
         self.num_inside = 0
 
     def rows(self) -> Iterable[tuple[Parameter, bool, int, int]]:
@@ -121,7 +121,7 @@ class OptimizerHooks:
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
-        step.has_others = not parameters and _has_gradient(optimizer)
+        step.has_gradients = _has_gradient(optimizer)
         self.steps.append(step)
         recorder.held.num_steps = len(self.steps)
         self._open[key] = [step]

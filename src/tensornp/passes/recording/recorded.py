@@ -314,7 +314,7 @@ class _Recording:
         source = self._lines[step.source]
         return OptimizerStep(
             step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside,
-            len(step.parameters), step.has_others, self._mark_of(step),
+            len(step.parameters), step.has_gradients, self._mark_of(step),
         )  # fmt: skip
 
     def _mark_of(self, step: Step) -> bytes:

@@ -164,11 +164,15 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             told = f"{named_step(step)} began, and no gradient had come back to what was called before it"
             yield Finding("step without gradient", before[0].title, told)
             return
+        if came and not (step.has_gradients or step.num_inside) and step.num_parameters:
+            told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs behind it"
+            yield Finding("step without gradient", "", told)
+            return
 
 
 def _stepped_others(tree: CallTree) -> Iterator[Finding]:
     *_, last = tree.record.steps or (None,)
-    if last is None or any(step.num_parameters or step.has_others for step in tree.record.steps):
+    if last is None or any(step.num_parameters or step.has_gradients for step in tree.record.steps):
         return
     came = [one.name for one in tree.record.grads if 0 <= one.order < last.num_gradients and one.note != IN_ITS_PLACE]
     if came:
