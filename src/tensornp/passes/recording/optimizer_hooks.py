@@ -41,8 +41,8 @@ class Step:
     """
 
     __slots__ = (
-        "after", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients", "num_inside",
-        "parameters", "source",
+        "after", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients",
+        "num_inside", "parameters", "source",
     )  # fmt: skip
 
     def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
