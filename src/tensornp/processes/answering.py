@@ -14,6 +14,7 @@ import tensornp
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import dict_of, error_text, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
@@ -31,7 +32,7 @@ from tensornp.core.values.stats.compute import stats
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.repeated import not_counted
-from tensornp.models.entries.tensor import PLAIN, kind_of, weight_of
+from tensornp.models.entries.tensor import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.in_memory import explorer_of
 from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
@@ -138,12 +139,12 @@ def _weight(expression: str, name: str) -> WeightEntry:
 
 def _shard_of(entry: WeightEntry) -> ShardFacts | None:
     tensor = entry.tensor
-    return None if type(tensor) in PLAIN or not is_tensor_like(tensor) else inspect(tensor).shard
+    return None if is_of_torch(tensor) or not is_tensor_like(tensor) else inspect(tensor).shard
 
 
 def _layout_of(tensor: Any) -> str:
     """Return how a tensor is spread over ranks, as `Facts` tells it: at a tenth of what all facts of it take."""
-    if type(tensor) in PLAIN or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
+    if is_of_torch(tensor) or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
         return ""
     spread: Any = tensor
     mesh = spread.device_mesh
@@ -224,7 +225,7 @@ def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
     What follows a ``#`` tells equal scales, and is not shown.
     """
     tensor, stored = entry.tensor, ""
-    if type(tensor) in PLAIN:
+    if is_of_torch(tensor):
         with modes.undisturbed():
             stored = str(tensor.layout).removeprefix("torch.")
             if tensor.is_quantized:

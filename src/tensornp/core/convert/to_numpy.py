@@ -20,7 +20,7 @@ from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.partitioned import placeholder_of
+from tensornp.core.lowlevel.ordinary import is_ordinary
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -263,12 +263,11 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     `plan` would decide the same, at several times the cost.
     """
     if (
-        (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter)
+        not is_ordinary(tensor)
         or not (copy is None or copy is False)
         or not modes.is_plain_and_undisturbed(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL
         or tensor.dim() > 32
-        or placeholder_of(tensor) is not None
     ):
         return None
     wide = None if tensor.dtype in _NATIVE else _WIDENED.get(tensor.dtype)

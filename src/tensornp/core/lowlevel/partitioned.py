@@ -10,7 +10,6 @@ import torch
 from tensornp.core.lowlevel.attributes import class_name, dict_of, is_tensor
 from tensornp.core.lowlevel.legible import legible
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_TOLD = 4
 """Parameters in a flat one that are told."""
 
@@ -35,9 +34,8 @@ class Placeholder(NamedTuple):
 
 
 def placeholder_of(tensor: Any) -> Placeholder | None:
-    """Return what a tensor stands for, if DeepSpeed has partitioned it and not gathered it; costs next to nothing."""
-    # Of an ordinary one that is its own dictionary, had in a tenth of the time.
-    own = tensor.__dict__ if type(tensor) in _PLAIN else dict_of(tensor)
+    """Return what a tensor stands for, if DeepSpeed has partitioned it and not gathered it."""
+    own = dict_of(tensor)
     if not own or "ds_status" not in own:
         return None
     shape, status = own.get("ds_shape"), own["ds_status"]

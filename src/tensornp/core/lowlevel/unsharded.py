@@ -14,6 +14,7 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import own_attributes
+from tensornp.core.lowlevel.ordinary import is_strided
 
 _STATES = "torch.distributed._composable_state"
 _FLAT_PARAMETERS = "torch.distributed.fsdp._flat_param"
@@ -54,9 +55,7 @@ def gathered_among(tensors: Iterable[Any]) -> set[int]:
     return {
         id(one)
         for one in tensors
-        if type(one) in (torch.Tensor, torch.nn.Parameter)
-        and one.layout is torch.strided
-        and not one.is_nested
+        if is_strided(one)
         and (
             (
                 has_flat

@@ -11,6 +11,7 @@ import torch
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent
 from tensornp.core.tensor.dtypes import name_of
@@ -26,7 +27,6 @@ Span = tuple[str, int, int]
 Part = tuple[torch.Tensor, TensorInfo, tuple[str, ...]]
 _device_slot: Any = torch.Tensor.device
 _is_cpu: Any = torch.Tensor.is_cpu
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
 
@@ -70,7 +70,7 @@ def meet(spans: Iterable[Span], others: Iterable[Span]) -> bool:
 def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
     """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
     with suppress(RuntimeError, NotImplementedError):
-        if type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.untyped_storage().resizable():
+        if is_strided(tensor) and tensor.untyped_storage().resizable():
             # What torch has allocated itself is no file's.
             return
     for extent in extents_of(tensor, info):
@@ -106,7 +106,7 @@ def _held_by(obj: Any) -> torch.Tensor | None:
 def _extent_of_plain(tensor: torch.Tensor) -> Extent | None:
     """Return where the elements of an ordinary tensor lie, at a tenth of the cost of all facts; None of any other."""
     try:
-        if type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tensor.is_nested:
+        if not is_strided(tensor):
             return None
         address, itemsize, shape = torch_private.address_of(tensor), tensor.element_size(), tuple(tensor.shape)
         if not address or 0 in shape or tensor.is_quantized or tensor.dtype in _PACKED:

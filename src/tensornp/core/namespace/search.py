@@ -19,6 +19,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import copied, is_subclass, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, in_module, visitor_for
 from tensornp.core.tensor.containers import items_of
 from tensornp.core.tensor.paths import Kind, Path
@@ -28,7 +29,6 @@ _TURN = 512
 _RESULT = re.compile(r"_{1,3}|_\d+")
 _OF_IMPORT = frozenset(("__loader__", "__spec__"))
 _OF_IPYTHON = frozenset("In _ih _oh _dh _ __ ___ _i _ii _iii exit quit open get_ipython".split())
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
@@ -204,7 +204,7 @@ class _Walk:
                     self.filled.add(id(tensor))
                     if is_new:
                         found.append((grad, "grad", (path, ".grad")))
-            if is_new and type(tensor) not in _PLAIN:
+            if is_new and not is_of_torch(tensor):
                 for name, inner in own_attributes(tensor):
                     if is_subclass(type(inner), torch.Tensor):
                         found.append((inner, "tensor", (path, f".{name}")))

@@ -10,6 +10,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
+from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.partitioned import placeholder_of
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.units import counted, number_ranges
@@ -19,7 +20,6 @@ from tensornp.core.tensor.kinds import Kind
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_RANKS = 4
 """Simulated ranks that are told."""
 
@@ -141,11 +141,10 @@ def is_whole(dtensor: Any) -> bool:
 
 def plain_part(tensor: Any) -> torch.Tensor | None:
     """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
-    if type(tensor) in _PLAIN or not _is_from_torch(type(tensor), "DTensor", "torch.distributed"):
+    if is_of_torch(tensor) or not _is_from_torch(type(tensor), "DTensor", "torch.distributed"):
         return None
     part: Any = getattr(tensor, "_local_tensor", None)
-    is_plain = type(part) is torch.Tensor and not part.__dict__ and part.layout is torch.strided
-    is_plain = is_plain and not part.is_nested and not part.is_quantized
+    is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
     return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 

@@ -21,6 +21,7 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.ordinary import is_ordinary, is_strided
 from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
@@ -71,8 +72,7 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
 
     What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
     """
-    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and placeholder_of(tensor) is None
-    if is_plain and tensor.layout == torch.strided and not tensor.is_nested:
+    if is_strided(tensor):
         nbytes = tensor.numel() * tensor.element_size()
         address = torch_private.address_of(tensor)
         if not address:
@@ -94,7 +94,7 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 
     Call it `unnoticed`.
     """
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and placeholder_of(tensor) is None:
+    if is_ordinary(tensor):
         return 0, 0
     info = _read(tensor)
     return info.numel_elsewhere, info.numel_elsewhere * info.itemsize

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.grouped import Grouped, grouped_of
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.tensor import PLAIN
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import changes_nothing, gradients_of
 from tensornp.models.optimizers.param_groups import STATE
@@ -160,7 +160,7 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     unmoved = {name: one for name, one in _parameters(found) if found[name].equal and name not in same}
     trained = {name: one for name, one in unmoved.items() if one.is_trained}
     # What may compute its gradient is not asked for it.
-    plain = {name: one for name, one in trained.items() if type(one.tensor) in PLAIN}
+    plain = {name: one for name, one in trained.items() if is_of_torch(one.tensor)}
     unguarded = Unguarded()
     norms = gradients_of(plain.values(), unguarded)
     known = {} if unguarded.left_out else plain
@@ -185,4 +185,4 @@ def _tells_something(found: WeightsComparison) -> bool:
     """Return whether a parameter that moved has a gradient now."""
     unguarded = Unguarded()
     moved = (one for name, one in _parameters(found) if one.is_trained and not found[name].equal)
-    return any(type(one.tensor) not in PLAIN or unguarded.grad_of(one.tensor) is not None for one in moved)
+    return any(not is_of_torch(one.tensor) or unguarded.grad_of(one.tensor) is not None for one in moved)

@@ -21,7 +21,8 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
-from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
+from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
+from tensornp.core.lowlevel.partitioned import spread_of
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_whole, plain_part
@@ -38,7 +39,6 @@ from tensornp.models.reading.selection import taken_by
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
-PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
 """Characters of what torch has to say."""
@@ -88,8 +88,7 @@ class _Facts:
         """Read them; what a class of the user's does not tell stays untold."""
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
-        is_plain = type(tensor) in PLAIN and placeholder_of(tensor) is None
-        if is_plain and tensor.layout is torch.strided and not tensor.is_nested:
+        if is_strided(tensor):
             self.shape, self.dtype, self.device = (
                 tuple(tensor.shape),
                 name_of(tensor.dtype),
@@ -198,8 +197,8 @@ class TensorSource(Source):
     def identity(self) -> object:
         """The tensor, or its elements."""
         tensor = self.tensor
-        is_plain = self.by_elements and type(tensor) in PLAIN and tensor.layout is torch.strided
-        if not is_plain or not tensor.numel() or tensor.is_meta or not tensor.untyped_storage().nbytes():
+        has_elements = self.by_elements and is_strided(tensor) and tensor.numel() and not tensor.is_meta
+        if not has_elements or not tensor.untyped_storage().nbytes():
             return id(tensor)
         return self._device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
@@ -208,7 +207,7 @@ class TensorSource(Source):
         """Whether backward adds up a gradient for it."""
         if self._requires_grad is not None:
             return self._requires_grad
-        if type(self.tensor) in PLAIN and is_plain_and_undisturbed(self.tensor):
+        if is_of_torch(self.tensor) and is_plain_and_undisturbed(self.tensor):
             # As most are: to step out of modes takes three times as long.
             return bool(self.tensor.requires_grad)
         return self._asked_for_grad()
@@ -216,7 +215,7 @@ class TensorSource(Source):
     @unnoticed
     def _asked_for_grad(self) -> bool:
         try:
-            is_told = type(self.tensor) in PLAIN or plain_part(self.tensor) is not None
+            is_told = is_of_torch(self.tensor) or plain_part(self.tensor) is not None
             return bool((self.tensor if is_told else inspect(self.tensor)).requires_grad)
         except Exception:
             # What a class of the user's does not tell hides no other weight.

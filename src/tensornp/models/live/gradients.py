@@ -9,11 +9,11 @@ import torch
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.tensor import PLAIN
 
 _BLOCK_NUMEL = 2**16
 
@@ -28,7 +28,7 @@ class Gradient(NamedTuple):
 @unnoticed
 def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
     """Return the names of weights that have none, though backward adds one up and others have theirs."""
-    trained = {one.name for one in entries if type(one.tensor) in PLAIN and one.requires_grad and one.tensor.is_leaf}
+    trained = {one.name for one in entries if is_of_torch(one.tensor) and one.requires_grad and one.tensor.is_leaf}
     return trained.difference(gradients) if gradients else set()
 
 
@@ -42,7 +42,7 @@ def gradients_of(
     """
     found: dict[str, Gradient] = {}
     for entry in entries:
-        if type(entry.tensor) not in PLAIN or not entry.requires_grad or not goes_on():
+        if not is_of_torch(entry.tensor) or not entry.requires_grad or not goes_on():
             continue
         gradient = unguarded.grad_of(entry.tensor)
         if gradient is None:
@@ -64,7 +64,7 @@ def changes_nothing(entry: WeightEntry, unguarded: Unguarded) -> bool:
     Told of what lies contiguously in the memory of the host; reads it block by block, up to the first change.
     """
     weight, gradient = entry.tensor, unguarded.grad_of(entry.tensor)
-    if gradient is None or type(gradient) not in PLAIN or not weight.is_floating_point():
+    if gradient is None or not is_of_torch(gradient) or not weight.is_floating_point():
         return False
     if (weight.dtype, weight.shape) != (gradient.dtype, gradient.shape):
         return False

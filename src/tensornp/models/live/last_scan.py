@@ -13,6 +13,7 @@ import torch
 
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.blocks import BLOCK_NUMEL, Block
 from tensornp.core.memory.identity import MemoryReference
@@ -25,7 +26,7 @@ from tensornp.core.values.reading.blocks import DevicePart, StridedPart, part_of
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.stats.norms import norm_of, size_of
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.tensor import PLAIN, TensorSource
+from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.live.update import NOT_FINITE, Moved, Update, updates
 
 MAX_NBYTES = 2**26
@@ -184,7 +185,7 @@ def _is_learnt(entry: WeightEntry) -> bool:
 def _readable(entry: WeightEntry) -> _Readable | None:
     """Return how a weight is read; None of what is no ordinary tensor, or has gaps between its elements."""
     tensor = entry.tensor
-    if type(tensor) not in PLAIN:
+    if not is_of_torch(tensor):
         return None
     try:
         info = inspect(tensor)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torch
-
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import Piece, counted_once, merged
 from tensornp.core.tensor.form import plain_part
-from tensornp.models.entries.tensor import PLAIN
 
 
 @unnoticed
@@ -40,9 +38,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
 
 def _fills(one: Any, span: Span) -> bool:
     """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
-    if type(one) not in PLAIN or one.layout is not torch.strided or one.is_nested or not one.is_contiguous():
-        return False
-    return bool(one.numel() * one.element_size() == span[2] - span[1])
+    return is_strided(one) and one.is_contiguous() and bool(one.numel() * one.element_size() == span[2] - span[1])
 
 
 def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.weak_storages import WeakStorages
 from tensornp.core.tensor import kinds
@@ -316,7 +317,7 @@ class SeenTensors:
 
     def _new(self, tensor: torch.Tensor, requires_grad: bool | None, memory: _Memory | None = None) -> Seen:
         # A class may say something else of itself.
-        bare = tensor if type(tensor) in _PLAIN else Bare(tensor)
+        bare = tensor if is_of_torch(tensor) else Bare(tensor)
         seen = Seen(_shape_of(bare.shape), bare.dtype, bare.device, requires_grad)
         if memory is not None and memory.is_unwritten:
             seen.note = UNWRITTEN
@@ -359,16 +360,13 @@ def _is_within_storage(tensor: torch.Tensor) -> bool:
 def _is_ordinary(tensor: torch.Tensor) -> bool:
     """Return whether a tensor lies in one piece of memory that is there, and is read as it is: most do."""
     return (
-        type(tensor) in _PLAIN
+        is_of_torch(tensor)
         and modes.has_plain_keys(tensor)
         and tensor.dtype is not torch.complex32
         and tensor.is_contiguous()
         and (size := tensor.numel()) > 0
         and (tensor.storage_offset() + size) * tensor.itemsize <= tensor.untyped_storage().nbytes()
     )
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def _times(shape: Sequence[Any], count: int, note: str) -> float:

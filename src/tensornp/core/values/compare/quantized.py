@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from tensornp.core.lowlevel.ordinary import is_of_torch
+
 _MAX_NUMEL = 2**26
 """Elements of which the stored numbers are compared: torch gives these in a copy."""
 _PER_TENSOR = (torch.per_tensor_affine, torch.per_tensor_symmetric)
@@ -17,7 +19,7 @@ def other_scheme(a: Any, b: Any) -> str:
     Both are to differ once they are dequantized.
     """
     # Of a class of the user's, nobody knows what it answers.
-    if not all(type(one) in (torch.Tensor, torch.nn.Parameter) and one.is_quantized for one in (a, b)):
+    if not all(is_of_torch(one) and one.is_quantized for one in (a, b)):
         return ""
     if a.numel() > _MAX_NUMEL or a.qscheme() != b.qscheme() or not torch.equal(a.int_repr(), b.int_repr()):
         return ""
