@@ -340,6 +340,16 @@ class Configuration:
         raise TypeError("cannot be copied")
 
 
+def test_what_tells_of_a_tensor_is_no_container():
+    """Its keys and counts are its own affair, beside a tensor too."""
+    t = torch.arange(3.0)
+    told = (tnp.stats(t), tnp.inspect(t), tnp.plan(t), tnp.compare(t, t))
+    text = str(tnp.card([t, *told]))
+    assert "list of 5 · 1 tensor · 12 bytes" in text and "(TensorStats)" in text and "distribution" not in text
+    converted = tnp.to_numpy([t, *told])
+    assert all(a is b for a, b in zip(converted[1:], told, strict=True))
+
+
 def test_what_holds_no_tensor_stays_the_very_object():
     """Configurations beside tensors are neither copied nor made into something else."""
     configuration, user = Configuration(), collections.UserDict(a=1)

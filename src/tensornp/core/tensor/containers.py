@@ -110,7 +110,8 @@ def container_of(cls: type) -> Container | None:
     for base, container in BUILT_IN.items():
         if is_subclass(cls, base):
             return container
-    return DATACLASS if _is_dataclass(cls) else None
+    # What tells of tensors holds none of its own.
+    return DATACLASS if _is_dataclass(cls) and not module_name(cls).startswith("tensornp.") else None
 
 
 def is_container(obj: Any) -> bool:
