@@ -165,7 +165,7 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             yield Finding("step without gradient", before[0].title, told)
             return
         if came and not (step.has_gradients or step.num_inside) and step.num_parameters:
-            told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs behind it"
+            told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs after it"
             yield Finding("step without gradient", "", told)
             return
 
