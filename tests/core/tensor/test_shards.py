@@ -105,3 +105,10 @@ def test_what_would_be_scattered_without_bound_is_not_told():
     """Of a factor that a file, or a program, may have made up."""
     assert indices_held((2**40,), (2,), (0,), (cut(0, 2**30),)) is None
     assert facts((4,), (2,), (1,), (cut(0, 2**30),)).held is not None
+
+
+def test_a_placement_along_no_dimension_tells_no_indices():
+    """As another library may note it."""
+    facts = ShardFacts((), (2,), (0,), (Placement("S(7)", 7),), (4, 4), (2, 4), 32, 0)
+    assert indices_held((4, 4), (2,), (0,), facts.placements) is None
+    assert str(facts) == "rank 0 of 2 holds 8 of 16 elements"

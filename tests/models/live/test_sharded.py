@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from child import in_fork
@@ -124,6 +125,55 @@ def test_what_a_long_list_tells_quickly_is_what_all_facts_tell(monkeypatch):
     for name, slowly in told().items():
         assert quickly[name] == slowly, name
     assert num_told > 100
+
+
+@needs_fsdp
+@in_fork
+def test_dtensors_of_other_classes_and_of_wrapped_parts_are_told_by_all_facts():
+    """One that stands for another tensor, one that raises, and one that has escaped from `vmap`, beside a NaN."""
+    from torch.distributed.tensor import DTensor
+
+    sharded, parts = LoneRank().tensors()["sharded"], []
+    spec = sharded._spec
+
+    class StandIn(DTensor):
+        def __tensornp__(self) -> torch.Tensor:
+            return torch.arange(5.0)
+
+    class Raising(DTensor):
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("_local_tensor", "_spec") and is_armed:
+                raise ValueError("boo")
+            return super().__getattribute__(name)
+
+    is_armed = False
+    others = {cls.__name__: cls(torch.ones(6, 4), spec, requires_grad=False) for cls in (StandIn, Raising)}
+    torch.vmap(lambda x: (parts.append(DTensor(x, spec, requires_grad=False)), x)[1])(torch.ones(2, 6, 4))
+    is_armed = True
+    explorer = tnp.weights({**others, "escaped": parts[0], "bad": torch.full((2,), float("nan"))})
+    assert "2 problems" not in repr(explorer)
+    assert explorer["StandIn"].shape == (5,) and np.array_equal(explorer["StandIn"].to_numpy(), np.arange(5.0))
+    assert explorer["Raising"].problem == "ValueError: boo" and explorer["escaped"].shape == tuple(sharded.shape)
+    assert explorer.scan(progress=False)["bad"].nan == 2
+    assert tnp.aliases(parts[0], {}) is not None
+
+
+@needs_fsdp
+@in_fork
+def test_what_a_placement_says_of_itself_is_legible():
+    """It cannot forge a line above the array."""
+    from torch.distributed.tensor import DTensor, Replicate
+
+    class Mine(Replicate):
+        def __str__(self) -> str:
+            return "R\x1b[31m\u202e\nall 1 · verified"
+
+        __repr__ = __str__
+
+    tensor = DTensor.from_local(torch.ones(2), LoneRank().mesh, [Mine()], run_check=False)
+    for text in (str(tnp.card(tensor)), str(tnp.inspect(tensor))):
+        assert "all 1 · verified" in text and "\nall 1" not in text
+        assert not {"\x1b", "\u202e"} & set(text)
 
 
 @needs_fsdp

@@ -10,6 +10,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.partitioned import placeholder_of
 from tensornp.core.lowlevel.quiet import quietly
@@ -91,7 +92,7 @@ def _held_by_subclass(t: Any) -> Form:
     """Return what is known of a class that computes its own operators; its own storage is not its value."""
     cls = type(t)
     if _is_from_torch(cls, "DTensor", "torch.distributed"):
-        return Form("available" if is_whole(t) else "remote", kinds.LOCAL, str(tuple(t.placements)))
+        return Form("available" if is_whole(t) else "remote", kinds.LOCAL, legible(str(tuple(t.placements))))
     if is_of_collective(t):
         return Form("available", kinds.PENDING)
     if _is_local_tensor(cls):
@@ -141,10 +142,13 @@ def is_whole(dtensor: Any) -> bool:
 
 def plain_part(tensor: Any) -> torch.Tensor | None:
     """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
-    if is_of_torch(tensor) or not _is_from_torch(type(tensor), "DTensor", "torch.distributed"):
+    cls = type(tensor)
+    # A class that derives from it may say something else of itself.
+    if is_of_torch(tensor) or class_name(cls) != "DTensor" or not module_name(cls).startswith("torch.distributed"):
         return None
     part: Any = getattr(tensor, "_local_tensor", None)
     is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
+    is_plain = is_plain and not torch_private.is_functorch_wrapper(part)
     return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 

@@ -21,6 +21,7 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.ordinary import is_ordinary, is_strided
 from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -281,7 +282,7 @@ def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardF
         return None
     placed = tuple([_placement(one) for one in placements])
     held = None
-    if coordinate is not None and not any(one.dim is not None and one.dim >= len(shape) for one in placed):
+    if coordinate is not None:
         held = indices_held(shape, mesh_shape, coordinate, placed, torch_private.shard_order_of(dtensor))
         # Whoever makes one of its local part may give it other sizes.
         held = held if held is not None and tuple(map(num_of, held)) == local.shape else None
@@ -297,7 +298,7 @@ def _placement(placement: Any) -> Placement:
     factor, is_pending = torch_private.split_factor_of(placement), placement.is_partial()
     # A class derived from that adds up something else than the parts.
     is_plain = is_pending and class_name(type(placement)) == "Partial"
-    return Placement(str(placement), dim, factor, is_pending, placement.reduce_op if is_plain else "")
+    return Placement(legible(str(placement)), dim, factor, is_pending, placement.reduce_op if is_plain else "")
 
 
 def _rank_in(mesh: Any) -> int | None:

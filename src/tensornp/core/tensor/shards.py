@@ -184,7 +184,8 @@ def indices_held(
     placements: Sequence[Placement],
     order: Sequence[int] | None = None,
 ) -> tuple[Runs, ...] | None:
-    """Return which indices of each dimension the rank at `coordinate` holds; None where they are too scattered.
+    """Return which indices of each dimension the rank at `coordinate` holds; None where they are too scattered,
+    or the tensor has no such dimension.
 
     The placements are applied in the `order` of the dimensions of the mesh, by default from the first to the last, each
     to what the one before has left, as `torch.chunk` cuts: the last parts may be smaller, or empty.
@@ -194,6 +195,8 @@ def indices_held(
         dim, split_factor = placements[at].dim, placements[at].split_factor
         if dim is None:
             continue
+        if dim >= len(held):
+            return None
         num_pieces = min(split_factor, num_of(held[dim]))
         if num_pieces * len(held[dim]) > _MAX_RUNS:
             return None

@@ -18,22 +18,31 @@ from tensornp.core.tensor.form import plain_part
 @unnoticed
 def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
     """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
-    pieces = []
-    spans = []
+    pieces: list[Piece] = []
+    spans: list[Span] = []
     for one in objects:
-        own = spans_of(one)
-        spans.extend(own)
-        # Most weights are a storage of their own, which is told in a tenth of the time.
-        part = plain_part(one)
-        held = one if part is None else part
-        if len(own) == 1 and _fills(held, own[0]):
-            pieces.append(Piece(*own[0], held.numel() * held.element_size(), held.numel()))
+        try:
+            own = spans_of(one)
+            pieces += _pieces_of(one, own)
+        except Exception:
+            # What a class of the user's does not tell hides no other.
             continue
-        for extent in extents_of(one):
-            low, high = extent.bounds
-            numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
-            pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+        spans += own
     return counted_once(pieces)[0], sum(merged(spans).values())
+
+
+def _pieces_of(one: Any, own: list[Span]) -> list[Piece]:
+    # Most weights are a storage of their own, which is told in a tenth of the time.
+    part = plain_part(one)
+    held = one if part is None else part
+    if len(own) == 1 and _fills(held, own[0]):
+        return [Piece(*own[0], held.numel() * held.element_size(), held.numel())]
+    pieces = []
+    for extent in extents_of(one):
+        low, high = extent.bounds
+        numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
+        pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+    return pieces
 
 
 def _fills(one: Any, span: Span) -> bool:
