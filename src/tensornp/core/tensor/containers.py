@@ -111,7 +111,8 @@ def container_of(cls: type) -> Container | None:
         if is_subclass(cls, base):
             return container
     # What tells of tensors holds none of its own.
-    return DATACLASS if _is_dataclass(cls) and not module_name(cls).startswith("tensornp.") else None
+    is_own = module_name(cls).partition(".")[0] == "tensornp"
+    return DATACLASS if _is_dataclass(cls) and not is_own else None
 
 
 def is_container(obj: Any) -> bool:
