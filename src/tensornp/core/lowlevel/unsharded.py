@@ -14,7 +14,7 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import own_attributes
-from tensornp.core.lowlevel.ordinary import is_strided
+from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 
 _STATES = "torch.distributed._composable_state"
 _FLAT_PARAMETERS = "torch.distributed.fsdp._flat_param"
@@ -32,7 +32,7 @@ def is_unsharded(tensor: torch.Tensor) -> bool:
     """
     if _FLAT_PARAMETERS in sys.modules and _is_flattened(tensor):
         return True
-    if _STATES not in sys.modules:
+    if _STATES not in sys.modules or not _modules():
         return False
     address = torch_private.storage_address(tensor)
     return bool(address) and any(torch_private.storage_address(one) == address for one in _gathered())
@@ -57,22 +57,22 @@ def gathered_among(tensors: Iterable[Any]) -> set[int]:
         for one in tensors
         if is_strided(one)
         and (
-            (
-                has_flat
-                and (one.__dict__ or _base.__get__(one) is not None)
-                and _is_flattened(one)
-                and not may_be_sharded(one.__dict__, one.dim())
-            )
+            (has_flat and _is_flattened(one) and not may_be_sharded(one.__dict__, one.dim()))
             or (gathered and torch_private.storage_address(one) in gathered)
         )
     }
 
 
+def _modules() -> Any:
+    """Return what FSDP2 knows of each module that it has sharded, which is imported."""
+    modules: Any = getattr(sys.modules[_STATES], "_module_state_mapping", {})
+    return getattr(modules, "data", modules)
+
+
 def _gathered() -> Iterator[torch.Tensor]:
     """Yield the tensors into which FSDP2 has gathered parameters."""
-    modules: Any = getattr(sys.modules[_STATES], "_module_state_mapping", {})
     # A copy at once, since another thread may shard a module meanwhile.
-    for held in list(getattr(modules, "data", modules).values()):
+    for held in list(_modules().values()):
         state = held() if isinstance(held, weakref.ref) else held
         for group in getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]:
             # Most are sharded most of the time, and then have no memory there.
@@ -86,7 +86,9 @@ def _is_flattened(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is, or is a view of, a parameter that FSDP1 has flattened, and may have gathered."""
     base = _base.__get__(tensor)
     for one in (tensor,) if base is None else (tensor, base):
-        own = dict(own_attributes(one))
+        own = one.__dict__ if is_of_torch(one) else dict(own_attributes(one))
+        if not own:
+            continue
         if own.get("_is_flat_param") is True:
             address = torch_private.storage_address(tensor)
             return any(
