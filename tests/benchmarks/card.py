@@ -67,11 +67,11 @@ def report(*, quick: bool) -> Iterator[Figure | str]:
 
 
 def _table_of_many(quick: bool) -> Figure:
-    tensors = {f"layers.{i}.weight": torch.randn(4, 5) for i in range(1000 if quick else NUM_IN_TABLE)}
+    tensors = {f"layers.{i}.weight": torch.randn(4, 5) for i in range(NUM_IN_TABLE)}
     seconds = interleave(
         {"table": "make_table(d)", "repr": "repr(d)"},
         {"make_table": make_table, "d": tensors},
-        rounds=5 if quick else 20,
+        rounds=3 if quick else 20,
     )
     what = f"the table of a dict of {len(tensors):,} tensors"
     return timed(what, seconds["table"], "torch's repr", seconds["repr"], at_most=CLAIM_TABLE)
