@@ -48,9 +48,10 @@ def entries_of_optimizer(
     attributes = object.__getattribute__(optimizer, "__dict__")
     state, unlisted = attributes.get(STATE, {}), Unlisted()
     for attribute, held in items_of(attributes):
-        if attribute not in (STATE, GROUPS, "defaults") and not attribute.startswith("_optimizer_"):
+        called = key_of((attribute,))
+        if called not in (STATE, GROUPS, "defaults") and not called.startswith("_optimizer_"):
             # Those are hooks.
-            unlisted.note(attribute, held)
+            unlisted.note(called, held)
     # Each with what it is called in a state dict, and by its place.
     found: list[tuple[WeightEntry, tuple[str, ...], str]] = []
     metadata: dict[str, Any] = {}
