@@ -34,13 +34,14 @@ def weights(
         ``{"model": model, "optimizer": optimizer}``; what else in them holds tensors is named in ``.problems``.
         Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
         offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
-        unpacked or computed when it is asked for. A path leads to a safetensors file or a file of `torch.save`, in
-        either format, an index of several (``.index.json``), a folder of them, a folder of
-        `torch.distributed.checkpoint`, one to which accelerate has offloaded weights (``index.json`` and ``.dat``), a
-        ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the library gguf
-        (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken. It may be
-        an address too, ``https://…`` or one of any protocol of fsspec that is installed (``s3://…``, ``hf://…``), of a
-        file, an index, or a folder that has an index of the usual name: of these, only parts are asked for.
+        unpacked or computed when it is asked for; objects that hold others are named in ``.problems``. A path leads to
+        a safetensors file or a file of `torch.save`, in either format, an index of several (``.index.json``), a folder
+        of them, a folder of `torch.distributed.checkpoint`, one to which accelerate has offloaded weights
+        (``index.json`` and ``.dat``), a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
+        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
+        It may be an address too, ``https://…`` or one of any protocol of fsspec that is installed (``s3://…``,
+        ``hf://…``), of a file, an index, or a folder that has an index of the usual name: of these, only parts are
+        asked for.
         Of an optimizer there is the state of each parameter, ``state.fc.weight.exp_avg``, what else its state has, and
         the tensors among the options of its groups.
     expression : str

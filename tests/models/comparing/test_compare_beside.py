@@ -48,6 +48,23 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     assert tnp.compare(saved[0], saved[0]).not_compared == {}
 
 
+def test_groups_of_a_live_optimizer_and_of_a_saved_one_are_told_apart(tmp_path: Path):
+    """By the names that they have when saved, in a container or alone; what is the same is not spoken of."""
+    model = torch.nn.Linear(2, 2)
+    first, second, same = (torch.optim.Adam(model.parameters(), lr=lr) for lr in (0.1, 0.2, 0.1))
+    second.param_groups[0]["betas"] = (0.9, 0.5)
+    torch.save({"model": model.state_dict(), "opt": first.state_dict()}, tmp_path / "both.pt")
+    found = tnp.compare(tmp_path / "both.pt", {"model": model, "opt": second})
+    assert found.same_bits
+    assert found.not_compared == dict.fromkeys(
+        ["opt.param_groups.0.lr", "opt.param_groups.0.betas.1"], "another value in the groups of an optimizer"
+    )
+    for one in (first, first.state_dict()):
+        for other in (second, second.state_dict()):
+            assert list(tnp.compare(one, other).not_compared) == ["param_groups.0.lr", "param_groups.0.betas.1"]
+        assert tnp.compare(one, same).not_compared == {}
+
+
 def test_the_order_of_a_set_is_no_difference(tmp_path: Path):
     """It is another where the same elements came in another order, and in another process."""
     first, second = {"a": torch.ones(2), "b": {0, 8}}, {"a": torch.ones(2), "b": {8, 0}}

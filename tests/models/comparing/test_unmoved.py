@@ -168,7 +168,25 @@ def test_where_nothing_moved_gradients_say_that_something_should_have():
     model(torch.ones(1, 3)).sum().backward()
     torch.optim.SGD(other.parameters(), 0.1).step()
     text = weights_comparison_document(compared(before, model)).text()
-    assert "did not move: are they in the optimizer?" in text
+    assert "did not move: are they in the optimizer, if it took a step in between?" in text
+
+
+def test_a_checkpoint_that_was_just_saved_accuses_no_optimizer(tmp_path):
+    """Whose states are the same on both sides, or which has none."""
+    for options in ({}, {"momentum": 0.9}):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, **options)
+        step(model, optimizer)
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "saved.pt")
+        live = {"model": model, "optimizer": optimizer}
+        lines = told(tmp_path / "saved.pt", live)
+        assert not [line for line in lines if "gradients" in line and "optimizer" in line]
+        assert bool([line for line in lines if "have gradients" in line]) is not bool(options)
+        assert why_unmoved(compared(tmp_path / "saved.pt", live)).keys() == (
+            set() if options else {f"model.{name}" for name, _ in model.named_parameters()}
+        )
+        model.head.bias.requires_grad_(False)
+        assert why_unmoved(compared(tmp_path / "saved.pt", live))["model.head.bias"].startswith("frozen")
 
 
 def test_of_one_memory_it_is_not_said_that_it_did_not_move():

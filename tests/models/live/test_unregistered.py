@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import io
-from collections import ChainMap
+from collections import ChainMap, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -84,6 +85,50 @@ def test_a_module_that_shares_a_layer_hides_its_own():
     model.held = [nn.Sequential(model.layer, nn.Linear(3, 3))]
     assert len(tnp.weights(model).not_listed) == 1
     model.held = [nn.Sequential(model.layer)]
+    assert tnp.weights(model).problems == []
+
+
+class Kept:
+    """Holds what no container does."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+@pytest.mark.parametrize(
+    ("make", "cls"),
+    [
+        (Kept, "Kept"),
+        (lambda t: [Kept(t)], "list"),
+        (lambda t: deque([t]), "deque"),
+        (lambda t: lambda x: x * t, "function"),
+        (lambda t: t.numpy(), "ndarray"),
+        (lambda t: Kept(nn.ParameterList([t])), "Kept"),
+    ],
+)
+def test_an_object_that_may_hold_weights_is_named_and_never_equal(make, cls):
+    """As of one in a dictionary, whichever module has it; each once."""
+    first, second = (Holder(make(torch.full((2,), value))) for value in (1.0, 2.0))
+    for model, name in ((first, "held"), (nn.ModuleDict({"a": first, "b": second}), "a.held")):
+        [said] = tnp.weights(model).not_listed
+        assert said.startswith(
+            f"{'1 object was' if model is first else '2 objects were'} not looked into: {name} ({cls})"
+        )
+        assert tnp.weights({"model": model}).not_listed == (f"'model': {said}",)
+        assert not tnp.compare(model, model).equal
+    assert tnp.compare(first, second).not_listed == ("both: 1 object was not looked into: held (" + cls + ")",)
+    second.held = first.layer.held = first.held
+    assert tnp.weights(nn.ModuleList([first, second])).not_listed == (f"1 object was not looked into: 0.held ({cls})",)
+
+
+def test_an_object_without_weights_of_its_own_is_not_named():
+    """Configurations, functions, random generators, what leads back to the module, and what trains it."""
+    model = Holder(None)
+    model.config = Kept({"size": 3, "names": ["a"]})
+    model.helper = Kept([model, model.layer.weight, Kept(model.layer)])
+    model.forward = functools.partial(type(model).forward, model)
+    model.generators = [np.random.default_rng(0), torch.Generator(), {1: "a"}]
+    model.trainer = type("Trainer", (Kept,), {"__module__": "lightning.pytorch.trainer.trainer"})(torch.ones(2))
     assert tnp.weights(model).problems == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 
 import pytest
@@ -180,6 +181,58 @@ def test_what_is_not_looked_into_is_named_and_never_equal(model, place):
     assert not tnp.compare(optimizer, optimizer).equal
     [problem] = tnp.weights({"opt": optimizer, "model": model}).problems
     assert problem.startswith("'opt': 1 object was not looked into: ")
+
+
+class StandsFor(torch.optim.Optimizer):
+    """Hands on what the optimizer that it holds as `name` has, as accelerate's and Lightning's do."""
+
+    def __init__(self, inner, name):
+        self.__dict__[name] = inner
+
+    @property
+    def state(self):
+        raise AssertionError("a property ran")
+
+    param_groups = state
+
+
+@pytest.mark.parametrize("names", [["optimizer"], ["_optimizer"], ["optimizer", "_optimizer"]])
+def test_what_stands_for_an_optimizer_lists_the_states_of_that(model, names):
+    """Alone or beside the model; no property of it runs, and its expressions do."""
+    first, second = trained(model), trained(model)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    second.state[model["fc"].bias]["exp_avg"] += 1
+    sides = [first, second]
+    for name in names:
+        sides = [StandsFor(one, name) for one in sides]
+    explorer = tnp.weights(sides[0], expression="opt", namespace={"model": model})
+    assert list(explorer)[:6] == NAMES and not explorer.problems
+    assert eval(explorer[NAMES[1]].code, {"opt": sides[0]}) is first.state[model["fc"].weight]["exp_avg"]
+    assert tnp.compare(*sides).changed() == ["state.fc.bias.exp_avg"]
+    assert tnp.compare(*({"m": model, "o": one} for one in sides)).changed() == ["o.state.fc.bias.exp_avg"]
+    assert tnp.compare(first.state_dict(), sides[0]).equal
+
+
+@pytest.mark.parametrize("name", ["base", "optimizer"])
+def test_an_optimizer_whose_states_are_not_seen_is_never_equal(model, name):
+    """What its properties give is not asked, whatever it holds; nor does one end that stands for itself."""
+    hidden = StandsFor(None, name)
+    hidden.__dict__[name] = trained(model) if name == "base" else hidden
+    assert tnp.weights(hidden).not_listed[0].startswith("state and param_groups of the optimizer are no attributes")
+    for one in (hidden, {"m": model, "o": hidden}):
+        found = tnp.compare(one, one)
+        assert not found.equal and "no attributes of its own" in found.not_listed[0]
+
+
+def test_what_an_optimizer_holds_beside_its_states_is_named(model):
+    """Another optimizer, or tensors of its own; not what torch puts there, nor a scheduler."""
+    optimizer = trained(model)
+    torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.register_step_post_hook(lambda *_: model)
+    assert tnp.weights(optimizer).problems == []
+    optimizer.base, optimizer.slow = trained(model), [torch.ones(2)]
+    assert tnp.weights(optimizer).problems == ["2 objects were not looked into: base (AdamW), slow (list)"]
+    assert not tnp.compare(optimizer, optimizer).equal
 
 
 class WithAlias(nn.Module):

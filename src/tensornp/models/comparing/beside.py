@@ -15,7 +15,8 @@ from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.optimizers.param_groups import GROUPS
 
 _OF_SET = "']{…}"
-_GROUP = re.compile(rf"(?:^|\.){GROUPS}(?:\.\d+|\[\d+\])\.")
+_GROUP = re.compile(rf"(?:^|\.){GROUPS}\.\d+\.")
+_LIVE_GROUP = re.compile(rf"(?<![^.]){GROUPS}\[(\d+)\]\.")
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -44,7 +45,7 @@ def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, s
         if _is_of_set(name, *both):
             told |= {} if has_same_sets else {name: "in sets that are not alike"}
         elif not all(has):
-            # Groups of a live optimizer and of a saved one have names of their own.
+            # A saved one has the numbers of its parameters in them, and lists that a live one does not tell.
             told |= {} if _GROUP.search(name) else {name: f"only in {sides_of(first, second)[has[1]]}"}
         elif cls := own.others.get(name) or others.others.get(name):
             told[name] = f"of the class {cls}"
@@ -60,7 +61,19 @@ def _both(first: WeightsExplorer, second: WeightsExplorer) -> tuple[Beside, Besi
     own, others = (
         Beside(one.beside()) if type(one) is ByteValues else one for one in (first.metadata, second.metadata)
     )
-    return (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
+    both = (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
+    return _as_saved(both[0]), _as_saved(both[1])
+
+
+def _as_saved(held: Beside) -> Beside:
+    """Return what the groups of live optimizers say under the names that their state dicts have."""
+    made = Beside()
+    made.of_sets, made.others = held.of_sets, held.others
+    for name, value in held.items():
+        saved, is_live = _LIVE_GROUP.subn(rf"{GROUPS}.\1.", name)
+        is_row = is_live and type(value) is tuple
+        made |= {f"{saved}.{i}": one for i, one in enumerate(value)} if is_row else {saved: value}
+    return made
 
 
 def _is_of_set(name: str, *both: Beside) -> bool:

@@ -12,6 +12,7 @@ from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.grouped import Grouped, grouped_of
+from tensornp.models.comparing.states import quantity_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import changes_nothing, gradients_of
@@ -88,8 +89,9 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     kinds: dict[object, list[str]] = {}
     for name, one in trained.items():
         kinds.setdefault(_kind(one), []).append(name)
+    has_moved = bool(found.changed())
     for names in kinds.values():
-        if said := _said([trained[name] for name in names]):
+        if said := _said([trained[name] for name in names], has_moved):
             told.append(Unmoved("", names, said, has_gradients=bool(trained[names[0]].norm)))
     without = [name for name, one in trained.items() if one.norm is None]
     if without and _tells_something(found):
@@ -108,13 +110,17 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
 def why_unmoved(found: WeightsComparison) -> dict[str, str]:
     """Return the same of each weight by itself, in words that follow "same bits"."""
     frozen, trained = _unmoved(found)
-    told = {name: _said([one]) for name, one in trained.items()}
+    has_moved = bool(found.changed())
+    told = {name: _said([one], has_moved) for name, one in trained.items()}
     told |= {name: "it has no .grad now" for name, one in trained.items() if one.norm is None and not told[name]}
     return dict.fromkeys(frozen, _FROZEN) | {name: said for name, said in told.items() if said}
 
 
-def _said(alike: Sequence[_Parameter]) -> str:
-    """Return what is said of parameters of one kind; empty where that is nothing."""
+def _said(alike: Sequence[_Parameter], has_moved: bool) -> str:
+    """Return what is said of parameters of one kind; empty where that is nothing.
+
+    Where nothing `has_moved`, there may have been no step.
+    """
     one, is_one = alike[0], len(alike) == 1
     it_is, is_it = ("it is", "is it") if is_one else ("they are", "are they")
     no_group = f"{it_is} in no group of the optimizer"
@@ -129,9 +135,9 @@ def _said(alike: Sequence[_Parameter]) -> str:
         small = f"so small that subtracting {'it' if is_one else 'them'} changes nothing in {one.lost_in}"
         return f"{has} {small}{f', and {no_group}' if one.is_grouped is False else ''}"
     ends = {
-        None: f": {is_it} in the optimizer?",
+        None: f": {is_it} in the optimizer{'' if has_moved else ', if it took a step in between'}?",
         False: f": {no_group}",
-        True: f", though {it_is} in a group of the optimizer",
+        True: f", though {it_is} in a group of the optimizer" if has_moved else "",
     }
     return f"{has} and did not move{ends[one.is_grouped]}"
 
@@ -159,8 +165,9 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     same = frozenset(found.same_memory)
     unmoved = {name: one for name, one in _parameters(found) if found[name].equal and name not in same}
     trained = {name: one for name, one in unmoved.items() if one.is_trained}
-    # What may compute its gradient is not asked for it.
-    plain = {name: one for name, one in trained.items() if is_of_torch(one.tensor)}
+    # Where no state moved either, no step came in between; what may compute its gradient is not asked for it.
+    has_stepped = found.changed() or not any(quantity_of(found.first[name]) for name in found)
+    plain = {name: one for name, one in trained.items() if has_stepped and is_of_torch(one.tensor)}
     unguarded = Unguarded()
     norms = gradients_of(plain.values(), unguarded)
     known = {} if unguarded.left_out else plain

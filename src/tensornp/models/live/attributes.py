@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, mro_of
 from tensornp.core.namespace.members import registered, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES
@@ -17,6 +17,14 @@ from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_be
 
 MAX_HELD = 10_000
 """Values of one attribute that are looked at."""
+_OF_LIGHTNING = frozenset({"Fabric", "Strategy", "Trainer"})
+_OF_LIBRARIES = {
+    "accelerate": frozenset({"AlignDevicesHook", "SequentialHook"}), "torch": frozenset({"Graph", "ScriptModule"}),
+    "lightning": _OF_LIGHTNING, "lightning_fabric": _OF_LIGHTNING, "pytorch_lightning": _OF_LIGHTNING,
+}  # fmt: skip
+"""By their package, classes whose weights are listed elsewhere, or which have none but those of what they train."""
+_OF_FSDP = "__composable_api_state_key"
+"""Begins the name under which fully_shard keeps the memory of the parameters."""
 _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
@@ -49,6 +57,19 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
                     )
             if next(found, None) is not None:
                 yield Attribute(step, (name,), "", None)
+
+
+def others_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what else is an attribute of a module, by its name, in which weights may lie: plain values are left out."""
+    for step, child in unregistered(module):
+        cls = type(child)
+        is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child))
+        if not (is_plain or _is_meant(child) or _OF_FSDP in step or any(map(_is_of_library, mro_of(cls)))):
+            yield step.lstrip("."), child
+
+
+def _is_of_library(cls: type) -> bool:
+    return class_name(cls) in _OF_LIBRARIES.get(module_name(cls).partition(".")[0], ())
 
 
 def _is_meant(value: Any) -> bool:

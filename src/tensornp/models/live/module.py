@@ -17,10 +17,11 @@ from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
-from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
+from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
 from tensornp.models.live.torch_ao import is_made_of_packed, is_packed, packed_of
+from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.names.quoted import shown_name, shown_names
 
@@ -73,7 +74,7 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
     if num_untold:
         one, many = "a packed bias is there", f"{num_untold:,} packed biases are there"
         yield f"only reading tells whether {one if num_untold == 1 else many}, and none is counted"
-    if walk.is_cut:
+    if walk.cut:
         yield NotListed(
             f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is looked at in part"
         )
@@ -87,6 +88,7 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
             f"{shown_names(packed)} {are} of torch that may hold packed weights; nothing of {of_it} is listed"
         )
     yield from map(NotListed, walk.broken)
+    yield from walk.unlisted(entries)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
 
@@ -96,12 +98,14 @@ class _Walk:
 
     def __init__(self, root: Any) -> None:
         self.num_skipped = 0
-        self.has_constants = self.is_cut = False
+        self.has_constants = False
+        self.cut: set[str] = set()
         self.classes: dict[str, str] = {}
         self.broken: list[str] = []
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
+        self._others: dict[int, tuple[str, Any]] = {}
         self._packed: dict[int, str] = {}
         self._unpacked: set[int] = set()
         self._seen: set[int] = set()
@@ -137,6 +141,8 @@ class _Walk:
                 its_place = its_place._replace(is_unpacked=True)
             yield from _own_entries(one, members, its_place, self._shelves)
             yield from self._attributes(one, members, its_place)
+            for name, held in others_of(one):
+                self._others.setdefault(id(held), (".".join((*its_place.names, name)), held))
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from made
             self.broken.extend(_broken(one, members, its_place))
@@ -150,7 +156,7 @@ class _Walk:
         hooked: dict[str, str] | None = None
         for step, names, brackets, value, has_code in attributes_of(module):
             if value is None:
-                self.is_cut = True
+                self.cut.add(".".join((*place.names, *names)))
             elif _is_module(value):
                 self._hidden[id(value)] = value
             elif is_packed_object(value):
@@ -179,6 +185,17 @@ class _Walk:
     def packed(self) -> list[str]:
         """Return the names of the objects in which something is packed that is not listed."""
         return [name for key, name in self._packed.items() if key not in self._unpacked]
+
+    def unlisted(self, entries: list[WeightEntry]) -> list[str]:
+        """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
+        unlisted = Unlisted()
+        for name, held in self._others.values():
+            if name not in self.cut:
+                unlisted.note(name, held)
+        if self._others:
+            for one in (self._root, *self._hidden.values(), *(entry.source.held for entry in entries)):
+                unlisted.is_listed(one)
+        return unlisted.problems()
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return how many modules with other weights are attributes, and not registered; what leads back is none."""

@@ -17,6 +17,7 @@ from tensornp.core.tensor.containers import items_of, leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
 from tensornp.models.live.module import parameters_of
@@ -29,6 +30,9 @@ _MAX_SAID = 100_000
 """Numbers and texts that are kept."""
 _MAX_SECONDS = 0.5
 """For which parameters are looked for among the names of a notebook."""
+_WRAPPED = ("optimizer", "_optimizer")
+"""Attributes by which an optimizer holds the one that it stands for."""
+_HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; nothing of what it gives is listed"
 
 
 @unnoticed
@@ -40,8 +44,14 @@ def entries_of_optimizer(
     Names are those that the optimizer keeps, or of `model`, or what `names_of` the optimizer gives by the identity of
     each parameter; of one in none of these, where it stands. States of what is in no group come last.
     """
-    state = object.__getattribute__(optimizer, "__dict__").get(STATE, {})
-    unlisted = Unlisted()
+    optimizer, expression = _keeper_of(optimizer, expression)
+    attributes = object.__getattribute__(optimizer, "__dict__")
+    state, unlisted = attributes.get(STATE, {}), Unlisted()
+    for attribute, held in items_of(attributes):
+        called = key_of((attribute,))
+        if called not in (STATE, GROUPS, "defaults") and not called.startswith("_optimizer_"):
+            # Those are hooks.
+            unlisted.note(called, held)
     # Each with what it is called in a state dict, and by its place.
     found: list[tuple[WeightEntry, tuple[str, ...], str]] = []
     metadata: dict[str, Any] = {}
@@ -74,11 +84,28 @@ def entries_of_optimizer(
     ]
     for entry in entries:
         unlisted.is_listed(entry.tensor)
-    return entries, metadata, unlisted.problems()
+    hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
+    return entries, metadata, [*hidden, *unlisted.problems()]
+
+
+def _keeps_states(own: Mapping[str, Any]) -> bool:
+    return STATE in own and isinstance(own.get(GROUPS), list)
+
+
+def _keeper_of(optimizer: Any, expression: str = "") -> tuple[Any, str]:
+    """Return the optimizer that keeps the states of one that may stand for it, as accelerate's and Lightning's do."""
+    seen: set[int] = set()
+    while id(optimizer) not in seen:
+        seen.add(id(optimizer))
+        own = object.__getattribute__(optimizer, "__dict__")
+        inner = (name for name in _WRAPPED if is_subclass(type(own.get(name)), torch.optim.Optimizer))
+        if not _keeps_states(own) and (name := next(inner, "")):
+            optimizer, expression = own[name], f"{expression}.{name}"
+    return optimizer, expression
 
 
 def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
-    groups = object.__getattribute__(optimizer, "__dict__").get(GROUPS)
+    groups = object.__getattribute__(_keeper_of(optimizer)[0], "__dict__").get(GROUPS)
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
