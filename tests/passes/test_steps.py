@@ -357,3 +357,56 @@ def test_tied_weights_get_their_gradient_in_one_backward():
         head(emb(torch.arange(3))).sum().backward()
     assert not any("backwards" in one for one in run.problems)
     assert all(one.num_backwards == 1 for one in run.record.grads)
+
+
+def by_closure(lr: float, *, is_frozen: bool = False) -> tnp.FollowedPass:
+    """Follow a step that calls a model of which nobody knows before."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    model.bias.requires_grad_(not is_frozen)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(torch.ones(4, 3)).square().mean()
+        loss.backward()
+        if is_frozen:
+            model.bias.grad = torch.ones(2)
+        return loss
+
+    with tnp.follow() as run:
+        optimizer.step(closure)
+    return run
+
+
+def test_a_step_whose_closure_calls_the_model_first_has_its_parameters():
+    """As LBFGS takes one, and Lightning makes every step."""
+    run = by_closure(float("inf"))
+    assert run.steps[0].num_parameters == 2 and [name for name, _ in run.steps[0].spoilt] == ["weight", "bias"]
+    assert run.first("inf").phase == "optimizer"
+    assert by_closure(0.1, is_frozen=True).steps[0].frozen == ("bias",)
+    told = tnp.card(tnp.compare(by_closure(1e-3), by_closure(1e3))).text
+    assert "the 1st step, of SGD, made other values of the parameters" in told
+    assert by_closure(0.1).steps[0].after == by_closure(0.1).steps[0].after != b""
+
+
+@pytest.mark.parametrize("is_zeroed", [False, True])
+def test_what_comes_in_a_closure_is_taken_by_its_step(is_zeroed):
+    """With what came before it; gradients are accumulated so where a training has closures."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def backward() -> torch.Tensor:
+        loss = model(torch.ones(4, 3)).square().mean()
+        loss.backward()
+        return loss
+
+    with tnp.follow() as run:
+        for _ in range(2):
+            if is_zeroed:
+                optimizer.zero_grad()
+            backward()
+            optimizer.step(backward)
+    assert [one.num_backwards for one in run.record.grads] == [2, 2]
+    assert any("gradients came in 2 backwards" in one for one in run.problems)
+    assert any("not zeroed between two steps" in one for one in run.problems) is not is_zeroed

@@ -304,7 +304,7 @@ def test_the_source_is_the_line_at_which_it_was_born():
 def test_inputs_that_were_not_read_are_not_called_finite():
     origin = origin_of(chain(leaf("fc", ends=(NAN,), got=(value(None, "[0]"),))), "nan")
     assert origin is not None and origin.inputs_finite is None
-    assert origin.sentence == "the first NaN was born in fc (Linear)"
+    assert origin.sentence.startswith("the first NaN that was read came out of fc (Linear): ")
 
 
 def test_the_order_in_which_calls_ended_counts_where_two_threads_call():

@@ -26,6 +26,8 @@ IN_ITS_PLACE = "of what took its place in a functional call"
 """The note of the gradient of a tensor with which a module computed instead of its own parameter."""
 UNSET = "nothing was observed yet"
 """The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
+NOT_LOOKED_INTO = "not looked into"
+"""The end of the note of an object that may hold tensors which nobody sees, behind its class: it has no dtype."""
 BUFFER = "buffer"
 UNWRITTEN = "memory that was not written whole"
 """The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
@@ -98,7 +100,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor that a call got or gave.
+    """A tensor that a call got or gave; or an object of which it is not known what it holds, without a dtype.
 
     Attributes
     ----------

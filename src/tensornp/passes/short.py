@@ -59,9 +59,14 @@ def sides_told(got: Sequence[_Value], gave: Sequence[_Value]) -> str:
 
 def shape_told(value: _Value, known: str = "") -> str:
     """Return a shape and a dtype, but for one that is known: ``(2, 8) float32``."""
-    shape = f"({', '.join(map(str, value.shape))}{',' if len(value.shape) == 1 else ''})"
+    shape = sizes_told(value.shape)
     dtype = value.dtype.removeprefix("torch.")
     return f"{shape} {dtype}" if dtype and value.dtype != known else shape
+
+
+def sizes_told(shape: Sequence[int | str]) -> str:
+    """Return a shape as a tuple is written, with what stands for a size that is not known: ``(2, ?, 8)``."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def figures_told(one: _Figures | None) -> str:

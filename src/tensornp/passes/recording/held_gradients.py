@@ -19,7 +19,7 @@ _MOST_LOOKS = 8
 
 
 class Held(NamedTuple):
-    """The row of what a `.grad` held, None where it was none, and how many steps had begun by then."""
+    """The row of what a `.grad` held, None where it was none, and how many steps had taken it by then."""
 
     row: int | None
     num_steps: int

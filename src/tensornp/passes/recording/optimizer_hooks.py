@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from array import array
@@ -37,11 +38,12 @@ class Parameter:
 class Step:
     """A step, from its begin on: `before` and `after` are the rows of the parameters' figures, `_UNREAD` of none.
 
-    `frozen` tells of each parameter whether it required no gradient then.
+    `frozen` tells of each parameter whether it required no gradient then. With a closure, in which modules are called
+    that nobody knows before, `at_begin` has both of every parameter, by identity.
     """
 
     __slots__ = (
-        "after", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients",
+        "after", "at_begin", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients",
         "num_inside", "parameters", "source",
     )  # fmt: skip
 
@@ -50,6 +52,7 @@ class Step:
         self.parameters: tuple[Parameter, ...] = ()
         self.frozen: tuple[bool, ...] = ()
         self.before, self.after = array("q"), array("q")
+        self.at_begin: dict[int, tuple[int, bool]] = {}
         self.is_done = self.has_gradients = False
         self.num_inside = 0
 
@@ -85,7 +88,8 @@ class OptimizerHooks:
         self._open.clear()
 
     def _began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        self._told(self._begin, optimizer)
+        has_closure = any(one is not None for one in (*args[1:2], kwargs.get("closure")))
+        self._told(functools.partial(self._begin, has_closure=has_closure), optimizer)
 
     def _ended(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         self._told(self._end, optimizer)
@@ -102,7 +106,7 @@ class OptimizerHooks:
         except Exception as error:
             self._recorder.problems.append(told("a step of an optimizer", error))
 
-    def _begin(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
+    def _begin(self, optimizer: torch.optim.Optimizer, frame: FrameType, *, has_closure: bool) -> None:
         recorder = self._recorder
         key = threading.get_ident(), id(optimizer)
         if key in self._open and _is_inside_a_step(frame):
@@ -119,11 +123,16 @@ class OptimizerHooks:
         self._scalers.step_begins()
         place = recorder.lines.place_of(frame)
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
+        if has_closure and not recorder.is_bound:
+            every = _parameters_in(optimizer)
+            facts = zip(self._rows(every), (not one.requires_grad for one in every), strict=True)
+            step.at_begin = dict(zip(map(id, every), facts, strict=True))
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
         step.has_gradients = _has_gradient(optimizer)
+        # What comes in a closure is taken by this step.
+        recorder.held.num_steps = len(self.steps) + (not has_closure)
         self.steps.append(step)
-        recorder.held.num_steps = len(self.steps)
         self._open[key] = [step]
 
     def _end(self, optimizer: torch.optim.Optimizer, _: FrameType) -> None:
@@ -135,6 +144,11 @@ class OptimizerHooks:
         step.is_done, step.num_inside = True, self._recorder.num_gradients - step.num_gradients
         tensors, parameters = self._parameters_of(optimizer)
         self._recorder.forget_parameters(tensors)
+        self._recorder.held.num_steps = len(self.steps)
+        if step.at_begin and all(id(one) in step.at_begin for one in tensors):
+            known = [step.at_begin[id(one)] for one in tensors]
+            step.parameters, step.before = parameters, array("q", (row for row, _ in known))
+            step.frozen = tuple(is_frozen for _, is_frozen in known)
         if parameters == step.parameters:
             step.after = self._rows(tensors)
 
@@ -143,7 +157,7 @@ class OptimizerHooks:
         names: dict[int, list[tuple[Module, str]]] = defaultdict(list)
         for module, name, tensor in self._recorder.known_parameters():
             names[id(tensor)].append((module, name))
-        tensors = [one for group in optimizer.param_groups for one in group["params"] if id(one) in names]
+        tensors = [one for one in _parameters_in(optimizer) if id(one) in names]
         return tensors, tuple(self._parameter(tuple(names[id(one)]), one) for one in tensors)
 
     def _parameter(self, names: tuple[tuple[Module, str], ...], tensor: torch.Tensor) -> Parameter:
@@ -159,10 +173,14 @@ class OptimizerHooks:
         return array("q", [_UNREAD if row is None else row for row in rows])
 
 
+def _parameters_in(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
 def _has_gradient(optimizer: torch.optim.Optimizer) -> bool:
     """Return whether any parameter of an optimizer has a gradient, or may have one."""
     unguarded = Unguarded()
-    found = any(unguarded.grad_of(one) is not None for group in optimizer.param_groups for one in group["params"])
+    found = any(unguarded.grad_of(one) is not None for one in _parameters_in(optimizer))
     return found or bool(unguarded.left_out)
 
 

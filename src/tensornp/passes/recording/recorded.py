@@ -215,7 +215,7 @@ class _Recording:
         samples: Sequence[np.ndarray[Any, Any]],
         steps: Sequence[Step],
     ) -> None:
-        self.rows, self._num_before = rows, [one.num_gradients for one in steps]
+        self.rows, self._num_taken = rows, [one.num_gradients + one.num_inside for one in steps]
         self._sample = functools.cache(lambda number: tuple(samples[number].tolist()))
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
         self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
@@ -439,7 +439,7 @@ class _Recording:
         """Return how many gradients of a parameter have come since the last step of it before the last of them."""
         if len(orders) < 2:
             return 1
-        begun = [num for num in (self._num_before[step] for step in self._steps.get(place, [])) if num <= orders[-1]]
+        begun = [num for num in (self._num_taken[step] for step in self._steps.get(place, [])) if num <= orders[-1]]
         return len(orders) - bisect_left(orders, max(begun, default=0))
 
 

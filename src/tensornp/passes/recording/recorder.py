@@ -9,7 +9,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
@@ -22,8 +21,6 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
@@ -31,9 +28,10 @@ from tensornp.passes.recording.held_gradients import HeldGradients
 from tensornp.passes.recording.kept import Kept
 from tensornp.passes.recording.not_called import NotCalled
 from tensornp.passes.recording.remembered import Call, Got, Module, facts_of, step_to
-from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
+from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, not_looked_into, storage_key, version_of
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
+from tensornp.passes.recording.tensors_in import Found, tensors_in
 from tensornp.passes.recording.zero_units import zero_units
 from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
@@ -45,8 +43,6 @@ _STOPS = ("_StopRecomputationError",)
 """Errors by which a checkpoint ends what it calls again, once it has what the backward needs."""
 _COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "torch/_functorch/")
 _MOST_FRAMES = 16
-_MOST_LEAVES = 10_000
-"""Objects of an argument that are looked at."""
 
 
 class Recorder:
@@ -207,14 +203,17 @@ class Recorder:
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
         stack.append(call)
-        call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]
+        call.inputs = [self._input(one, call) for one in tensors_in(args)]
         if keywords:
-            call.inputs += [self._input(path, tensor, call) for path, tensor in _tensors_of(keywords)]
+            call.inputs += [self._input(one, call) for one in tensors_in(keywords)]
         call.params = list(self._params_of(module, call))
 
-    def _input(self, path: Path | None, tensor: torch.Tensor, call: Call) -> Got:
+    def _input(self, one: Found, call: Call) -> Got:
+        tensor = one.tensor
+        if tensor is None:
+            return Got(one.path, not_looked_into(one.note), (None, None, 0))
         before = storage_key(tensor), version_of(tensor), id(tensor)
-        got = Got(path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        got = Got(one.path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
         if call.is_kept:
             got.tensor = self.kept.copied(tensor, got.seen)
         return got
@@ -268,9 +267,12 @@ class Recorder:
             call.params = list(self._params_of(module, call))
             call.edges.clear()
         if kwargs and not call.has_keywords:
-            call.inputs += [self._input(path, tensor, call) for path, tensor in _tensors_of(kwargs)]
+            call.inputs += [self._input(one, call) for one in tensors_in(kwargs)]
         before = {got.before[0]: got.before for got in call.inputs if got.before[0] is not None}
-        for path, tensor in _tensors_of(result):
+        for path, tensor, is_in_object, note in tensors_in(result):
+            if tensor is None:
+                call.outputs.append(Got(path, not_looked_into(note), None, "new"))
+                continue
             seen = self.tensors.seen(tensor, maker=call.index, has_sample=self._has_samples)
             gave = Got(path, seen, None, _relation(tensor, before))
             if call.is_kept:
@@ -280,7 +282,8 @@ class Recorder:
                 maker = call.inputs[0].seen.maker if call.inputs else None
                 made_by = self.calls[maker].module.class_name if maker is not None else ""
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
-            if self._has_grads:
+            # What lies in an object may be the work of a call inside, of which that has said nothing.
+            if self._has_grads and not is_in_object:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)
@@ -413,15 +416,6 @@ def _is_made_by_compiler(module: torch.nn.Module) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _tensors_of(tree: Any) -> Iterable[tuple[Path | None, torch.Tensor]]:
-    """Return the tensors in arguments or in a result, each with the path to it."""
-    if is_tensor(tree):
-        return [(None, tree)]
-    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
-        return [((None, "[0]"), tree[0])]
-    return [(path, leaf) for path, leaf in islice(leaves(tree), _MOST_LEAVES) if is_tensor(leaf)]
 
 
 def _relation(tensor: torch.Tensor, before: dict[int, Any]) -> str:

@@ -37,7 +37,7 @@ class Seen:
         "row", "sample", "shape", "task",
     )  # fmt: skip
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool | None) -> None:
+    def __init__(self, shape: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool | None) -> None:
         self.shape, self.dtype, self.device, self.requires_grad = shape, dtype, device, requires_grad
         self.maker: int | None = None
         self.operator: int | None = None
@@ -469,6 +469,13 @@ def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
             facts.append(otherwise)
     seen = Seen(_shape_of(facts[0]), *facts[1:])
     seen.maker, seen.note = maker, f"not read: {type(error).__name__}"
+    return seen
+
+
+def not_looked_into(note: str) -> Seen:
+    """Return what is known of an object that may hold tensors which nobody sees."""
+    seen = Seen(("?",), None, "", False)
+    seen.note = note
     return seen
 
 

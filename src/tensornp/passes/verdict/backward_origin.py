@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
 from tensornp.passes.verdict.call_tree import CallTree
-from tensornp.passes.verdict.wording import are_finite, holds, listed, named, within, word_of
+from tensornp.passes.verdict.wording import are_finite, holds, is_unread, listed, named, within, word_of
 
 _OF_LOSS = "born in the loss or its backward"
 
@@ -21,6 +21,8 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
         return origin
     # Of a loss that nobody holds, it is not known whether it was.
     finite = "what modules gave" if _OF_LOSS in origin.sentence else "the forward"
+    if any(is_unread(call.outputs) for call in tree.ended):
+        finite = "what could be read of the forward"
     return replace(origin, sentence=f"{finite} was finite; {origin.sentence}")
 
 

@@ -56,7 +56,7 @@ def failure_of(record: PassRecord) -> str:
 
 def _misfit(tree: CallTree, call: ModuleCall) -> str:
     """Return how the input of a call does not fit its weight; empty where it does, or the two are not known."""
-    given = next(iter(call.inputs), None)
+    given = next((one for one in call.inputs if one.dtype), None)
     weight = next((one for one in call.params if one.path.rpartition(".")[2] == "weight"), None)
     if given is None or weight is None:
         return ""
@@ -99,4 +99,4 @@ def _got(call: ModuleCall) -> str:
 
 
 def _shapes(values: tuple[Value, ...]) -> str:
-    return " and ".join(str(one.shape) for one in values)
+    return " and ".join(str(one.shape) for one in values if one.dtype)

@@ -107,7 +107,8 @@ def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
 
 
 def _loses_gradient(call: ModuleCall) -> bool:
-    gave = [one.requires_grad for one in call.outputs if is_floating(one)]
+    # An object may hold what has a gradient.
+    gave = [one.requires_grad or not one.dtype for one in call.outputs if is_floating(one)]
     return call.is_grad_enabled and bool(gave) and not any(gave) and any(one.requires_grad for one in call.inputs)
 
 

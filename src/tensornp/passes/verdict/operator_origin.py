@@ -26,6 +26,7 @@ from tensornp.passes.verdict.wording import (
     holds,
     is_floating,
     is_mask,
+    is_unread,
     left_range,
     named,
     number,
@@ -164,6 +165,9 @@ def _told(steps: _Steps, one: OperatorCall) -> Origin:
         sentence = f"the first {word} was asked for {where}by {name}{at(one.source)}"
     elif edge := left_range(one.inputs, (), gave):
         sentence = f"{where}{name}{at(one.source)} left the range of {edge}".removeprefix("in ")
+    elif is_unread(one.inputs):
+        told = f"the first {word} that was read came {where}out of {name}{at(one.source)}"
+        sentence = f"{told}: of its inputs, not all could be read"
     else:
         sentence = f"the first {word} was born {where}at {name}{at(one.source)}{_made_of(steps, one)}"
     if one.phase == RECOMPUTED:
@@ -201,7 +205,7 @@ def _in_backward(steps: _Steps, one: OperatorCall, word: str) -> Origin:
     where = f" of {named(call, has_class=False)}" if call is not None else ""
     told = f"the first {word} came in the backward of {name}{where}{at(one.source)}{_where_input(forward)}"
     earlier = (each for each in steps.record.operators if each.phase == FORWARD and not each.asked_for)
-    if all(value.is_finite is not False for each in earlier for value in each.outputs):
+    if not any(are_finite(each.outputs) is False or is_unread(each.outputs) for each in earlier):
         told = f"the forward was finite; {told}"
     infinite = next((value.figures for value in one.inputs if value.figures and value.figures.has_inf), None)
     told += f"; what it computed with held {word_of(infinite)}" if infinite is not None else ""

@@ -30,6 +30,7 @@ from tensornp.passes.verdict.wording import (
     input_name,
     is_floating,
     is_mask,
+    is_unread,
     left_range,
     named,
     number,
@@ -40,6 +41,8 @@ from tensornp.passes.verdict.wording import (
     within,
     word_of,
 )
+
+_UNREAD = "of what it got or called, not all could be read"
 
 
 def origin_of(record: PassRecord, what: str) -> Origin | None:
@@ -129,9 +132,17 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
     found = next((one for one in known if holds(what, one.figures) and not is_mask(one)), None)
     if found is None or (what != "nan" and record.scaling is not None and not _has_nan(found)):
         return None
-    gave = ": nothing that a module gave did" if record.calls else ""
-    sentence = f"`{found.path}` holds {_word(found)}, which was born in the code around the modules{gave}"
-    return Origin(what, FORWARD, found.path, "", True if record.calls else None, None, sentence, found.path)
+    finite: bool | None = True
+    told = "which was born in the code around the modules"
+    if not record.calls:
+        finite = None
+    elif any(is_unread(call.outputs) for call in record.calls):
+        finite, told = None, "and nothing did that could be read of what modules gave"
+    else:
+        told += ": nothing that a module gave did"
+    return Origin(
+        what, FORWARD, found.path, "", finite, None, f"`{found.path}` holds {_word(found)}, {told}", found.path
+    )
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
@@ -167,6 +178,11 @@ def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
             return _born_before(tree, call, value, what, giver)
 
 
+def _is_partly_unread(call: ModuleCall, below: Sequence[ModuleCall]) -> bool:
+    """Return whether a call may have got what was looked for, or been given it by those `below` it, unseen."""
+    return is_unread(call.inputs) or any(is_unread(one.outputs) for one in below)
+
+
 def _is_clean(what: str, values: Sequence[Value]) -> bool:
     return all(one.figures is not None and not holds(what, one.figures) for one in values if is_floating(one))
 
@@ -190,14 +206,21 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     above, earlier, word = tree.at(call.parent), giver or tree.before(call), _word(value)
     if above is not None:
         # Its code may have made it long before, beside what it called.
-        sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
         given, infinity = _given(tree, above, what)
-        sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
+        came = [one for one in tree.below(above) if one.index < call.index]
+        if _is_partly_unread(above, came):
+            sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
+            sentence += f"{at(call.source)}: {_UNREAD}{given}"
+        else:
+            sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
+            sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
         finite = are_finite(above.inputs)
         return Origin(what, FORWARD, above.title, "", finite, call.source, sentence, "", above.index, before=infinity)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
-        sentence += f": it came with the call, or was born after {earlier.title} had returned"
+        unread = any(is_unread(one.outputs) for one in tree.ended if one.index < call.index)
+        source = " or from what could not be read" if unread else ""
+        sentence += f": it came with the call{source}, or was born after {earlier.title} had returned"
     phase = FORWARD if earlier else BEFORE
     return Origin(what, phase, call.title, "", False, call.source, sentence, value.path, call.index)
 
@@ -206,14 +229,17 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     """Return that a call made what was seen, if only later, of inputs that did not hold it."""
     gave = next((one for one in call.outputs if holds(what, one.figures)), seen)
     below = tree.below(call)
-    source = below[-1].source if below else call.source
-    if below:
+    is_unknown = _is_partly_unread(call, below)
+    source = below[-1].source if below and not is_unknown else call.source
+    if below and not is_unknown:
         code = f"`{source.function}` of {source.place}" if source is not None else "its own code"
         where = f"{named(call, has_class=False)}, in {code}: nothing that it called gave it"
     else:
         where = f"{named(call)}{at(source)}"
     given, infinity = _given(tree, call, what)
     sentence = f"the first {_word(gave)} was born in {where}{given}"
+    if is_unknown:
+        sentence = f"the first {_word(gave)} that was read came out of {where}: {_UNREAD}{given}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
     elif what == "inf" and name_of(gave.dtype) == "float16":

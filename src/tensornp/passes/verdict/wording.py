@@ -49,9 +49,14 @@ def are_finite(values: Iterable[Value]) -> bool | None:
     return False if False in known else None if None in known or not known else True
 
 
+def is_unread(values: Iterable[Value]) -> bool:
+    """Return whether some values could hold a NaN of which nobody knows."""
+    return any(value.figures is None and is_floating(value) for value in values)
+
+
 def is_floating(value: Value) -> bool:
     """Return whether a value could hold a NaN, or need a gradient."""
-    return _is_floating(value.dtype)
+    return not value.dtype or _is_floating(value.dtype)
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
+from tensornp.passes.short import sizes_told
 from tensornp.passes.verdict.dead_units import dead_told
 from tensornp.passes.verdict.wording import word_of
 from tensornp.render.layout.escaped import escaped
@@ -78,7 +79,7 @@ def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:
 def all_shapes(call: ModuleCall) -> str:
     """Return all that a call got and gave, each by its place."""
     sides = [
-        ", ".join(f"{one.path} {name_of(one.dtype)} {one.shape}".strip() for one in values[:_MAX_VALUES])
+        ", ".join(f"{one.path} {name_of(one.dtype)} {sizes_told(one.shape)}".strip() for one in values[:_MAX_VALUES])
         + (f" and {len(values) - _MAX_VALUES:,} more" if len(values) > _MAX_VALUES else "")
         for values in (call.inputs, call.outputs)
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Value
+from tensornp.passes.short import sizes_told
 
 
 def main_value(values: Sequence[Value]) -> Value | None:
@@ -18,13 +19,13 @@ def main_value(values: Sequence[Value]) -> Value | None:
 def shapes(got: Value | None, gave: Value | None) -> str:
     """Return the shapes of an input and of an output: one where they are equal, or the axis in which they differ."""
     if got is None or gave is None:
-        sides = [str(one.shape) if one is not None else "" for one in (got, gave)]
+        sides = [sizes_told(one.shape) if one is not None else "" for one in (got, gave)]
         return " → ".join(sides).strip() if any(sides) else ""
     differ = [i for i, (a, b) in enumerate(zip(got.shape, gave.shape, strict=False)) if a != b]
     if len(got.shape) != len(gave.shape) or len(differ) > 1:
-        return f"{got.shape} → {gave.shape}"
+        return f"{sizes_told(got.shape)} → {sizes_told(gave.shape)}"
     axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(got.shape, gave.shape, strict=True)]
-    return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
+    return sizes_told(axes)
 
 
 def between(figures: Sequence[Figures]) -> str:

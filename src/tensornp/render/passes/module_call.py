@@ -11,6 +11,7 @@ from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import CAME_WITH_THE_CALL, FORWARD, RAISED, RETURNED, ModuleCall, Value
+from tensornp.passes.short import sizes_told
 from tensornp.passes.verdict.dead_units import said
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import HEADING
@@ -86,7 +87,7 @@ def _row(noun: str, value: Value, *, begins_group: bool) -> TableRow:
     made_by = "" if noun != "input" or value.made_by == CAME_WITH_THE_CALL else value.made_by
     cells = (
         cut_inside(f"{noun} {value.path}".strip(), MAX_INSIDE),
-        cut(str(value.shape), MAX_INSIDE),
+        cut(sizes_told(value.shape), MAX_INSIDE),
         cut(name_of(value.dtype), _MAX_CELL) if value.dtype else "",
         cut_inside(made_by, _MAX_CELL),
         sample_cell(read, [value.sample]),

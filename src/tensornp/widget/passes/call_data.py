@@ -16,6 +16,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Gradient, ModuleCall, OperatorCall, SourceLine, Value
+from tensornp.passes.short import sizes_told
 from tensornp.passes.verdict.wording import parameter_name
 from tensornp.render.layout.table import RIGHT, without_common
 from tensornp.render.passes.call_line import norms_of
@@ -152,7 +153,7 @@ def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradien
     is_told = kind == "inputs" or (kind == "outputs" and value.maker not in (None, call.index))
     yield [
         {"text": cut(value.path, _MAX_TEXT) or ("result" if kind == "outputs" else "value")},
-        {"text": str(value.shape)},
+        {"text": sizes_told(value.shape)},
         *_figures(value.figures, is_odd=bool(not_finite([value]))),
         {"text": cut(value.made_by, _MAX_TEXT), **made} if is_told else {"text": ""},
         {"text": value.relation},

@@ -1,0 +1,116 @@
+"""The tensors in what a call got or gave: in containers, and in what objects have as attributes.
+
+A distribution has its parameters so, and a cache its keys and values. Nothing of them runs, and what hides is noted.
+"""
+
+from __future__ import annotations
+
+import gc
+import types
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.attributes import class_name, dict_of, is_subclass, is_tensor, own_attributes
+from tensornp.core.tensor.containers import container_of, leaves
+from tensornp.core.tensor.form import STORAGES
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path
+from tensornp.passes.records import NOT_LOOKED_INTO
+
+_MOST_LEAVES = 10_000
+"""Values of an argument, in containers, that are looked at."""
+_MOST_INSIDE, _MOST_TENSORS = 1_000, 64
+"""Values of one object that are looked at, and tensors among them."""
+_HIDING = (*STORAGES, torch.ScriptObject)
+_CODE = (
+    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, torch.nn.Module,
+    torch.optim.Optimizer,
+)  # fmt: skip
+"""What runs, and what has weights: no value of a call."""
+
+
+class Found(NamedTuple):
+    """A tensor and the path to it; of what cannot be looked into, none, and what is to be said of it."""
+
+    path: Path | None
+    tensor: torch.Tensor | None
+    is_in_object: bool = False
+    note: str = ""
+
+
+def tensors_in(tree: Any) -> list[Found]:
+    """Return the tensors in arguments or in a result, behind them what may hold others."""
+    if is_tensor(tree):
+        return [Found(None, tree)]
+    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
+        return [Found((None, "[0]"), tree[0])]
+    found, walk = [], leaves(tree)
+    objects = []
+    for path, leaf in islice(walk, _MOST_LEAVES):
+        if is_tensor(leaf):
+            found.append(Found(path, leaf))
+        elif id(type(leaf)) not in PLAIN_CLASSES and _may_hold(leaf):
+            objects.append((path, leaf))
+    if next(walk, None) is not None:
+        found.append(_not_looked_into(None, tree))
+    for path, leaf in objects:
+        found += _inside(path, leaf)
+    return sorted(found, key=lambda one: one.tensor is None) if objects else found
+
+
+def _inside(path: Path | None, obj: Any) -> Iterator[Found]:
+    """Yield the tensors of an object, the nearest first."""
+    waiting, seen, num_left, num_tensors = deque([(path, obj)]), {id(obj)}, _MOST_INSIDE, 0
+    while waiting:
+        at, one = waiting.popleft()
+        try:
+            own = dict(own_attributes(one))
+            is_hiding = _is_hiding(one, own)
+        except Exception:
+            # Another thread changes it just now, or it is broken.
+            own, is_hiding = {}, True
+        if is_hiding:
+            yield _not_looked_into(at, one)
+        for name, value in own.items():
+            for below, leaf in leaves(value, (at, f".{name}")):
+                num_left -= 1
+                num_tensors += is_tensor(leaf)
+                if not num_left or num_tensors > _MOST_TENSORS:
+                    yield _not_looked_into(path, obj)
+                    return
+                if is_tensor(leaf):
+                    yield Found(below, leaf, is_in_object=True)
+                elif id(leaf) not in seen and _may_hold(leaf):
+                    seen.add(id(leaf))
+                    waiting.append((below, leaf))
+
+
+def _not_looked_into(path: Path | None, obj: Any) -> Found:
+    return Found(path, None, note=f"{class_name(type(obj))}: {NOT_LOOKED_INTO}")
+
+
+def _may_hold(leaf: Any) -> bool:
+    """Return whether a value may hold a tensor: what the collector of garbage does not know refers to nothing."""
+    cls = type(leaf)
+    if id(cls) in PLAIN_CLASSES or any(is_subclass(cls, base) for base in _CODE) or container_of(cls) is not None:
+        return False
+    return gc.is_tracked(leaf) or _is_memory(leaf)
+
+
+def _is_memory(obj: Any) -> bool:
+    """Return whether an object is an array of what may be NaN, or has values outside of Python."""
+    cls = type(obj)
+    if is_subclass(cls, np.ndarray):
+        return np.ndarray.dtype.__get__(obj).kind in "fcOV"
+    return any(is_subclass(cls, base) for base in _HIDING)
+
+
+def _is_hiding(obj: Any, own: dict[str, Any]) -> bool:
+    """Return whether an object refers to more than its own attributes tell."""
+    known = {id(type(obj)), id(dict_of(obj)), *map(id, own.values())}
+    others = [one for one in gc.get_referents(obj) if id(one) not in known]
+    return _is_memory(obj) or any(is_tensor(leaf) or _may_hold(leaf) for one in others for _, leaf in leaves(one))

@@ -1,0 +1,163 @@
+"""Objects that modules take and return: what they hold is looked at, and of what hides it nothing is claimed."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Normal, kl_divergence
+
+import tensornp as tnp
+
+NAN = float("nan")
+
+
+class State:
+    def __init__(self, h: Any) -> None:
+        self.h = h
+
+    @property
+    def told(self) -> None:
+        raise AssertionError
+
+
+class Cell(nn.Module):
+    """Computes with what `read` finds in its state."""
+
+    def __init__(self, read: Any = lambda state: state.h) -> None:
+        super().__init__()
+        self.linear, self.read = nn.Linear(4, 4), read
+
+    def forward(self, x: torch.Tensor, state: Any) -> torch.Tensor:
+        return torch.tanh(self.linear(x) + self.read(state))
+
+
+class Encoder(nn.Module):
+    """Gives a distribution, or what `put` makes of the same."""
+
+    def __init__(self, scale: float = NAN, put: Any = lambda given: given) -> None:
+        super().__init__()
+        self.linear, self.scale, self.put = nn.Linear(4, 4), scale, put
+
+    def forward(self, x: torch.Tensor) -> Any:
+        mean = self.linear(x)
+        return self.put(Normal(mean, torch.full_like(mean, self.scale), validate_args=False))
+
+
+def hidden(given: Any) -> Any:
+    """Return an iterator, which refers to what it gives and has no attribute."""
+    return iter([given])
+
+
+def test_what_a_distribution_holds_was_given_by_the_module_that_returned_it():
+    encoder, decoder, x = Encoder(), nn.Linear(4, 2), torch.ones(3, 4)
+    with tnp.follow() as run:
+        given = encoder(x)
+        decoder(given.rsample())
+        kl = kl_divergence(given, Normal(0.0, 1.0)).mean()
+        kl.backward()
+    assert [(one.path, one.has_nan) for one in run["encoder"].outputs] == [(".loc", False), (".scale", True)]
+    assert run.first("nan").name == "encoder"
+    assert run["encoder.linear"].outputs[0].grad is not None
+
+
+def test_what_lies_in_a_state_came_with_the_call():
+    cell, x = Cell(), torch.ones(1, 4)
+    with tnp.follow() as run:
+        cell(x, state=State(torch.full((1, 4), NAN)))
+    assert run.first("nan").sentence.startswith("the input ['state'].h held NaN when Cell was called")
+    runs = []
+    for start in (torch.zeros(1, 4), torch.ones(1, 4)):
+        with tnp.follow() as run:
+            cell(x, State(start))
+        runs.append(run)
+    assert "its inputs had differed when Cell was called" in tnp.card(tnp.compare(*runs)).text
+
+
+def test_objects_in_objects_are_looked_at_and_those_that_refer_to_each_other_once():
+    inner = State({"keys": [torch.full((1, 4), NAN)]})
+    outer = State(inner)
+    inner.back = outer
+    with tnp.follow() as run:
+        Cell(lambda state: state.h.h["keys"][0])(torch.ones(1, 4), outer)
+    assert [one.path for one in run.calls[0].inputs] == ["[0]", "[1].h.h['keys'][0]"]
+    assert run.first("nan").path == "[1].h.h['keys'][0]"
+
+
+@pytest.mark.parametrize("hide", [hidden, np.asarray, lambda given: State(given.untyped_storage())])
+def test_no_module_is_accused_of_what_lies_where_nobody_sees_it(hide):
+    state = hide(torch.full((1, 4), NAN))
+    with tnp.follow() as run:
+        Cell(lambda _: torch.full((1, 4), NAN))(torch.ones(1, 4), state)
+    origin = run.first("nan")
+    assert origin.inputs_finite is None
+    assert origin.sentence.startswith("the first NaN that was read came out of Cell, test_objects.py:")
+    assert origin.sentence.endswith("`: of what it got or called, not all could be read")
+    assert run.calls[0].inputs[1].note.endswith(": not looked into")
+
+
+def test_what_a_module_gave_unseen_is_not_said_to_be_finite():
+    encoder, decoder, x = Encoder(put=hidden), nn.Linear(4, 2), torch.ones(3, 4)
+    with tnp.follow() as calm:
+        encoder(x)
+    assert tnp.card(calm).text.startswith("no NaN and no infinity in what could be read")
+    assert calm.problems == []
+    with tnp.follow() as run:
+        kl = kl_divergence(next(encoder(x)), Normal(0.0, 1.0)).mean()
+    assert kl.isnan()
+    assert run.first("nan").sentence == "`kl` holds NaN, and nothing did that could be read of what modules gave"
+    with tnp.follow() as run:
+        decoder(next(encoder(x)).rsample())
+    assert "it came with the call or from what could not be read, or was born after encoder" in run.first().sentence
+
+
+def test_the_code_of_a_module_is_not_accused_where_a_call_in_it_gave_what_nobody_sees():
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder, self.decoder = Encoder(put=hidden), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.decoder(next(self.encoder(x)).rsample())
+
+    with tnp.follow() as run:
+        Both()(torch.ones(3, 4))
+    assert run.first().sentence.startswith("the first NaN that was read is what decoder got in Both")
+    assert "not all could be read" in run.first().sentence
+
+
+def test_what_holds_no_tensor_costs_no_statement():
+    given = (
+        slice(2),
+        torch.float32,
+        torch.Generator(),
+        np.float32(1),
+        np.ones(2, int),
+        len,
+        nn.Linear,
+        range(3),
+        State(1),
+    )
+    with tnp.follow() as run:
+        Cell(lambda _: torch.full((1, 4), NAN))(torch.ones(1, 4), given)
+    assert len(run.calls[0].inputs) == 1
+    assert "its inputs and weights were finite" in run.first().sentence
+
+
+def test_a_huge_object_is_looked_at_up_to_a_bound_and_said_to_be_unread():
+    state = State([torch.ones(1, 4) for _ in range(100)])
+    state.log = logging.getLogger()
+    with tnp.follow() as run:
+        Cell(lambda state: state.h[0])(torch.ones(1, 4), state)
+    *_, last = run.calls[0].inputs
+    assert len(run.calls[0].inputs) == 66 and last.note == "State: not looked into"
+
+
+def test_the_code_of_a_result_is_no_lost_gradient():
+    with tnp.follow() as run:
+        Encoder(1.0, put=hidden)(torch.ones(3, 4, requires_grad=True))
+    assert run.problems == []
