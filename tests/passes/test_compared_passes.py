@@ -411,3 +411,16 @@ def test_a_forward_that_was_not_read_is_not_called_equal():
 
     found = tnp.compare(run_of(1), run_of(2))
     assert found.problems[0].startswith("2 parameters got another gradient")
+
+
+def test_a_forward_of_which_no_call_was_compared_is_not_called_equal():
+    """Nor one of which some calls have no partner, which may have given something else."""
+    first = gradients(("a.weight", (-1.0, 1.0)))
+    second = gradients(("a.weight", (-1.0, 2.0)))
+    told = "1 parameter got another gradient: a.weight"
+    for calls in ((leaf("b"),), (leaf("a"), leaf("b"))):
+        found = compared(with_grads(chain(*calls), first), with_grads(chain(leaf("a")), second))
+        assert found.problems[0] == told
+    assert compared(with_grads(chain(leaf("a")), first), with_grads(chain(leaf("a")), second)).problems == (
+        f"the figures of the forward are equal, and {told}",
+    )

@@ -124,13 +124,14 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
     steps = tuple(_told_of_steps(first.steps, second.steps))
+    is_forward_equal = not (calls or missing or unexpected) and {*both.unread_outputs()} == {0}
     if not (calls or gradients or weights or grads or steps) and both.are_on_cpu:
         # What began with others ends with others.
         steps = tuple(_told_of_moved(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
         *_told_of_weights(weights),
-        *both.told_of_gradients(gradients, grads, is_forward_equal=not calls and not any(both.unread_outputs())),
+        *both.told_of_gradients(gradients, grads, is_forward_equal=is_forward_equal),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
         *steps,
