@@ -424,3 +424,70 @@ def test_a_forward_of_which_no_call_was_compared_is_not_called_equal():
     assert compared(with_grads(chain(leaf("a")), first), with_grads(chain(leaf("a")), second)).problems == (
         f"the figures of the forward are equal, and {told}",
     )
+
+
+class _Adapted(nn.Module):
+    """A layer inside another one, as an adapter has it."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.base_layer, self.more = inner, nn.Linear(4, 4, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.base_layer(x) + self.more(x)
+
+
+def _adapted() -> nn.Sequential:
+    model = _own_layers()
+    model[0] = _Adapted(model[0])
+    return model
+
+
+def _own_layers(*more: nn.Module, bias: bool = True) -> nn.Sequential:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), *more)
+    if not bias:
+        model[0].bias = None
+    return model
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (_own_layers(nn.Linear(4, 4)), "1 call inside it is in the second alone: 2 (Linear)"),
+        (
+            _adapted(),
+            "2 calls inside it are in the second alone: 0.base_layer (Linear), 0.more (Linear); "
+            "its weight and bias are in the first alone",
+        ),
+        (_own_layers(bias=False), "its bias is in the first alone"),
+    ],
+)
+def test_a_difference_is_not_born_in_code_beside_which_other_calls_came(other, told):
+    """Nor in weights that the other has not."""
+    found = tnp.compare(run_of(_own_layers(), X), run_of(other, X))
+    assert found.problems[0].endswith(f"; the figures of its inputs were equal, and {told}")
+    assert found.first is not None and found.first.is_born_here is ("bias is" in told)
+
+
+@pytest.mark.parametrize("inside", ["Net", ""])
+def test_inputs_are_not_born_in_code_between_calls_of_which_one_has_no_partner(inside):
+    """It may have made them."""
+    less = chain(leaf("a"), leaf("b"), inside=inside)
+    more = chain(leaf("a"), leaf("more", ends=(0.0, 1.0)), leaf("b", ends=(0.0, 1.0)), inside=inside)
+    for runs, side in (((less, more), "second"), ((more, less), "first")):
+        assert (
+            compared(*runs)
+            .problems[0]
+            .endswith(f"; its inputs had differed, and 1 call before it is in the {side} alone: more (Linear)")
+        )
+
+
+def test_a_difference_is_not_born_in_code_where_what_a_call_inside_gave_was_not_read():
+    """It may have been born in that call."""
+    first = chain(leaf("a", ends=None), inside="Net")
+    second = replace(first, calls=(replace(first.calls[0], outputs=(value((0.0, 1.0)),)), first.calls[1]))
+    first = replace(first, calls=(replace(first.calls[0], outputs=(value(),)), first.calls[1]))
+    assert (
+        "the difference was born in it, where not all was read that calls gave" in compared(first, second).problems[0]
+    )
