@@ -15,7 +15,8 @@ from torch import nn
 
 import tensornp as tnp
 from tensornp.passes.recording.sharded_gradients import UNSEEN
-from tensornp.passes.records import CAME_WITH_THE_CALL, HELD, NOT_CALLED, RAISED, PassRecord
+from tensornp.passes.records import CAME_WITH_THE_CALL, HELD, NOT_CALLED, RAISED, Figures, PassRecord, Value
+from tensornp.passes.verdict.compared_values import difference_of
 from tensornp.passes.verdict.comparison import PassComparison, compared
 
 
@@ -491,3 +492,19 @@ def test_a_difference_is_not_born_in_code_where_what_a_call_inside_gave_was_not_
     assert (
         "the difference was born in it, where not all was read that calls gave" in compared(first, second).problems[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ((-1.0, 2.0, 1.0, 3.0), (-1.0, 2.0, 1.0, 3.3), "norm 3 and 3.3, 0.091 relative"),
+        ((-1.0, 2.0, 1.0, 3.0), (-1.0, 4.0, 1.0, 3.3), "max 2 and 4, 0.5 relative"),
+        ((-1.0, 4.0, 1.0, 5.0), (-2.0, 4.0, 1.0, 5.1), "min −1 and −2, 0.25 of the greatest modulus"),
+        ((-1.0, 4.0, 1.0, 5.0), (-1.0, 4.0, 2.0, 5.0), "sum 1 and 2, 0.1 of norm × √count"),
+    ],
+)
+def test_how_far_figures_differ_is_told_of_the_figure_that_is_named(first, second, told):
+    """It is the one that differs most."""
+    sides = (Value("", (4,), "float32", "cpu", figures=Figures(*one, 4)) for one in (first, second))
+    found = difference_of(*sides)
+    assert found is not None and found.told == told and f"{found.relative:.2g} " in told
