@@ -26,6 +26,7 @@ from tensornp.passes.verdict.compared_values import (
     difference_of_gradients,
     in_one_alone,
 )
+from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
@@ -123,7 +124,9 @@ class PassComparison:
 
 def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     """Return what differs between two passes, whose calls belong together by name and by which of its module it is."""
-    both = _Both(first, second)
+    names = names_in_first(first, second)
+    second = with_names_of(first, second, names)
+    both = _Both(first, second, names)
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
@@ -163,9 +166,9 @@ def unread_told(number: int) -> str:
 class _Both:
     """The calls of two passes, those that belong together in pairs, in the order in which they returned."""
 
-    def __init__(self, first: PassRecord, second: PassRecord) -> None:
+    def __init__(self, first: PassRecord, second: PassRecord, names: Names) -> None:
         self._records = first, second
-        self._keys = _keyed(first), _keyed(second)
+        self._keys = _keyed(first, {}), _keyed(second, names)
         self._trees = CallTree(first), CallTree(second)
         own, others = self._keys
         found = [(own[key], others[key]) for key in own if key in others]
@@ -349,13 +352,14 @@ def _told_of_weights_alone(call: ModuleCall, other: ModuleCall) -> Iterator[str]
             yield f"its {_few(alone)} {'is' if len(alone) == 1 else 'are'} in the {side} alone"
 
 
-def _keyed(record: PassRecord) -> dict[tuple[object, ...], ModuleCall]:
+def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleCall]:
     """Return calls by what tells which belong together: name and number; of what has no name, the order."""
     keyed: dict[tuple[object, ...], ModuleCall] = {}
     num_nameless = 0
     for call in record.calls:
-        if call.name:
-            keyed[call.name, call.phase, call.nth] = call
+        name = names.get(call.name, call.name)
+        if name != "":
+            keyed[name, call.phase, call.nth] = call
         else:
             keyed["", call.phase, num_nameless] = call
             num_nameless += 1
