@@ -84,6 +84,19 @@ def test_which_of_two_that_fit_is_not_guessed():
     assert tnp.compare(*runs).num_calls == 0
 
 
+def test_models_of_other_names_are_paired_where_each_has_one_of_its_build():
+    """By names, classes and shapes: of two layers of one class, the shapes tell."""
+    torch.manual_seed(0)
+    nets = {"encoder": _net(), "head": nn.Linear(4, 2), "tail": nn.Linear(2, 4)}
+    others = {f"{name}_copy": copy.deepcopy(net) for name, net in nets.items()}
+    runs = _followed(*nets.values(), **nets), _followed(*others.values(), **others)
+    assert tnp.compare(*runs).equal
+    with torch.no_grad():
+        others["head_copy"].bias.add_(1)
+    found = tnp.compare(runs[0], _followed(*others.values(), **others))
+    assert found.num_calls == 8 and list(found.weights) == ["head.bias"]
+
+
 def test_layers_of_one_name_in_both_are_no_others():
     """Although a part of the second is of the class of the first."""
     model, other = _net(), nn.Sequential(_net()[0], nn.ReLU(), nn.Sequential(*_net()[2]))

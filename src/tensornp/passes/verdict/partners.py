@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from tensornp.passes.records import ModuleCall, PassRecord
@@ -17,14 +18,17 @@ def names_in_first(first: PassRecord, second: PassRecord) -> Names:
     codes = {call.code: name for name, call in own.items() if call.code and name not in others}
     names: dict[str, str | None] = {name: name for name in others}
     if found := {name: codes[one.code] for name, one in others.items() if name not in own and one.code in codes}:
-        return {**names, **found}
-    if place := _place_of(own, others):
-        inside = {name: name[len(place) + 1 :] for name in others if f"{name}.".startswith(f"{place}.")}
-        inside = {name: short for name, short in inside.items() if not short or short not in others}
-        return {**names, "": None, **inside}
-    if place := _place_of(others, own):
+        names |= found
+    elif place := _place_of(own, others):
+        inside = {name: name[len(place) + 1 :] for name in _inside(place, others)}
+        names |= {"": None, **{name: short for name, short in inside.items() if not short or short not in others}}
+    elif place := _place_of(others, own):
         whole = {name: f"{place}.{name}".rstrip(".") for name in others if not name or name not in own}
-        return {**names, **{name: one for name, one in whole.items() if one in own and one not in others}}
+        names |= {name: one for name, one in whole.items() if one in own and one not in others}
+    left = _builds(own, {*names.values()}), _builds(others, {name for name in others if names[name] in own})
+    for build in left[0].keys() & left[1].keys():
+        model, other = left[0][build], left[1][build]
+        names |= {name: f"{model}{name[len(other) :]}" for name in _inside(other, others)}
     return names
 
 
@@ -52,6 +56,21 @@ def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRe
         for one in second.steps
     )
     return replace(second, grads=grads, steps=steps)
+
+
+def _inside(model: str, modules: Iterable[str]) -> list[str]:
+    return [name for name in modules if f"{name}.".startswith(f"{model}.")]
+
+
+def _builds(modules: Mapping[str, ModuleCall], paired: Collection[str | None]) -> dict[Hashable, str]:
+    """Return the models that have no partner yet by their names, classes and shapes, where these are of one alone."""
+    found: defaultdict[Hashable, list[str]] = defaultdict(list)
+    for model, call in modules.items():
+        if model and not call.depth and model not in paired:
+            inside = ((name[len(model) :], modules[name]) for name in _inside(model, modules))
+            build = ((name, one.class_name, tuple(value.shape for value in one.params)) for name, one in inside)
+            found[frozenset(build)].append(model)
+    return {build: models[0] for build, models in found.items() if len(models) == 1}
 
 
 def _place_of(model: Mapping[str, ModuleCall], others: Mapping[str, ModuleCall]) -> str:
