@@ -15,7 +15,8 @@ from torch import nn
 
 import tensornp as tnp
 from tensornp.passes.recording.sharded_gradients import UNSEEN
-from tensornp.passes.records import CAME_WITH_THE_CALL, HELD, NOT_CALLED, RAISED, PassRecord
+from tensornp.passes.records import CAME_WITH_THE_CALL, HELD, NOT_CALLED, RAISED, Figures, PassRecord, Value
+from tensornp.passes.verdict.compared_values import difference_of
 from tensornp.passes.verdict.comparison import PassComparison, compared
 
 
@@ -411,3 +412,99 @@ def test_a_forward_that_was_not_read_is_not_called_equal():
 
     found = tnp.compare(run_of(1), run_of(2))
     assert found.problems[0].startswith("2 parameters got another gradient")
+
+
+def test_a_forward_of_which_no_call_was_compared_is_not_called_equal():
+    """Nor one of which some calls have no partner, which may have given something else."""
+    first = gradients(("a.weight", (-1.0, 1.0)))
+    second = gradients(("a.weight", (-1.0, 2.0)))
+    told = "1 parameter got another gradient: a.weight"
+    for calls in ((leaf("b", "Tanh"),), (leaf("a"), leaf("b", "Tanh"))):
+        found = compared(with_grads(chain(*calls), first), with_grads(chain(leaf("a")), second))
+        assert found.problems[0] == told
+    assert compared(with_grads(chain(leaf("a")), first), with_grads(chain(leaf("a")), second)).problems == (
+        f"the figures of the forward are equal, and {told}",
+    )
+
+
+class _Adapted(nn.Module):
+    """A layer inside another one, as an adapter has it."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.base_layer, self.more = inner, nn.Linear(4, 4, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.base_layer(x) + self.more(x)
+
+
+def _adapted() -> nn.Sequential:
+    model = _own_layers()
+    model[0] = _Adapted(model[0])
+    return model
+
+
+def _own_layers(*more: nn.Module, bias: bool = True) -> nn.Sequential:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), *more)
+    if not bias:
+        model[0].bias = None
+    return model
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (_own_layers(nn.Linear(4, 4)), "1 call inside it is in the second alone: 2 (Linear)"),
+        (
+            _adapted(),
+            "2 calls inside it are in the second alone: 0.base_layer (Linear), 0.more (Linear); "
+            "its weight and bias are in the first alone",
+        ),
+        (_own_layers(bias=False), "its bias is in the first alone"),
+    ],
+)
+def test_a_difference_is_not_born_in_code_beside_which_other_calls_came(other, told):
+    """Nor in weights that the other has not."""
+    found = tnp.compare(run_of(_own_layers(), X), run_of(other, X))
+    assert found.problems[0].endswith(f"; the figures of its inputs were equal, and {told}")
+    assert found.first is not None and found.first.is_born_here is ("bias is" in told)
+
+
+@pytest.mark.parametrize("inside", ["Net", ""])
+def test_inputs_are_not_born_in_code_between_calls_of_which_one_has_no_partner(inside):
+    """It may have made them."""
+    less = chain(leaf("a"), leaf("b"), inside=inside)
+    more = chain(leaf("a"), leaf("more", ends=(0.0, 1.0)), leaf("b", ends=(0.0, 1.0)), inside=inside)
+    for runs, side in (((less, more), "second"), ((more, less), "first")):
+        assert (
+            compared(*runs)
+            .problems[0]
+            .endswith(f"; its inputs had differed, and 1 call before it is in the {side} alone: more (Linear)")
+        )
+
+
+def test_a_difference_is_not_born_in_code_where_what_a_call_inside_gave_was_not_read():
+    """It may have been born in that call."""
+    first = chain(leaf("a", ends=None), inside="Net")
+    second = replace(first, calls=(replace(first.calls[0], outputs=(value((0.0, 1.0)),)), first.calls[1]))
+    first = replace(first, calls=(replace(first.calls[0], outputs=(value(),)), first.calls[1]))
+    assert (
+        "the difference was born in it, where not all was read that calls gave" in compared(first, second).problems[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ((-1.0, 2.0, 1.0, 3.0), (-1.0, 2.0, 1.0, 3.3), "norm 3 and 3.3, 0.091 relative"),
+        ((-1.0, 2.0, 1.0, 3.0), (-1.0, 4.0, 1.0, 3.3), "max 2 and 4, 0.5 relative"),
+        ((-1.0, 4.0, 1.0, 5.0), (-2.0, 4.0, 1.0, 5.1), "min −1 and −2, 0.25 of the greatest modulus"),
+        ((-1.0, 4.0, 1.0, 5.0), (-1.0, 4.0, 2.0, 5.0), "sum 1 and 2, 0.1 of norm × √count"),
+    ],
+)
+def test_how_far_figures_differ_is_told_of_the_figure_that_is_named(first, second, told):
+    """It is the one that differs most."""
+    sides = (Value("", (4,), "float32", "cpu", figures=Figures(*one, 4)) for one in (first, second))
+    found = difference_of(*sides)
+    assert found is not None and found.told == told and f"{found.relative:.2g} " in told

@@ -21,7 +21,7 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.namespace.caller import names_of_caller
+from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of
@@ -148,6 +148,7 @@ class FollowedPass(Comparable[PassComparison]):
             max_samples=options.max_calls,
             only=options.only,
             keep=options.keep,
+            names=names_of_now(frame) if self._namespace is None else lambda: namespace,
         )
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
@@ -414,12 +415,13 @@ def follow(
         What to follow: the calls of modules, or the operators of this thread as well, in the backward with the lines of
         the forward.
     only : str, optional
-        The modules inside which operators are followed, by a pattern with ``*`` and ``?`` for their names.
+        The modules inside which operators are followed, by a pattern with ``*`` and ``?`` for their names, with that of
+        their model or without, or for their expressions.
     grads : bool
         Whether to look at gradients.
     keep : str, optional
-        The modules of which all that they get and give is copied to the host, by a pattern for their names: up to 256
-        MB, the first that come. `Value.tensor` has the copy.
+        The modules of which all that they get and give is copied to the host, by such a pattern: up to 256 MB, the
+        first that come. `Value.tensor` has the copy.
     max_calls : int
         Calls, of modules and of operators, of which all facts are kept: of more, these are the first and the last half,
         and those between that are not finite, or failed. Samples for sparklines are those of the first so many calls.

@@ -121,6 +121,16 @@ def test_operators_are_followed_by_choice(shell):
     assert run["2"].outputs[0].tensor is None
 
 
+def test_what_a_card_advises_is_taken_where_two_models_are_called(shell):
+    """Also of one that the cell has made."""
+    made = "body, head = torch.nn.Sequential(torch.nn.Linear(2, 2)), torch.nn.Linear(2, 2)"
+    cell = f"{made}\nbody[0].weight.data.fill_(3e38)\nout = head(body(torch.full((1, 2), 9.0)))"
+    text = shown_by(shell, f"%%follow\n{cell}")[1]
+    assert "%%follow --operators --only body.0 names the operator and its line" in text
+    shell.run(f"%%follow --operators --only body.0 -o run\n{cell}")
+    assert shell.namespace["run"].first("inf").operator == "addmm"
+
+
 def test_a_loss_that_is_nan_is_told_although_no_module_gave_it(shell):
     """With what names the line."""
     text = shown_by(shell, "%%follow\nloss = (model(x).sum() - 1000).log()")[1]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,18 @@ def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
     """Return a name that is bound to `obj` itself, empty where none is; none of a history, as ``_`` and ``_12``."""
     names = (name for name, value in namespace.items() if value is obj and type(name) is str)
     return next((name for name in names if name.isidentifier() and name.strip("_0123456789")), "")
+
+
+def names_of_now(frame: FrameType) -> Callable[[], Mapping[str, Any]]:
+    """Return what returns the names that the caller of a frame's function sees by then, to what that has called."""
+    return functools.partial(_names_at, id(_caller_of(frame)))
+
+
+def _names_at(address: int) -> Mapping[str, Any]:
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and id(frame) != address:
+        frame = frame.f_back
+    return _names_in(frame) if frame is not None else {}
 
 
 def _caller_of(frame: FrameType) -> FrameType:

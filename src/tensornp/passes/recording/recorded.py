@@ -104,13 +104,12 @@ def _recorded(
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
         *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
+    notes = *recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)
     record = PassRecord(
         tuple(map(making.call, recorder.calls)),
         grads,
         had_backward=recorder.num_gradients > 0,
-        notes=tuple(
-            dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder), *_elsewhere(recorder)))
-        ),
+        notes=tuple(dict.fromkeys(notes)),
         versions={"torch": torch.__version__},
         operators=tuple(map(making.operator, recorder.operations)),
         # Of modules that were given, what they call alone is followed.
@@ -140,14 +139,18 @@ def _not_asked_for(recorder: Recorder, making: _Recording, namespace: Mapping[st
             yield one
 
 
-def _unmatched(recorder: Recorder) -> Iterator[str]:
+def _unmatched(recorder: Recorder, making: _Recording) -> Iterator[str]:
     """Yield which pattern has matched no call, with the closest name."""
-    names = list(dict.fromkeys(call.module.name or call.module.class_name for call in recorder.calls))
+    modules = list({id(call.module): call.module for call in recorder.calls}.values())
+    names = list(dict.fromkeys(name for one in modules for name in (making.title(one), making.code(one)) if name))
     for option, pattern, has_matched in (
         ("only", recorder.only, any(call.is_within for call in recorder.calls)),
         ("keep", recorder.keep, any(call.is_kept for call in recorder.calls)),
     ):
         if pattern is not None and not has_matched:
+            if pattern in names:
+                yield f"{option}={quoted(pattern)} is a name that was bound after what it names had been called"
+                continue
             closest = difflib.get_close_matches(pattern, names, 1, 0)
             hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
             yield f"{option}={quoted(pattern)} matches no module that was called{hint}"
@@ -233,7 +236,9 @@ class _Recording:
         self._rank = this_rank()
         roots = [reference() for reference, _ in recorder.roots]
         self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
+        # A fast path calls no module that has some.
         with_weights = {call.module.root for call in self._calls if call.params}
+        with_weights |= {module.root for module, _, _ in recorder.known_parameters()}
         # The names of one model are those of its weights; beside another one, and of what has none, its own name leads.
         names = [
             "" if {number} == with_weights else (code or name)
@@ -252,7 +257,8 @@ class _Recording:
         """Return the name of a module, with that of its model where there are several."""
         return ".".join(filter(None, (self._prefixes[module.root], module.name)))
 
-    def _title(self, module: Module) -> str:
+    def title(self, module: Module) -> str:
+        """Return how a module is shown."""
         return self.name(module) or module.class_name
 
     def passed_by(self, recorder: Recorder) -> str:
@@ -338,7 +344,7 @@ class _Recording:
             str(seen.device),
             bool(seen.requires_grad),
             got.relation,
-            CAME_WITH_THE_CALL if maker is None else self._title(self._calls[maker].module),
+            CAME_WITH_THE_CALL if maker is None else self.title(self._calls[maker].module),
             maker,
             self.figures(seen.row, seen),
             self._sample(seen.sample) if seen.sample is not None else (),

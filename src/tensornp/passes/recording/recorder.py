@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -21,6 +21,7 @@ from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
+from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
@@ -49,7 +50,7 @@ class Recorder:
     """Follows calls of modules: `began` and `ended` are what hooks call, in any thread.
 
     Inside the modules whose names match `only`, or inside all, a mode adds the `operations`. What calls whose names
-    match `keep` got and gave is copied.
+    match `keep` got and gave is copied. Models are named by `names`, what the block sees when it is asked.
     """
 
     def __init__(
@@ -60,10 +61,13 @@ class Recorder:
         max_samples: int,
         only: str | None = None,
         keep: str | None = None,
+        names: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.calls: list[Call] = []
         self.operations: list[Any] = []
-        self.only, self.keep = only, keep
+        self.only, self.keep, self._seen_names = only, keep, names
+        self._models: list[tuple[str, str]] = []
+        self._num_models: Counter[str] = Counter()
         self.kept = Kept()
         self.tensors = SeenTensors()
         self.held = HeldGradients(self.tensors)
@@ -129,6 +133,7 @@ class Recorder:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
         self.roots.append((weakref.ref(root), facts_of(type(root)).class_name))
+        self._models.append(self._named(root) if self.only or self.keep else ("", ""))
         codes: dict[str, tuple[Any, str]] = {"": (root, "")}
         self._modules[id(root)] = Module(root, number, "", "")
         try:
@@ -142,6 +147,26 @@ class Recorder:
         except Exception as error:
             # Its own parts have no names then.
             self.problems.append(told("the names of a model", error))
+
+    def _named(self, root: torch.nn.Module) -> tuple[str, str]:
+        """Return the name that is bound to a model, empty where none is, and the one by which it is shown."""
+        code = name_of(root, self._seen_names())
+        name = code or facts_of(type(root)).class_name
+        self._num_models[name] += 1
+        return code, f"{name} #{self._num_models[name]}" if self._num_models[name] > 1 else name
+
+    def _is_named(self, module: Module, pattern: str | None) -> bool:
+        """Return whether a pattern matches the name of a module, with that of its model or without, or its expression.
+
+        A model to which no name was bound when it was first called has that of its class.
+        """
+        if pattern is None:
+            return False
+        code, model = self._models[module.root]
+        names = [module.name or module.class_name, ".".join(filter(None, (model, module.name)))]
+        if code and module.code is not None:
+            names.append(code + module.code)
+        return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 
     def _known(self, module: torch.nn.Module) -> Module | None:
         known = self._modules.get(id(module))
@@ -194,8 +219,8 @@ class Recorder:
         call.is_functional = call.is_functional or _is_functional(frame)
         if _graph_task is not None and _graph_task() != -1:
             call.phase = RECOMPUTED
-        call.is_within = call.is_within or _is_named(call, self.only)
-        call.is_kept = _is_named(call, self.keep)
+        call.is_within = call.is_within or self._is_named(call.module, self.only)
+        call.is_kept = self._is_named(call.module, self.keep)
         call.source = place
         call.is_grad_enabled = is_grad_enabled
         call.has_grads = self._has_grads and is_grad_enabled
@@ -369,6 +394,7 @@ class Recorder:
             for call in self.calls:
                 call.edges.clear()
             self._stacks.clear()
+            self._seen_names = dict
         self._is_ended = True
 
 
@@ -390,11 +416,6 @@ def _is_functional(frame: FrameType) -> bool:
     while outer is not None and outer.f_code.co_name in _CALLS:
         outer = outer.f_back
     return outer is not None and outer.f_code is _functional_code
-
-
-def _is_named(call: Call, pattern: str | None) -> bool:
-    """Return whether the name of a module that is called, or the class of a model, matches a pattern."""
-    return pattern is not None and fnmatch.fnmatchcase(call.module.name or call.module.class_name, pattern)
 
 
 def _own_hooks(module: torch.nn.Module) -> Iterator[str]:

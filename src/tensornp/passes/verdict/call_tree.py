@@ -43,9 +43,9 @@ class CallTree:
             yield above
             above = self.at(above.parent)
 
-    def below(self, call: ModuleCall) -> list[ModuleCall]:
-        """Return what a call has called itself, in the order in which that ended."""
-        return self._below.get(call.index, [])
+    def below(self, call: ModuleCall | None) -> list[ModuleCall]:
+        """Return what a call has called itself, or the block, in the order in which that ended."""
+        return self._below.get(call.index if call is not None else None, [])
 
     def before(self, call: ModuleCall) -> ModuleCall | None:
         """Return what returned last before a call, inside the same call; None where nothing did."""

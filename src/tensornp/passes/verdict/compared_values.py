@@ -98,24 +98,25 @@ def _other_figures(a: Figures, b: Figures, slack: float) -> Difference | None:
     if a.has_nan != b.has_nan:
         side = "first" if a.has_nan else "second"
         return Difference(FIGURES, f"NaN in the {side} alone", math.nan, (a, b))
-    relative = _relative(a, b)
-    names = [name for name in ("min", "max", "norm") if not _is_same(getattr(a, name), getattr(b, name))] or ["sum"]
-    name = "norm" if "norm" in names else names[0]
-    ends = " and ".join(format_number(getattr(one, name) + 0.0, 7) for one in (a, b))
-    return Difference(FIGURES, f"{name} {ends}, {format_number(relative, 2)} relative", relative, (a, b))
+    name, relative, scale = _furthest(a, b)
+    numbers = getattr(a, name), getattr(b, name)
+    is_own = name == "norm" or scale == max(map(abs, numbers))
+    of = "relative" if is_own else "of norm × √count" if name == "sum" else "of the greatest modulus"
+    ends = " and ".join(format_number(one + 0.0, 7) for one in numbers)
+    return Difference(FIGURES, f"{name} {ends}, {format_number(relative, 2)} {of}", relative, (a, b))
 
 
-def _relative(a: Figures, b: Figures) -> float:
-    """Return the greatest relative difference of norms, least and greatest elements; of sums, where these are equal."""
-    pairs = (a.norm, b.norm), (a.min, b.min), (a.max, b.max)
+def _furthest(a: Figures, b: Figures) -> tuple[str, float, float]:
+    """Return which figure differs most, how much and of what: norms, least or greatest elements, else the sums."""
     reach = max(abs(end) for one in (a, b) for end in (one.min, one.max))
-    scales = max(abs(a.norm), abs(b.norm)), reach, reach
     found = [
-        abs(x - y) / scale if math.isfinite(x - y) and scale else math.inf
-        for (x, y), scale in zip(pairs, scales, strict=True)
+        (name, abs(x - y) / scale if math.isfinite(x - y) and scale else math.inf, scale)
+        for name, scale in (("norm", max(abs(a.norm), abs(b.norm))), ("min", reach), ("max", reach))
+        for x, y in [(getattr(a, name), getattr(b, name))]
         if not _is_same(x, y)
     ]
-    return max(found) if found else abs(a.sum - b.sum) / (max(_size(a), _size(b)) or 1.0)
+    size = max(_size(a), _size(b)) or 1.0
+    return max(found, key=lambda one: one[1]) if found else ("sum", abs(a.sum - b.sum) / size, size)
 
 
 def _size(one: Figures) -> float:

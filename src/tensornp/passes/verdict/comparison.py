@@ -26,6 +26,7 @@ from tensornp.passes.verdict.compared_values import (
     difference_of_gradients,
     in_one_alone,
 )
+from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
@@ -44,9 +45,11 @@ class CallDifference:
     difference : Difference
         In what they differ: the first of what they gave that does.
     inputs_equal, weights_equal : bool or None
-        Whether the figures of all that went in were equal; None where not all was read.
+        Whether the figures of all that went in were equal; None where not all was read, or a weight is in one alone.
     differs_inside : bool
         Whether a call that came inside it differs as well.
+    has_others_inside : bool
+        Whether a call that came right inside it is in one of the passes alone.
     """
 
     call: ModuleCall
@@ -55,6 +58,7 @@ class CallDifference:
     inputs_equal: bool | None = None
     weights_equal: bool | None = None
     differs_inside: bool = False
+    has_others_inside: bool = False
 
     @property
     def other_class(self) -> str:
@@ -64,7 +68,8 @@ class CallDifference:
     @property
     def is_born_here(self) -> bool:
         """Whether what went in was equal, and so were the weights and all that it called."""
-        return self.inputs_equal is True and self.weights_equal is not False and not self.differs_inside
+        is_other_inside = self.differs_inside or self.has_others_inside
+        return self.inputs_equal is True and self.weights_equal is not False and not is_other_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +124,21 @@ class PassComparison:
 
 def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     """Return what differs between two passes, whose calls belong together by name and by which of its module it is."""
-    both = _Both(first, second)
+    names = names_in_first(first, second)
+    second = with_names_of(first, second, names)
+    both = _Both(first, second, names)
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
     missing, unexpected = both.alone()
     steps = tuple(_told_of_steps(first.steps, second.steps))
+    is_forward_equal = not (calls or missing or unexpected) and {*both.unread_outputs()} == {0}
     if not (calls or gradients or weights or grads or steps) and both.are_on_cpu:
         # What began with others ends with others.
         steps = tuple(_told_of_moved(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
         *_told_of_weights(weights),
-        *both.told_of_gradients(gradients, grads, is_forward_equal=not calls and not any(both.unread_outputs())),
+        *both.told_of_gradients(gradients, grads, is_forward_equal=is_forward_equal),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
         *steps,
@@ -158,13 +166,15 @@ def unread_told(number: int) -> str:
 class _Both:
     """The calls of two passes, those that belong together in pairs, in the order in which they returned."""
 
-    def __init__(self, first: PassRecord, second: PassRecord) -> None:
+    def __init__(self, first: PassRecord, second: PassRecord, names: Names) -> None:
         self._records = first, second
-        self._keys = _keyed(first), _keyed(second)
-        self._tree = CallTree(first)
+        self._keys = _keyed(first, {}), _keyed(second, names)
+        self._trees = CallTree(first), CallTree(second)
         own, others = self._keys
         found = [(own[key], others[key]) for key in own if key in others]
         self.pairs: list[tuple[ModuleCall, ModuleCall]] = sorted(found, key=lambda pair: end_of(pair[0]))
+        self._other = {a.index: b for a, b in self.pairs}
+        self._has_partner = frozenset(self._other), frozenset(b.index for _, b in self.pairs)
 
     def alone(self) -> tuple[tuple[ModuleCall, ...], tuple[ModuleCall, ...]]:
         own, others = self._keys
@@ -179,8 +189,19 @@ class _Both:
             if difference is not None or call.index in around:
                 around.add(call.parent)
             if difference is not None:
-                inputs, weights = _are_equal(call.inputs, other.inputs), _are_equal(call.params, other.params)
-                yield CallDifference(call, other, difference, inputs, weights, call.index in around)
+                inputs, weights = _are_equal(call.inputs, other.inputs), _are_weights_equal(call, other)
+                has_others = any(True for _ in self._alone_in(call, other))
+                yield CallDifference(call, other, difference, inputs, weights, call.index in around, has_others)
+
+    def _alone_in(
+        self, call: ModuleCall | None, other: ModuleCall | None, before: ModuleCall | None = None
+    ) -> Iterator[str]:
+        """Yield which calls are in one of the passes alone, right inside a call, or the block: all, or those before."""
+        ends = (before, self._other[before.index]) if before is not None else (None, None)
+        where = " inside it" if before is None else " before it"
+        for i, (above, end) in enumerate(zip((call, other), ends, strict=True)):
+            found = (one for one in self._trees[i].below(above) if one.index not in self._has_partner[i])
+            yield from _told_of_alone([one for one in found if end is None or one.index < end.index], SIDES[i], where)
 
     def gradients(self) -> Iterator[CallDifference]:
         for call, other in reversed(self.pairs):
@@ -241,29 +262,39 @@ class _Both:
 
     def _cause(self, one: CallDifference) -> str:
         """Return where a difference came from, of the first call that differs."""
-        call, inside = one.call, self._tree.below(one.call)
+        call, inside = one.call, self._trees[0].below(one.call)
         if one.weights_equal is False:
             inputs = ", and so had its inputs" if one.inputs_equal is False else ""
             return f"its {_other_weights(one)} had differed before{inputs}"
         if one.inputs_equal is None:
             return "whether its inputs were equal is not known"
         if one.inputs_equal:
+            alone = [*self._alone_in(call, one.other), *_told_of_weights_alone(call, one.other)]
+            if alone:
+                return f"the figures of its inputs were equal, and {'; '.join(alone)}"
             place = f"in its own code, after {inside[-1].title}" if inside else "here"
+            if any(value.figures is None for child in inside for value in child.outputs):
+                place = "in it, where not all was read that calls gave"
             drawn = ", which draws random numbers" if _RANDOM in call.class_name else ""
             return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
         return self._before(call)
 
     def _before(self, call: ModuleCall) -> str:
         """Return where inputs had become different, if every call before came out the same."""
-        others = {a.index: b for a, b in self.pairs}
-        for above in self._tree.above(call):
-            if above.index not in others or _are_equal(above.inputs, others[above.index].inputs) is not False:
+        own, others = self._trees
+        for above in own.above(call):
+            if above.index not in self._other or _are_equal(above.inputs, self._other[above.index].inputs) is not False:
                 break
             call = above
-        pairs = zip(call.inputs, others[call.index].inputs, strict=False)
+        other = self._other[call.index]
+        above_it = own.at(call.parent)
+        if above_it is not None and above_it.index not in self._other:
+            return f"its inputs had differed inside {above_it.title}, which is in the first alone"
+        if alone := "; ".join(self._alone_in(above_it, others.at(other.parent), call)):
+            return f"its inputs had differed, and {alone}"
+        pairs = zip(call.inputs, other.inputs, strict=False)
         value = next((a for a, b in pairs if difference_of(a, b) is not None), None)
         after = f", after {value.made_by}" if value is not None and value.made_by != CAME_WITH_THE_CALL else ""
-        above_it = self._tree.at(call.parent)
         if above_it is None and not after:
             return f"its inputs had differed when {call.title} was called"
         inside = f"the code of {above_it.title}" if above_it is not None else "the block"
@@ -298,16 +329,37 @@ def _other_weights(one: CallDifference) -> str:
     """Return which weights and buffers of two calls differ, by their names where these are few."""
     others = {value.path: value for value in one.other.params}
     odd = [a.path for a in one.call.params if a.path in others and difference_of(a, others[a.path]) is not None]
-    return " and ".join(odd) if 0 < len(odd) <= _MAX_WEIGHTS else "weights"
+    return _few(odd)
 
 
-def _keyed(record: PassRecord) -> dict[tuple[object, ...], ModuleCall]:
+def _few(names: Sequence[str]) -> str:
+    return " and ".join(names) if 0 < len(names) <= _MAX_WEIGHTS else "weights"
+
+
+def _are_weights_equal(call: ModuleCall, other: ModuleCall) -> bool | None:
+    """Return whether the weights are equal that two calls have; None where one has others, or some were not read."""
+    own, others = ({value.path: value for value in one.params} for one in (call, other))
+    names = [name for name in own if name in others]
+    equal = _are_equal([own[name] for name in names], [others[name] for name in names])
+    return None if equal and own.keys() != others.keys() else equal
+
+
+def _told_of_weights_alone(call: ModuleCall, other: ModuleCall) -> Iterator[str]:
+    """Yield which weights and buffers one of two calls has, and the other has not."""
+    own, others = ([value.path for value in one.params] for one in (call, other))
+    for names, rest, side in ((own, others, SIDES[0]), (others, own, SIDES[1])):
+        if alone := [name for name in names if name not in rest]:
+            yield f"its {_few(alone)} {'is' if len(alone) == 1 else 'are'} in the {side} alone"
+
+
+def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleCall]:
     """Return calls by what tells which belong together: name and number; of what has no name, the order."""
     keyed: dict[tuple[object, ...], ModuleCall] = {}
     num_nameless = 0
     for call in record.calls:
-        if call.name:
-            keyed[call.name, call.phase, call.nth] = call
+        name = names.get(call.name, call.name)
+        if name != "":
+            keyed[name, call.phase, call.nth] = call
         else:
             keyed["", call.phase, num_nameless] = call
             num_nameless += 1
@@ -346,11 +398,11 @@ def _told_of_weights(weights: dict[str, Difference]) -> Iterator[str]:
         yield f"{counted(len(names), 'weight')} differed before: {listed(names)}{told}"
 
 
-def _told_of_alone(calls: Sequence[ModuleCall], side: str) -> Iterator[str]:
+def _told_of_alone(calls: Sequence[ModuleCall], side: str, where: str = "") -> Iterator[str]:
     if calls:
         names = list(dict.fromkeys(named(call) for call in calls))
         verb = "is" if len(calls) == 1 else "are"
-        yield f"{counted(len(calls), 'call')} {verb} in the {side} alone: {listed(names)}"
+        yield f"{counted(len(calls), 'call')}{where} {verb} in the {side} alone: {listed(names)}"
 
 
 def _told_of_steps(own: Sequence[OptimizerStep], others: Sequence[OptimizerStep]) -> Iterator[str]:

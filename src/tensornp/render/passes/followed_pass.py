@@ -22,7 +22,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.verdict.origin import first_origin
 from tensornp.passes.verdict.scaling import scale_told
-from tensornp.passes.verdict.wording import is_floating, listed
+from tensornp.passes.verdict.wording import is_floating, listed, odd_input
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -89,9 +89,7 @@ def followed_pass_document(
     )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    further = (
-        (_further(origin, has_steps=bool(record.steps)),) if origin is not None and not record.has_operators else ()
-    )
+    further = (_further(record, origin),) if origin is not None and not record.has_operators else ()
     operators = _tree(operator_table(record, origin))
     # The live tree takes the place of the static one, and the panel of a call has its operators.
     has_panel = origin is not None and origin.call is not None
@@ -100,14 +98,18 @@ def followed_pass_document(
     return Document((verdict, *source, lines, calls, *(() if has_panel else (operators,)), Lines(tuple(notes))))
 
 
-def _further(origin: Origin, *, has_steps: bool) -> str:
+def _further(record: PassRecord, origin: Origin) -> str:
     """Return what tells the operator and the line, where only the module is known."""
     origin = origin.before or origin
     if origin.phase == BEFORE or origin.call is None:
         return ""
-    is_plain = origin.name.replace(".", "").replace("_", "").isalnum() and origin.name.isascii()
-    only = f" --only {cut(origin.name, MAX_SHOWN)}" if is_plain and origin.phase == FORWARD else ""
-    since = "; begin with the model as it was, since a step has written its weights" if has_steps else ""
+    call = record.calls[origin.call]
+    is_plain = call.title.replace(".", "").replace("_", "").isalnum() and call.title.isascii()
+    # What it got, or held, was made elsewhere.
+    is_inside = origin.name == call.title and odd_input(origin.what, call) is None
+    is_named = is_plain and is_inside and origin.phase == FORWARD and len(call.title) <= MAX_SHOWN
+    only = f" --only {call.title}" if is_named else ""
+    since = "; begin with the model as it was, since a step has written its weights" if record.steps else ""
     return f"%%follow --operators{only} names the operator and its line{since}"
 
 
