@@ -44,7 +44,7 @@ def explorer_of(
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:
-            raise BadRequestError("; ".join((_why_nothing(obj), *found.problems)))
+            raise BadRequestError("; ".join((why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
         entries = with_pairs(relate(_with_gathered(entries)))
@@ -67,7 +67,7 @@ def _with_gathered(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     return [noted(one, GATHERED, first=False) if id(one.tensor) in gathered else one for one in every]
 
 
-def _why_nothing(obj: Any) -> str:
+def why_nothing(obj: Any) -> str:
     """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
     name = class_name(type(obj))
     if not is_seen(obj):

@@ -86,6 +86,10 @@ def test_a_module_that_shares_a_layer_hides_its_own():
     assert len(tnp.weights(model).not_listed) == 1
     model.held = [nn.Sequential(model.layer)]
     assert tnp.weights(model).problems == []
+    model.held[0].scale = [model.layer.weight]
+    assert tnp.weights(model).problems == []
+    model.held[0].scale = torch.ones(2)
+    assert len(tnp.weights(model).not_listed) == 1
 
 
 class Kept:

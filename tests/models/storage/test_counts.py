@@ -77,7 +77,9 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
     heading = re.sub("<[^>]*>", "\n", weights_document(explorer).html()).strip()
     noun = "parameter" if explorer.is_of_module or source == "optimizer" else "element"
     for view in (repr(explorer), weights_document(explorer).text(), heading):
-        assert number_of("optimizer state" if source == "optimizer" else "weight", view) == num_weights
+        # Of one of the parameters there is no state yet.
+        told = number_of("optimizer state", view) + 1 if source == "optimizer" else number_of("weight", view)
+        assert told == num_weights
         assert number_of(noun, view) == parameters
     num_nothing = num_names - num_weights
     for view in (repr(explorer), weights_document(explorer).text(), weights_document(explorer).html()):

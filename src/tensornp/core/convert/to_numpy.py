@@ -66,7 +66,8 @@ def to_numpy(
     ----------
     obj : torch.Tensor, an object that stands for one, WeightEntry, or a container of tensors, nested
         Containers: dict and other mappings, list, tuple, namedtuple, deque, dataclass, TensorDict, PackedSequence. What
-        is not a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
+        is not a tensor inside one stays as it is, with the tensors that it may hold. A storage counts as a tensor of
+        its bytes.
     copy : bool, optional
         As in `numpy.asarray`: None shares memory where that is possible and copies where not, True always copies,
         False never copies. What FSDP has gathered is copied unless it is False: it could not reshard what is shared.
@@ -88,7 +89,8 @@ def to_numpy(
     -------
     numpy.ndarray, or the container
         Of the tensor's shape; shared memory keeps the tensor's strides. A nested tensor gives a list of arrays, a
-        MaskedTensor a `numpy.ma.MaskedArray`; sparse, quantized and mkldnn tensors give their dense values.
+        MaskedTensor a `numpy.ma.MaskedArray`; sparse, quantized and mkldnn tensors give their dense values. A mapping
+        that is no dict, such as a TensorDict or a BatchEncoding, gives a dict.
 
     Raises
     ------

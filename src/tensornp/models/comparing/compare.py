@@ -13,18 +13,20 @@ import torch
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
+from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.reading.stored import StoredValues
-from tensornp.errors import BadRequestError, TensornpError
+from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import shown_path
+from tensornp.models.in_memory import why_nothing
 from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers.saved import is_saved_optimizer
@@ -91,6 +93,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
             whole = repr(shown_path(os.fsdecode(one))) if is_path(one) else an_instance(one)
             cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
             raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
+    for one in (a, b):
+        if is_container(one) and not _is_tensor(one):
+            raise NotATensorError(why_nothing(one))
     return compare_tensors(a, b)
 
 

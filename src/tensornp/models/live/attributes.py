@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, mro_of
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of
 from tensornp.core.namespace.members import registered, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES
@@ -102,4 +102,6 @@ def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
             elif is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
+        held = (found.value for found in attributes_of(one))
+        hides_any = hides_any or any(is_tensor(own) and id(own) not in listed for own in held)
     return hides_any

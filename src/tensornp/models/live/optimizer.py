@@ -59,7 +59,7 @@ def entries_of_optimizer(
     by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
         by_object = names_of(optimizer)
-    number = -1
+    number, is_of_all = -1, is_subclass(type(optimizer), torch.optim.LBFGS)
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
         found += ((entry, (), f"{GROUPS}[{i}].{key}") for entry, key in _tensors_of(group, i, expression, unlisted))
@@ -74,7 +74,8 @@ def entries_of_optimizer(
             held = _state_at(state, parameter)
             if len(metadata) < _MAX_SAID:
                 metadata |= _said_in(held, number)
-            own = _state_of(held, name, code, weight_of("", "", parameter, "").location, unlisted)
+            device = weight_of("", "", parameter, "").location
+            own = _state_of(held, name, code, device, unlisted, is_with_first=is_of_all and number > 0)
             found += ((entry, (f"{STATE}.{number}{tail}",), f"{STATE}.{place}{tail}") for entry, tail in own)
     known = {id(one) for group in groups for one in params_of(group)}
     found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
@@ -189,9 +190,12 @@ def _state_at(state: Any, parameter: Any) -> Any:
     return dict.get(state, parameter) if isinstance(state, dict) else None
 
 
-def _state_of(state: Any, name: str, code: str, device: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
+def _state_of(
+    state: Any, name: str, code: str, device: str, unlisted: Unlisted, *, is_with_first: bool
+) -> Iterator[tuple[WeightEntry, str]]:
     if state is None or (is_subclass(type(state), dict) and not state):
-        yield nothing(f"{STATE}.{name}", "state", code, "no state yet", device, is_pending=True), ""
+        why = "the first parameter has the state of all" if is_with_first else "no state yet"
+        yield nothing(f"{STATE}.{name}", "state", code, why, device, is_pending=True), ""
         return
     has_tensors = False
     for entry, tail in _weights_in(state, f"{STATE}.{name}", code, unlisted):

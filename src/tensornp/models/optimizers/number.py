@@ -10,11 +10,13 @@ from tensornp.models.optimizers.param_groups import STATE
 
 
 def number_told(entries: Iterable[WeightEntry]) -> str:
-    """Return "137 weights and 387 optimizer states"; what a module has registered as None is neither."""
-    kinds = [_is_state(one) for one in entries if not one.is_nothing]
-    num_states = sum(kinds)
-    told = [counted(len(kinds) - num_states, "weight")] if num_states < len(kinds) or not kinds else []
-    return " and ".join([*told, *([counted(num_states, "optimizer state")] if num_states else [])])
+    """Return "137 weights and 387 optimizer states"; what is registered as None is neither, nor is a state to come."""
+    own = [(_is_state(one), one.is_pending) for one in entries if not one.is_nothing]
+    num_weights = sum(not is_state for is_state, _ in own)
+    told = [counted(num_weights, "weight")] if num_weights or not own else []
+    if num_weights < len(own):
+        told.append(counted(own.count((True, False)), "optimizer state"))
+    return " and ".join(told)
 
 
 def _is_state(entry: WeightEntry) -> bool:

@@ -337,7 +337,8 @@ def test_dtypes_that_only_ml_dtypes_has_compare():
     [
         (torch.zeros(3, device="meta"), torch.zeros(3), "no data"),
         (torch.zeros(3), np.array([None]), "has no numbers"),
-        (torch.zeros(3), [1, 2, 3], "compare takes a tensor or an array, not 'list'"),
+        (torch.zeros(3), [1, 2, 3], "this list holds no tensor and no array"),
+        ([None], [None], "this list holds no tensor and no array"),
     ],
 )
 def test_bad_input_gets_a_sentence(a, b, says):
