@@ -103,6 +103,17 @@ def test_a_sparse_gradient_is_summed_before_it_is_told():
     assert (run.grads["weight"].norm, run.grads["weight"].max) == (pytest.approx(dense.norm().item()), 3.0)
 
 
+def test_a_sparse_gradient_is_told_as_a_whole():
+    """With the zeros of what is not stored, and without them where all of it is."""
+    for indices, least in (([1, 1, 3], 0.0), ([0, 1, 2, 3], 1.0)):
+        model = nn.Embedding(4, 2, sparse=True)
+        with tnp.follow(model) as run:
+            model(torch.tensor(indices)).sum().backward()
+        grad, told = model.weight.grad.to_dense(), run.grads["weight"]
+        assert (told.min, told.max, told.count) == (least, grad.max().item(), 8)
+        assert (told.sum, told.norm) == pytest.approx((grad.sum().item(), grad.norm().item()))
+
+
 def test_what_is_detached_is_another_tensor_for_autograd():
     """And a call that gives it is told to have lost the gradient."""
 

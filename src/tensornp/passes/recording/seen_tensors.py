@@ -21,7 +21,7 @@ from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
 
-EXPANDED = "expanded"
+EXPANDED, STORED = "expanded", "figures of the elements that are stored"
 _SWEEP = 32
 """Storages that are known before those are forgotten that have gone."""
 
@@ -220,6 +220,9 @@ class SeenTensors:
                 readable, note = readable_of(tensor)
                 if readable is None:
                     return None
+                if note == STORED and readable.numel() < tensor.numel():
+                    # A gradient counts as a whole, with what is not stored.
+                    readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
                 return self.table.add(readable), _times(tensor.shape, readable.numel(), note)
             self._take(tensor, found, False)
             return found.row, _times(found.shape, found.count, found.note)
@@ -439,7 +442,7 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
         if not _is_within_storage(stored):
             return None, "freed: not read"
-        return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
+        return (_widened(stored) if stored.numel() else None), STORED
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     if not tensor.numel():
