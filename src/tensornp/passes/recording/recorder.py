@@ -88,6 +88,7 @@ class Recorder:
         self._names: Counter[tuple[int, str]] = Counter()
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
+        self.of_kept_graphs: set[int] = set()
         for root in roots:
             self._know(root)
         self.is_bound = bool(self.roots)
@@ -322,6 +323,8 @@ class Recorder:
             read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
             if read is not None:
                 seen.gradients.append((self.num_gradients, *read))
+                if torch.is_grad_enabled():
+                    self.of_kept_graphs.add(self.num_gradients)
                 self.num_gradients += 1
 
     @never_compiled
