@@ -283,3 +283,16 @@ def test_gradients_that_a_scripted_model_holds_are_looked_at():
             optimizer.step()
     assert run.problems[0].startswith("`.grad` was not zeroed between two steps")
     assert not run.record.notes
+
+
+@pytest.mark.parametrize("is_beside_another", [True, False])
+def test_gradients_of_a_backward_whose_graph_goes_on_are_marked_beside_others(is_beside_another):
+    """As those of a gradient penalty, which is differentiated once more."""
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(), nn.Linear(4, 1)), torch.randn(8, 3, requires_grad=True)
+    with tnp.follow(model) as run:
+        (grad,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+        if is_beside_another:
+            (grad.norm(dim=1) - 1).square().mean().backward()
+    marked = {call.name for call in run.calls if "gradient of a backward with create_graph" in call.outputs[0].note}
+    assert marked == ({"", "1", "2"} if is_beside_another else set())
+    assert ("create_graph" in tnp.card(run).text) is is_beside_another

@@ -103,6 +103,17 @@ def test_a_sparse_gradient_is_summed_before_it_is_told():
     assert (run.grads["weight"].norm, run.grads["weight"].max) == (pytest.approx(dense.norm().item()), 3.0)
 
 
+def test_a_sparse_gradient_is_told_as_a_whole():
+    """With the zeros of what is not stored, and without them where all of it is."""
+    for indices, least in (([1, 1, 3], 0.0), ([0, 1, 2, 3], 1.0)):
+        model = nn.Embedding(4, 2, sparse=True)
+        with tnp.follow(model) as run:
+            model(torch.tensor(indices)).sum().backward()
+        grad, told = model.weight.grad.to_dense(), run.grads["weight"]
+        assert (told.min, told.max, told.count) == (least, grad.max().item(), 8)
+        assert (told.sum, told.norm) == pytest.approx((grad.sum().item(), grad.norm().item()))
+
+
 def test_what_is_detached_is_another_tensor_for_autograd():
     """And a call that gives it is told to have lost the gradient."""
 
@@ -722,10 +733,10 @@ def test_a_backward_is_laid_to_the_line_of_its_own_thread_alone(model: nn.Module
 
 
 def test_what_was_not_read_is_not_called_free_of_nan():
-    """Nested tensors are named as such."""
+    """A layout that a library has packed is named as such."""
     with tnp.follow(level="operators") as run:
-        held = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]) * NAN
-    assert held.is_nested
+        held = torch.zeros(2, 3).to_mkldnn() * NAN
+    assert held.is_mkldnn
     assert tnp.card(run).text.startswith("no NaN and no infinity in what could be read\n")
 
 

@@ -52,6 +52,26 @@ def test_what_is_no_activation_or_has_too_many_units_is_not_counted():
     assert count_of(nn.ReLU(), torch.full((3, 5), float("nan"))) == ZeroUnits(0, 5, 3)
 
 
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.LayerNorm, nn.LazyBatchNorm1d])
+def test_units_behind_a_norm_of_a_batch_are_counted(norm):
+    model = nn.Sequential(nn.Linear(4, 10), norm(*[10] * (norm is not nn.LazyBatchNorm1d)), nn.ReLU())
+    with torch.no_grad():
+        model(torch.randn(64, 4))
+        model[1].bias[2:5] = -100
+    with tnp.follow(model) as run:
+        model(torch.randn(64, 4))
+    assert run["2"].zero_units == ZeroUnits(3, 10, 64)
+    assert run.problems == ["3 of 10 units of 2 (ReLU) were 0 at all 64 positions"]
+
+
+def test_series_without_a_batch_are_not_counted():
+    """Nobody says which axis the units are."""
+    model = nn.Sequential(nn.InstanceNorm1d(6), nn.ReLU())
+    with tnp.follow(model) as run:
+        model(torch.randn(6, 50))
+    assert run.calls[-1].zero_units is None
+
+
 def test_series_behind_a_convolution_have_their_channels_first():
     """The same numbers behind a linear layer have them last: padding at one place in time is no dead unit."""
     conv = nn.Sequential(nn.Conv1d(4, 6, 1, bias=False), nn.BatchNorm1d(6), nn.ReLU())

@@ -395,6 +395,43 @@ def test_an_encoder_layer_keeps_its_fast_path():
     assert run.calls[0].outputs[0].is_finite
 
 
+@pytest.mark.parametrize("is_in_weight", [True, False])
+def test_what_a_fast_path_packs_is_read_and_so_are_the_weights_with_which_it_computes(is_in_weight):
+    """A mask of padding makes nested tensors of what encoder layers give each other."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    x, mask = torch.randn(2, 5, 8), torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]]).bool()
+    with torch.no_grad():
+        (encoder.layers[0].linear1.weight if is_in_weight else x)[0, 0] = float("nan")
+        with tnp.follow() as run:
+            encoder(x, src_key_padding_mask=mask)
+        with tnp.follow(level="operators") as operators:
+            encoder(x, src_key_padding_mask=mask)
+    assert [call.outputs[0].shape for call in run.calls] == [(2, 5, 8), (2, "?", 8), (2, "?", 8)]
+    assert run.calls[2].inputs[0].maker == 1 and "(2, ?, 8)" in tnp.card(run).text
+    expected = "layers.0.linear1.weight held NaN before the pass" if is_in_weight else "the input [0] held NaN"
+    assert run.first("nan").sentence.startswith(expected)
+    assert operators.first("nan").name != "encoder" and operators.first("nan").phase == "before the pass"
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_figures_of_nested_tensors_are_those_of_all_parts(layout):
+    parts = [torch.randn(3, 8), torch.randn(5, 8)]
+    x = torch.nested.nested_tensor(parts, layout=layout, requires_grad=True)
+    model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2))
+    with tnp.follow(model) as run:
+        given = model(x)
+        (given.values() if layout is torch.jagged else given.to_padded_tensor(0.0)).sum().backward()
+    got, packed = run["0"].inputs[0], torch.cat(parts)
+    assert (got.shape, got.figures.count, got.min) == ((2, "?", 8), 64, packed.min().item())
+    assert got.norm == pytest.approx(packed.norm().item())
+    assert run["1"].outputs[0].grad_norm == pytest.approx(16**0.5)
+    assert run["1"].inputs[0].maker == 1 and run.problems == []
+    with tnp.follow() as run:
+        nn.Identity()(torch.nested.nested_tensor(parts).transpose(1, 2))
+    assert run.calls[0].inputs[0].note == "nested: not read"
+
+
 def test_passes_nest():
     """Each has what is called in its block."""
     model = nn.Linear(2, 2)

@@ -42,6 +42,7 @@ from tensornp.passes.records import (
     HELD,
     IN_ITS_PLACE,
     NOT_CALLED,
+    OF_KEPT_GRAPH,
     UNCOUNTED,
     UNSET,
     WARNED,
@@ -228,6 +229,9 @@ class _Recording:
                 self._steps[place_of(module, name)].append(number)
         self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
+        kept = recorder.of_kept_graphs
+        # Where all are of such a backward, it needs no word.
+        self._of_kept_graphs = frozenset(kept) if len(kept) < recorder.num_gradients else frozenset()
         self._gradients: dict[int, tuple[Figures | None, int]] = {}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
@@ -335,7 +339,7 @@ class _Recording:
 
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""
-        seen = got.seen
+        seen, (grad, order) = got.seen, self.gradient_of(got.seen)
         maker = seen.maker
         return Value(
             expression_of(got.path),
@@ -348,8 +352,8 @@ class _Recording:
             maker,
             self.figures(seen.row, seen),
             self._sample(seen.sample) if seen.sample is not None else (),
-            seen.note,
-            self.gradient_of(seen)[0],
+            ", ".join(filter(None, (seen.note, OF_KEPT_GRAPH if order in self._of_kept_graphs else ""))),
+            grad,
             operator=seen.operator,
             tensor=got.tensor,
         )

@@ -92,6 +92,7 @@ class Recorder:
         self._names: Counter[tuple[int, str]] = Counter()
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
+        self.of_kept_graphs: set[int] = set()
         for root in roots:
             self._know(root)
         self.is_bound = bool(self.roots)
@@ -263,6 +264,15 @@ class Recorder:
                 # Batch norm writes its own in a training, and torch does not count that.
                 yield Got((None, name), self.tensors.seen(tensor, is_written=module.training), relation=BUFFER)
 
+    def _params_below(self, module: torch.nn.Module, prefix: str = "") -> Iterator[Got]:
+        for step, child in module.__dict__.get("_modules", {}).items():
+            for name, tensor in child.__dict__.get("_parameters", {}).items() if child is not None else ():
+                if tensor is not None and not isinstance(tensor, UninitializedTensorMixin):
+                    self._held.add(storage_key(tensor) or -1)
+                    yield Got((None, f"{prefix}{step}.{name}"), self.tensors.seen(tensor))
+            if child is not None:
+                yield from self._params_below(child, f"{prefix}{step}.")
+
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
         frame = sys._getframe(2)
@@ -291,6 +301,10 @@ class Recorder:
         if call.is_lazy:
             call.params = list(self._params_of(module, call))
             call.edges.clear()
+        if self.calls[-1] is call and call.module.is_torch and module.__dict__.get("_modules"):
+            # The fast path of an encoder layer computes with the weights of what it does not call.
+            own = {got.path for got in call.params}
+            call.params += (got for got in self._params_below(module) if got.path not in own)
         if kwargs and not call.has_keywords:
             call.inputs += [self._input(one, call) for one in tensors_in(kwargs)]
         before = {got.before[0]: got.before for got in call.inputs if got.before[0] is not None}
@@ -334,6 +348,8 @@ class Recorder:
             read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
             if read is not None:
                 seen.gradients.append((self.num_gradients, *read))
+                if torch.is_grad_enabled():
+                    self.of_kept_graphs.add(self.num_gradients)
                 self.num_gradients += 1
 
     @never_compiled

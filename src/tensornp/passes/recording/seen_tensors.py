@@ -21,7 +21,7 @@ from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
 
-EXPANDED = "expanded"
+EXPANDED, STORED = "expanded", "figures of the elements that are stored"
 _SWEEP = 32
 """Storages that are known before those are forgotten that have gone."""
 
@@ -214,13 +214,16 @@ class SeenTensors:
         Beside it stands how often each element that was read stands in the tensor, as those of an expanded one do.
         """
         try:
-            memory = self._memories.get(storage_key(tensor) or -1)
+            memory = self._memories.get(storage_key(tensor) or -1) if not tensor.is_nested else None
             found = memory.found(_place_of(tensor), _counted_version(tensor), None) if memory is not None else None
             if found is None or found.row is None:
                 readable, note = readable_of(tensor)
                 if readable is None:
                     return None
-                return self.table.add(readable), _times(tensor.shape, readable.numel(), note)
+                if note == STORED and readable.numel() < tensor.numel():
+                    # A gradient counts as a whole, with what is not stored.
+                    readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
+                return self.table.add(readable), _times(_sizes_of(tensor), readable.numel(), note)
             self._take(tensor, found, False)
             return found.row, _times(found.shape, found.count, found.note)
         except Exception:
@@ -318,7 +321,7 @@ class SeenTensors:
     def _new(self, tensor: torch.Tensor, requires_grad: bool | None, memory: _Memory | None = None) -> Seen:
         # A class may say something else of itself.
         bare = tensor if is_of_torch(tensor) else Bare(tensor)
-        seen = Seen(_shape_of(bare.shape), bare.dtype, bare.device, requires_grad)
+        seen = Seen(_shape_of(_sizes_of(bare)), bare.dtype, bare.device, requires_grad)
         if memory is not None and memory.is_unwritten:
             seen.note = UNWRITTEN
         return seen
@@ -379,15 +382,35 @@ def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _stored_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the elements that a sparse tensor stores; None of any other."""
-    if form_of(tensor).kind is not kinds.SPARSE:
-        return None
+    """Return the elements that a sparse tensor stores, or those of all parts of a nested one; None of any other."""
+    if (kind := form_of(tensor).kind) is not kinds.SPARSE:
+        return _packed(tensor) if kind is kinds.NESTED else None
     raw = plain(tensor)
     return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
 
 
+def _packed(nested: Any) -> torch.Tensor | None:
+    """Return the elements of all parts of a nested tensor; None where these have gaps, or another order."""
+    if nested.layout is torch.strided:
+        return plain(nested).values() if nested.is_contiguous() else None
+    return plain(nested._values) if nested._lengths is None else None
+
+
 def _sparse_place_of(tensor: torch.Tensor, stored: torch.Tensor) -> tuple[Any, ...]:
-    return tensor.layout, tensor.shape, *_place_of(stored)
+    return tensor.layout, _sizes_of(tensor), *_place_of(stored)
+
+
+def _sizes_of(tensor: Any) -> tuple[Any, ...]:
+    """Return the shape of a tensor, of a nested one with a mark where its parts differ: torch refuses, or names it."""
+    if not tensor.is_nested:
+        return tensor.shape  # type: ignore[no-any-return]
+    sizes = []
+    for dim in range(tensor.dim()):
+        try:
+            sizes.append(tensor.size(dim))
+        except RuntimeError:
+            sizes.append(None)
+    return tuple(size if type(size) is int else "?" for size in sizes)
 
 
 def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
@@ -439,7 +462,9 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
         if not _is_within_storage(stored):
             return None, "freed: not read"
-        return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
+        return (_widened(stored) if stored.numel() else None), STORED
+    if form.kind is kinds.NESTED and (packed := _packed(tensor)) is not None and _is_within_storage(packed):
+        return (packed if packed.numel() else None), ""
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     if not tensor.numel():

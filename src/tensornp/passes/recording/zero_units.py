@@ -44,7 +44,9 @@ def _counted(
     shape = seen.shape
     if seen.row is None or seen.note or len(shape) < 2 or not tensor.is_floating_point():
         return None
-    spatial = next((n for n in (1, 2, 3) if f"{n}d" in made_by), 0)
+    # Of two dimensions, batch norm alone is given a batch, and no series.
+    is_of_series = len(shape) > 2 or "BatchNorm1d" not in made_by
+    spatial = next((n for n in (1, 2, 3) if f"{n}d" in made_by), 0) if is_of_series else 0
     if spatial not in (0, len(shape) - 2) or (len(shape) > _IMAGES and not made_by):
         # Of what has no batch, nobody says which axis the units are.
         return None
