@@ -100,6 +100,52 @@ def test_a_dropout_is_told_to_draw_numbers():
     assert "born here, which draws random numbers" in found.problems[0]
 
 
+_MODES = "was in train() in the first and in eval() in the second"
+
+
+class _Drops(nn.Module):
+    """What draws in its own code, before it calls a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(nn.functional.dropout(self.a(x), 0.5, self.training))
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (
+            nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5)),
+            f"; it {_MODES}, and the figures of its inputs were equal: the difference was born here",
+        ),
+        (
+            nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)),
+            f"; it {_MODES}, and its running_mean and running_var had differed before",
+        ),
+        (
+            _Drops(),
+            f"; its inputs had differed: the difference was born in the code of _Drops, which {_MODES}",
+        ),
+    ],
+)
+def test_the_mode_of_a_module_is_told_where_it_is_another_one(model, told):
+    """In eval nothing is drawn, and batches are not normalised by themselves."""
+    runs = run_of(model, X), run_of(model.eval(), X)
+    assert tnp.compare(*runs).problems[0].endswith(told)
+    assert [call.is_training for call in runs[0].calls + runs[1].calls] == [True] * 3 + [False] * 3
+
+
+def test_a_dropout_in_eval_draws_nothing():
+    """Whatever else made the difference."""
+    first, second = chain(leaf("a", "Dropout")), chain(leaf("a", "Dropout", ends=(0.0, 1.0)))
+    calls = [tuple(replace(call, is_training=False) for call in record.calls) for record in (first, second)]
+    found = compared(*map(PassRecord, calls))
+    assert found.problems[0].endswith("the difference was born here")
+
+
 def test_other_inputs_are_told_as_such():
     """They came with the call of the model."""
     model = mlp()

@@ -8,6 +8,7 @@ import torch
 from made_passes import INF, NAN, figures, one_call, value, weight
 
 from tensornp import follow
+from tensornp.passes import short
 from tensornp.passes.records import (
     RAISED,
     RECOMPUTED,
@@ -19,6 +20,8 @@ from tensornp.passes.records import (
     SourceLine,
     Value,
 )
+from tensornp.passes.verdict.wording import span
+from tensornp.render.passes.cells import between
 
 
 def test_a_call_tells_its_module_which_call_it_is_and_what_went_in_and_out():
@@ -75,3 +78,12 @@ def test_a_list_of_followed_calls_is_readable():
         "<ModuleCall 0 (Linear): (4, 2) float32 → (4, 3)>",
         "<ModuleCall 1 (ReLU): (4, 3) float32 → (4, 3)>",
     ]
+
+
+def test_numbers_that_read_alike_are_told_to_be_about_one():
+    """Where they are the same they are one."""
+    assert short.figures_told(figures(200.0)) == "200, norm 3"
+    assert short.figures_told(figures(200.0, 200.001)) == "≈200, norm 3"
+    assert between([figures(200.0)]) == "200" and between([figures(200.0), figures(200.001)]) == "≈200"
+    assert span(200.0, 200.0) == "200 throughout" and span(-0.0, 0.0) == "0 throughout"
+    assert span(200.0, 200.001) == "about 200 throughout" and span(-1.0, 200.0) == "from −1 to 200"

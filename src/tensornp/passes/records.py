@@ -232,6 +232,8 @@ class ModuleCall:
         module for series such as Conv1d.
     is_grad_enabled : bool
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
+    is_training : bool
+        Whether the module was in ``train()``, not in ``eval()``.
     """
 
     index: int
@@ -255,6 +257,7 @@ class ModuleCall:
     num_calls: int = 1
     zero_units: ZeroUnits | None = None
     is_grad_enabled: bool = True
+    is_training: bool = True
 
     @property
     def is_fine(self) -> bool:

@@ -76,8 +76,9 @@ def figures_told(one: _Figures | None) -> str:
     if word := _word(one):
         return word
     ends = dict.fromkeys(format_number(end + 0.0) for end in (one.min, one.max))
+    about = "≈" if len(ends) == 1 and one.min != one.max else ""
     norm = "" if math.isnan(one.norm) else f", norm {format_number(one.norm)}"
-    return " … ".join(ends) + norm
+    return f"{about}{' … '.join(ends)}{norm}"
 
 
 def text_told(text: str) -> str:

@@ -308,6 +308,7 @@ class _Recording:
             num_calls=call.module.num_calls,
             zero_units=self._zero_units(call),
             is_grad_enabled=call.is_grad_enabled,
+            is_training=call.is_training,
         )
 
     def step(self, step: Step) -> OptimizerStep:

@@ -224,6 +224,8 @@ class Recorder:
         call.is_kept = self._is_named(call.module, self.keep)
         call.source = place
         call.is_grad_enabled = is_grad_enabled
+        # A scripted one has it elsewhere.
+        call.is_training = module.__dict__.get("training") is not False
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))

@@ -126,6 +126,7 @@ class Call:
         "is_grad_enabled",
         "is_kept",
         "is_lazy",
+        "is_training",
         "is_within",
         "module",
         "notes",
@@ -157,7 +158,7 @@ class Call:
         self.params: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
-        self.is_grad_enabled = True
+        self.is_grad_enabled = self.is_training = True
         self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within
         self.is_functional: bool = parent is not None and parent.is_functional

@@ -262,22 +262,28 @@ class _Both:
 
     def _cause(self, one: CallDifference) -> str:
         """Return where a difference came from, of the first call that differs."""
+        if one.inputs_equal is False and one.weights_equal is not False:
+            return self._before(one.call)
+        modes = _modes(one.call, one.other)
+        return f"it {modes}, and {self._of_own(one)}" if modes else self._of_own(one)
+
+    def _of_own(self, one: CallDifference) -> str:
+        """Return what of a call that differs was equal before, but for its inputs alone."""
         call, inside = one.call, self._trees[0].below(one.call)
         if one.weights_equal is False:
             inputs = ", and so had its inputs" if one.inputs_equal is False else ""
             return f"its {_other_weights(one)} had differed before{inputs}"
         if one.inputs_equal is None:
             return "whether its inputs were equal is not known"
-        if one.inputs_equal:
-            alone = [*self._alone_in(call, one.other), *_told_of_weights_alone(call, one.other)]
-            if alone:
-                return f"the figures of its inputs were equal, and {'; '.join(alone)}"
-            place = f"in its own code, after {inside[-1].title}" if inside else "here"
-            if any(value.figures is None for child in inside for value in child.outputs):
-                place = "in it, where not all was read that calls gave"
-            drawn = ", which draws random numbers" if _RANDOM in call.class_name else ""
-            return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
-        return self._before(call)
+        alone = [*self._alone_in(call, one.other), *_told_of_weights_alone(call, one.other)]
+        if alone:
+            return f"the figures of its inputs were equal, and {'; '.join(alone)}"
+        place = f"in its own code, after {inside[-1].title}" if inside else "here"
+        if any(value.figures is None for child in inside for value in child.outputs):
+            place = "in it, where not all was read that calls gave"
+        is_drawn = _RANDOM in call.class_name and call.is_training and one.other.is_training
+        drawn = ", which draws random numbers" if is_drawn else ""
+        return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
 
     def _before(self, call: ModuleCall) -> str:
         """Return where inputs had become different, if every call before came out the same."""
@@ -288,7 +294,8 @@ class _Both:
             call = above
         other = self._other[call.index]
         above_it = own.at(call.parent)
-        if above_it is not None and above_it.index not in self._other:
+        around = self._other.get(above_it.index) if above_it is not None else None
+        if above_it is not None and around is None:
             return f"its inputs had differed inside {above_it.title}, which is in the first alone"
         if alone := "; ".join(self._alone_in(above_it, others.at(other.parent), call)):
             return f"its inputs had differed, and {alone}"
@@ -298,7 +305,9 @@ class _Both:
         if above_it is None and not after:
             return f"its inputs had differed when {call.title} was called"
         inside = f"the code of {above_it.title}" if above_it is not None else "the block"
-        return f"its inputs had differed: the difference was born in {inside}{after}"
+        modes = _modes(above_it, around) if above_it is not None and around is not None else ""
+        modes = f", which {modes}" if modes else ""
+        return f"its inputs had differed: the difference was born in {inside}{modes}{after}"
 
     def told_of_gradients(
         self, found: Sequence[CallDifference], grads: dict[str, Difference], *, is_forward_equal: bool
@@ -375,6 +384,14 @@ def _came_out(call: ModuleCall, other: ModuleCall) -> Difference | None:
         return Difference(_STATUS, f"it gave {numbers[0]} in the first, and {numbers[1]} in the second")
     found = (difference_of(a, b) for a, b in zip(call.outputs, other.outputs, strict=True))
     return next(filter(None, found), None)
+
+
+def _modes(call: ModuleCall, other: ModuleCall) -> str:
+    """Return in which mode a module was in each of the passes, where they are two."""
+    if call.is_training is other.is_training:
+        return ""
+    first, second = ("train()" if one.is_training else "eval()" for one in (call, other))
+    return f"was in {first} in the first and in {second} in the second"
 
 
 def _ended(call: ModuleCall) -> str:

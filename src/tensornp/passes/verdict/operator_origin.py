@@ -29,8 +29,8 @@ from tensornp.passes.verdict.wording import (
     is_unread,
     left_range,
     named,
-    number,
     reach_of,
+    span,
     word_of,
 )
 
@@ -218,12 +218,10 @@ def _where_input(forward: OperatorCall | None) -> str:
     ends = reach_of(forward.inputs) if forward is not None else None
     if forward is None or ends is None:
         return ""
-    least, greatest = ends
-    if least == greatest:
-        return f", where its input was {number(least)} throughout"
-    if 0 in ends:
-        return ", where its input was 0"
-    return f"; its input went from {number(least)} to {number(greatest)}"
+    told = span(*ends)
+    if "throughout" in told:
+        return f", where its input was {told}"
+    return ", where its input was 0" if 0 in ends else f"; its input went {told}"
 
 
 def _made_of(steps: _Steps, one: OperatorCall) -> str:
@@ -244,10 +242,7 @@ def _ends(inputs: Sequence[Value]) -> str | None:
     read = [value.figures for value in inputs if is_floating(value) and value.figures and value.figures.count]
     if not read:
         return None
-    told = [
-        f"{number(one.min)} throughout" if one.min == one.max else f"from {number(one.min)} to {number(one.max)}"
-        for one in read[:3]
-    ]
+    told = [span(one.min, one.max) for one in read[:3]]
     return f"its input{'s were' if len(read) > 1 else ' was'} finite, {' and '.join(told)}"
 
 

@@ -38,6 +38,7 @@ from tensornp.passes.verdict.wording import (
     odd_param,
     parameter_name,
     reach_of,
+    span,
     within,
     word_of,
 )
@@ -277,9 +278,7 @@ def _of_finite(tree: CallTree, call: ModuleCall) -> str:
     told = f"; its inputs{' and weights' if weights else ''} were finite"
     if below or (ends := reach_of(call.inputs)) is None:
         return told
-    least, greatest = map(number, ends)
-    between = f"{least} throughout" if least == greatest else f"from {least} to {greatest}"
-    return f"{told}, {'the inputs ' if weights else ''}{between}"
+    return f"{told}, {'the inputs ' if weights else ''}{span(*ends)}"
 
 
 def _word(value: Value) -> str:

@@ -106,6 +106,14 @@ def number(value: float) -> str:
     return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value + 0.0, 3)
 
 
+def span(least: float, greatest: float) -> str:
+    """Return between which numbers values lay; where these read alike, whether all were the same."""
+    ends = number(least), number(greatest)
+    if ends[0] != ends[1]:
+        return f"from {ends[0]} to {ends[1]}"
+    return f"{ends[0]} throughout" if least == greatest else f"about {ends[0]} throughout"
+
+
 def reach_of(values: Iterable[Value]) -> tuple[float, float] | None:
     """Return the least and the greatest of some floating values; None where nothing was read."""
     read = [value.figures for value in values if is_floating(value) and value.figures and value.figures.count]

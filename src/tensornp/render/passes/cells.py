@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensornp.models.outline.columns import at_a_glance
+from tensornp.models.outline.columns import ABOUT, at_a_glance
 from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Value
 from tensornp.passes.short import sizes_told
@@ -29,11 +29,12 @@ def shapes(got: Value | None, gave: Value | None) -> str:
 
 
 def between(figures: Sequence[Figures]) -> str:
-    """Return the extremes of all."""
+    """Return the extremes of all; of those that read alike, one, and a mark where they are not the same."""
     figures = [one for one in figures if one.count]
     if not figures:
         return ""
     if any(one.has_nan for one in figures):
         return "nan"
-    low, high = (at_a_glance(end) for end in (min(one.min for one in figures), max(one.max for one in figures)))
-    return low if low == high else f"{low} … {high}"
+    ends = min(one.min for one in figures), max(one.max for one in figures)
+    low, high = map(at_a_glance, ends)
+    return f"{low} … {high}" if low != high else low if ends[0] == ends[1] else f"{ABOUT}{low}"
