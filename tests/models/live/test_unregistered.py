@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import io
 from collections import ChainMap, deque
@@ -250,3 +251,14 @@ def test_a_sparse_weight_without_elements_hides_no_other(layout):
     assert w.totals.nbytes >= 8
     assert "2 weights" in repr(w)
     assert w["empty"].to_numpy().tolist() == np.zeros((3, 4)).tolist()
+
+
+def test_a_file_lacks_nothing_that_a_module_has_not_registered(tmp_path):
+    """No state dict has it; another module may have another one."""
+    module = nn.Linear(3, 2)
+    module.mask = np.ones(3)
+    torch.save(module.state_dict(), tmp_path / "model.pt")
+    for saved in (tmp_path / "model.pt", module.state_dict()):
+        assert tnp.compare(module, saved).equal and tnp.compare(saved, module).equal
+    assert not tnp.compare(module, copy.deepcopy(module)).equal
+    assert tnp.compare({"model": module}, {"model": module.state_dict()}).equal

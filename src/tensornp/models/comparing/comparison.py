@@ -23,6 +23,7 @@ from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.comparing.tied import tied_names
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.not_listed import NotSaved
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
@@ -123,8 +124,8 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def not_listed(self) -> tuple[str, ...]:
-        """Why weights of either are not even listed."""
-        first, second = self.first.not_listed, self.second.not_listed
+        """Why weights of either are not even listed; a state dict lacks nothing that a module has not registered."""
+        first, second = _hidden(self.first, self.second), _hidden(self.second, self.first)
         return (
             *(f"{'both' if one in second else self.sides[0]}: {one}" for one in first),
             *(f"{self.sides[1]}: {one}" for one in second if one not in first),
@@ -358,3 +359,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         figures = [f"max_abs {found.max_abs:.3g}"] if found.max_abs is not None else []
         figures += [f"moved {100 * self.moved[name]:.3g}%"] if name in self.moved else []
         return f"{shown_name(name)} ({', '.join([found.verdict, *figures])})"
+
+
+def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
+    """Return what hides weights of one side that the other may have."""
+    return [one for one in own.not_listed if other.is_of_module or not isinstance(one, NotSaved)]

@@ -14,7 +14,7 @@ from tensornp.core.namespace.members import broken_tables, registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.not_listed import NotListed, NotSaved
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
@@ -186,7 +186,7 @@ class _Walk:
         """Return the names of the objects in which something is packed that is not listed."""
         return [name for key, name in self._packed.items() if key not in self._unpacked]
 
-    def unlisted(self, entries: list[WeightEntry]) -> list[str]:
+    def unlisted(self, entries: list[WeightEntry]) -> list[NotSaved]:
         """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
         unlisted = Unlisted()
         for name, held in self._others.values():
@@ -195,7 +195,7 @@ class _Walk:
         if self._others:
             for one in (self._root, *self._hidden.values(), *(entry.source.held for entry in entries)):
                 unlisted.is_listed(one)
-        return unlisted.problems()
+        return [*map(NotSaved, unlisted.problems())]
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return how many modules with other weights are attributes, and not registered; what leads back is none."""
