@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, dict_of, is_subclass, is_tensor, own_attributes
-from tensornp.core.tensor.containers import container_of, leaves
+from tensornp.core.tensor.containers import LEAVES, container_of, leaves
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path
 from tensornp.passes.records import NOT_LOOKED_INTO
@@ -76,7 +76,8 @@ def _inside(path: Path | None, obj: Any) -> Iterator[Found]:
         if is_hiding:
             yield _not_looked_into(at, one)
         for name, value in own.items():
-            for below, leaf in leaves(value, (at, f".{name}")):
+            step = at, f".{name}"
+            for below, leaf in [(step, value)] if id(type(value)) in LEAVES else leaves(value, step):
                 num_left -= 1
                 num_tensors += is_tensor(leaf)
                 if not num_left or num_tensors > _MOST_TENSORS:
@@ -96,9 +97,9 @@ def _not_looked_into(path: Path | None, obj: Any) -> Found:
 def _may_hold(leaf: Any) -> bool:
     """Return whether a value may hold a tensor: what the collector of garbage does not know refers to nothing."""
     cls = type(leaf)
-    if id(cls) in PLAIN_CLASSES or any(is_subclass(cls, base) for base in _CODE) or container_of(cls) is not None:
+    if id(cls) in PLAIN_CLASSES or not (gc.is_tracked(leaf) or _is_memory(leaf)):
         return False
-    return gc.is_tracked(leaf) or _is_memory(leaf)
+    return not any(is_subclass(cls, base) for base in _CODE) and container_of(cls) is None
 
 
 def _is_memory(obj: Any) -> bool:
