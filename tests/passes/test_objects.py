@@ -161,3 +161,103 @@ def test_the_code_of_a_result_is_no_lost_gradient():
     with tnp.follow() as run:
         Encoder(1.0, put=hidden)(torch.ones(3, 4, requires_grad=True))
     assert run.problems == []
+
+
+class Box:
+    """Holds what modules put into it."""
+
+
+class Puts(nn.Module):
+    """Puts a NaN into what it gets, and gives what is finite."""
+
+    def forward(self, x: torch.Tensor, held: Any) -> torch.Tensor:
+        """Compute it."""
+        poisoned = x * float("nan")
+        if isinstance(held, dict):
+            held["h"] = poisoned
+        else:
+            held.h = poisoned
+        return x + 1
+
+
+class Takes(nn.Module):
+    """Adds what it finds there."""
+
+    def forward(self, x: torch.Tensor, held: Any) -> torch.Tensor:
+        """Compute it."""
+        return x + (held["h"] if isinstance(held, dict) else held.h)
+
+
+class Both(nn.Module):
+    """Calls one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts, self.takes = Puts(), Takes()
+
+    def forward(self, x: torch.Tensor, held: Any) -> torch.Tensor:
+        """Compute it."""
+        return self.takes(self.puts(x, held), held)
+
+
+@pytest.mark.parametrize("make", [dict, Box])
+def test_what_a_call_puts_into_its_argument_is_not_said_to_be_born_outside(make: type):
+    """Nor in the code around it."""
+    puts, takes, held, x = Puts(), Takes(), make(), torch.ones(3)
+    with tnp.follow() as run:
+        takes(puts(x, held), held)
+    assert run.problems[0].endswith("it came with the call, or what ran before has put it there")
+    both, held = Both(), make()
+    with tnp.follow() as run:
+        both(x, held)
+    assert "that was read" in run.problems[0] and "born" not in run.problems[0]
+
+
+def test_an_object_is_looked_into_with_the_outermost_call_that_gets_it():
+    """Each call inside says that it was not looked into again; one that holds no tensor is."""
+    held, both = Box(), Both()
+    held.h = torch.ones(3)
+    both.puts = Calling()
+    with tnp.follow(both) as run:
+        both(torch.ones(3), held)
+    outer, inner = run["takes"], run[0]
+    assert [one.path for one in inner.inputs] == ["[0]", "[1].h"]
+    assert [one.note for one in outer.inputs][1:] == ["Box: not looked into"]
+
+
+def test_functions_over_variables_and_methods_are_not_said_to_be_finite():
+    """Either may use a tensor that nobody sees; a function alone uses none."""
+
+    class Calls(nn.Module):
+        def forward(self, x: torch.Tensor, made: Any) -> torch.Tensor:
+            return x * made()
+
+    holder, nan = Box(), torch.tensor(float("nan"))
+    holder.nan = nan
+    Box.get = lambda self: self.nan
+    for made in (lambda: nan, holder.get):
+        with tnp.follow() as run:
+            Calls()(torch.ones(3), made)
+        assert "not all could be read" in run.problems[0]
+    del Box.get
+    with tnp.follow() as run:
+        Calls()(torch.ones(3), float)
+    assert not run.problems or "not all could be read" not in run.problems[0]
+
+
+def test_a_pass_looks_into_objects_for_a_bounded_time():
+    """Of more than so many values, no more is looked at, and that is said."""
+    many = [Box() for _ in range(20_000)]
+    module = Calling()
+    with tnp.follow(module) as run:
+        for _ in range(5):
+            module(torch.ones(3), many)
+    assert all(call.inputs[-1].note.endswith("not looked into") and len(call.inputs) < 5 for call in run)
+
+
+class Calling(nn.Module):
+    """Uses its first argument."""
+
+    def forward(self, x: torch.Tensor, many: Any) -> torch.Tensor:
+        """Compute it."""
+        return x + 1

@@ -292,8 +292,70 @@ def test_a_step_after_what_came_back_was_let_go_of_is_told(level: str):
                     optimizer.zero_grad(set_to_none=between)
                 optimizer.step()
                 optimizer.zero_grad()
-        assert run.steps[0].has_gradients is not is_told
+        assert run.steps[0].has_gradients is not is_told and run.steps[0].has_lost is is_told
         assert sum("found no gradient at any of its parameters" in one for one in run.problems) == is_told
+
+
+def test_an_optimizer_that_had_nothing_to_take_is_not_accused():
+    """That of a head that was not called in this batch, stepped with the others."""
+    body, heads = nn.Linear(3, 3), [nn.Linear(3, 1), nn.Linear(3, 2)]
+    optimizers = [torch.optim.Adam(one.parameters()) for one in (body, *heads)]
+    with tnp.follow(body, *heads) as run:
+        for used in (0, 0, 1):
+            heads[used](body(torch.randn(4, 3))).sum().backward()
+            for one in optimizers:
+                one.step()
+            for one in optimizers:
+                one.zero_grad()
+    assert not any(step.has_lost for step in run.steps)
+    assert not any("found no gradient" in one for one in run.problems)
+
+
+class Around(torch.optim.Optimizer):
+    """Makes the steps of another one, as wrappers do that call what they derive from."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        super().__init__(inner.param_groups, {})
+        self.inner = inner
+
+    def step(self, closure: Callable[[], torch.Tensor] | None = None) -> torch.Tensor | None:
+        return self.inner.step(closure)
+
+
+@pytest.mark.parametrize("has_wrapper", [False, True])
+def test_a_step_within_that_of_a_wrapper_is_one(has_wrapper: bool):
+    """What was accumulated before a closure, and in it, is taken once."""
+    model = nn.Linear(3, 1)
+    inner = torch.optim.SGD(model.parameters(), 0.1)
+    optimizer = Around(inner) if has_wrapper else inner
+
+    def closure() -> torch.Tensor:
+        loss = model(torch.randn(4, 3)).square().mean()
+        loss.backward()
+        return loss
+
+    with tnp.follow() as run:
+        for _ in range(2):
+            closure()
+            optimizer.step(closure)
+            optimizer.zero_grad()
+    assert not any("was not zeroed between two steps" in one for one in run.problems)
+
+
+def test_what_a_closure_unfreezes_was_not_frozen():
+    """It required a gradient when the step was taken."""
+    model = nn.Linear(3, 1).requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def closure() -> torch.Tensor:
+        model.requires_grad_(True)
+        loss = model(torch.randn(4, 3)).mean()
+        loss.backward()
+        return loss
+
+    with tnp.follow(model) as run:
+        optimizer.step(closure)
+    assert run.steps[0].frozen == () and not any("requires no gradient" in one for one in run.problems)
 
 
 def test_a_step_of_what_was_not_called_needs_no_gradient_of_calls():

@@ -382,6 +382,8 @@ class OptimizerStep:
         How many parameters of modules that had been called the optimizer has.
     has_gradients : bool
         Whether any parameter of the optimizer had a gradient when it began, or may have had one.
+    has_lost : bool
+        Whether it had none, though gradients had come back for its parameters since they were last stepped.
     after : bytes
         What tells equal extremes of its parameters after it; empty where not all were read.
     """
@@ -396,6 +398,7 @@ class OptimizerStep:
     num_inside: int = 0
     num_parameters: int = 0
     has_gradients: bool = False
+    has_lost: bool = False
     after: bytes = b""
 
 

@@ -39,12 +39,13 @@ class Step:
     """A step, from its begin on: `before` and `after` are the rows of the parameters' figures, `_UNREAD` of none.
 
     `frozen` tells of each parameter whether it required no gradient then. With a closure, in which modules are called
-    that nobody knows before, `at_begin` has both of every parameter, by identity.
+    that nobody knows before, `at_begin` has both of every parameter, by identity. `outer` is the number of the step in
+    which it was made.
     """
 
     __slots__ = (
         "after", "at_begin", "before", "class_name", "frozen", "has_gradients", "is_done", "num_calls", "num_gradients",
-        "num_inside", "parameters", "source",
+        "num_inside", "outer", "parameters", "source",
     )  # fmt: skip
 
     def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
@@ -55,6 +56,7 @@ class Step:
         self.at_begin: dict[int, tuple[int, bool]] = {}
         self.is_done = self.has_gradients = False
         self.num_inside = 0
+        self.outer: int | None = None
 
     def rows(self) -> Iterable[tuple[Parameter, bool, int, int]]:
         """Return the parameters that were read before and after it, each with the two numbers of its figures."""
@@ -132,6 +134,7 @@ class OptimizerHooks:
         step.has_gradients = _has_gradient(optimizer)
         # What comes in a closure is taken by this step.
         recorder.held.num_steps = len(self.steps) + (not has_closure)
+        step.outer = self._number_of_outer(key[0], frame)
         self.steps.append(step)
         self._open[key] = [step]
 
@@ -151,6 +154,14 @@ class OptimizerHooks:
             step.frozen = tuple(is_frozen for _, is_frozen in known)
         if parameters == step.parameters:
             step.after = self._rows(tensors)
+            # A closure may have changed it.
+            step.frozen = tuple(was and not one.requires_grad for was, one in zip(step.frozen, tensors, strict=True))
+
+    def _number_of_outer(self, thread: int, frame: FrameType) -> int | None:
+        """Return the number of the step that another optimizer has under way around a frame, if one has."""
+        begun = [one[0] for (ident, _), one in self._open.items() if ident == thread and one]
+        outer = begun[0] if begun and _is_inside_a_step(frame) else None
+        return self.steps.index(outer) if outer is not None else None
 
     def _parameters_of(self, optimizer: torch.optim.Optimizer) -> tuple[list[torch.Tensor], tuple[Parameter, ...]]:
         """Return the parameters of an optimizer that modules which are known hold, as they are and by their names."""

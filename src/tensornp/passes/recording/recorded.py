@@ -224,9 +224,13 @@ class _Recording:
         self._calls, self._held, self._sharded = recorder.calls, recorder.held.looks, recorder.sharded.rows
         self._zeros = frozenset({None, *(i for i, row in enumerate(rows) if row.min == row.max == 0)})
         self._steps: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        self._numbers = {id(step): number for number, step in enumerate(steps)}
+        self._awaited = recorder.gradients.parameters
         for number, step in enumerate(steps):
-            for module, name in (one for parameter in step.parameters for one in parameter.names):
-                self._steps[place_of(module, name)].append(number)
+            for place in _places_of(step):
+                # One that another makes inside its own is the same.
+                if step.outer not in self._steps[place]:
+                    self._steps[place].append(number)
         self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
         kept = recorder.of_kept_graphs
@@ -325,8 +329,19 @@ class _Recording:
         source = self._lines[step.source]
         return OptimizerStep(
             step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt, frozen, step.num_inside,
-            len(step.parameters), step.has_gradients, self._mark_of(step),
+            len(step.parameters), step.has_gradients, self._has_lost(step), self._mark_of(step),
         )  # fmt: skip
+
+    def _has_lost(self, step: Step) -> bool:
+        """Return whether gradients had come for a step since the one before it, and none was there when it began."""
+        if step.has_gradients or step.num_inside:
+            return False
+        number, orders = self._numbers[id(step)], []
+        for place in _places_of(step):
+            taken = max((self._num_taken[one] for one in self._steps[place] if one < number), default=0)
+            seen = self._awaited[place].seen if place in self._awaited else None
+            orders += [order for order, _, _ in seen.gradients if taken <= order] if seen is not None else []
+        return any(order < step.num_gradients for order in orders)
 
     def _mark_of(self, step: Step) -> bytes:
         ends = [(self.rows[after].min, self.rows[after].max) for *_, after in step.rows()]
@@ -452,6 +467,11 @@ class _Recording:
             return 1
         begun = [num for num in (self._num_taken[step] for step in self._steps.get(place, [])) if num <= orders[-1]]
         return len(orders) - bisect_left(orders, max(begun, default=0))
+
+
+def _places_of(step: Step) -> Iterator[tuple[int, str]]:
+    """Yield by what the parameters of a step are known."""
+    return (place_of(module, name) for parameter in step.parameters for module, name in parameter.names)
 
 
 def _around(name: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from tensornp.passes.recording.remembered import Call, Got, Module, facts_of, st
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, not_looked_into, storage_key, version_of
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
-from tensornp.passes.recording.tensors_in import Found, tensors_in
+from tensornp.passes.recording.tensors_in import Found, LooksInside
 from tensornp.passes.recording.zero_units import zero_units
 from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
@@ -69,6 +69,7 @@ class Recorder:
         self._models: list[tuple[str, str]] = []
         self._num_models: Counter[str] = Counter()
         self.kept = Kept()
+        self._looks = LooksInside()
         self.tensors = SeenTensors()
         self.held = HeldGradients(self.tensors)
         self.sharded = ShardedGradients(self.tensors)
@@ -231,9 +232,10 @@ class Recorder:
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
         stack.append(call)
-        call.inputs = [self._input(one, call) for one in tensors_in(args)]
+        is_inner = parent is not None
+        call.inputs = [self._input(one, call) for one in self._looks.tensors_in(args, is_inner=is_inner)]
         if keywords:
-            call.inputs += [self._input(one, call) for one in tensors_in(keywords)]
+            call.inputs += [self._input(one, call) for one in self._looks.tensors_in(keywords, is_inner=is_inner)]
         call.params = list(self._params_of(module, call))
 
     def _input(self, one: Found, call: Call) -> Got:
@@ -308,9 +310,10 @@ class Recorder:
             own = {got.path for got in call.params}
             call.params += (got for got in self._params_below(module) if got.path not in own)
         if kwargs and not call.has_keywords:
-            call.inputs += [self._input(one, call) for one in tensors_in(kwargs)]
+            found = self._looks.tensors_in(kwargs, is_inner=call.parent is not None)
+            call.inputs += [self._input(one, call) for one in found]
         before = {got.before[0]: got.before for got in call.inputs if got.before[0] is not None}
-        for path, tensor, is_in_object, note in tensors_in(result):
+        for path, tensor, is_in_object, note in self._looks.tensors_in(result, is_inner=call.parent is not None):
             if tensor is None:
                 call.outputs.append(Got(path, not_looked_into(note), None, "new"))
                 continue

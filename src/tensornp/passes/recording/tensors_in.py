@@ -23,8 +23,12 @@ from tensornp.passes.records import NOT_LOOKED_INTO
 
 _MOST_LEAVES = 10_000
 """Values of an argument, in containers, that are looked at."""
+_MOST_OBJECTS = 1_000
+"""Objects among these that are looked into."""
 _MOST_INSIDE, _MOST_TENSORS = 1_000, 64
-"""Values of one object that are looked at, and tensors among them."""
+"""Values of one object that are looked at, but for plain ones, and tensors among them."""
+_MOST_IN_PASS, _COST_OF_OBJECT = 20_000, 20
+"""Values of all objects in one pass, plain ones too, and as how many each object counts."""
 _HIDING = (*STORAGES, torch.ScriptObject)
 _CODE = (
     type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, torch.nn.Module,
@@ -42,52 +46,73 @@ class Found(NamedTuple):
     note: str = ""
 
 
-def tensors_in(tree: Any) -> list[Found]:
-    """Return the tensors in arguments or in a result, behind them what may hold others."""
-    if is_tensor(tree):
-        return [Found(None, tree)]
-    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
-        return [Found((None, "[0]"), tree[0])]
-    found, walk = [], leaves(tree)
-    objects = []
-    for path, leaf in islice(walk, _MOST_LEAVES):
-        if is_tensor(leaf):
-            found.append(Found(path, leaf))
-        elif id(type(leaf)) not in PLAIN_CLASSES and _may_hold(leaf):
-            objects.append((path, leaf))
-    if next(walk, None) is not None:
-        found.append(_not_looked_into(None, tree))
-    for path, leaf in objects:
-        found += _inside(path, leaf)
-    return sorted(found, key=lambda one: one.tensor is None) if objects else found
+class LooksInside:
+    """Looks into what calls of one pass get and give; into objects as long as a small part of a second may take."""
 
+    def __init__(self) -> None:
+        self._num_left = _MOST_IN_PASS
+        self._holding: set[int] = set()
 
-def _inside(path: Path | None, obj: Any) -> Iterator[Found]:
-    """Yield the tensors of an object, the nearest first."""
-    waiting, seen, num_left, num_tensors = deque([(path, obj)]), {id(obj)}, _MOST_INSIDE, 0
-    while waiting:
-        at, one = waiting.popleft()
-        try:
-            own = dict(own_attributes(one))
-            is_hiding = _is_hiding(one, own)
-        except Exception:
-            # Another thread changes it just now, or it is broken.
-            own, is_hiding = {}, True
-        if is_hiding:
-            yield _not_looked_into(at, one)
-        for name, value in own.items():
-            step = at, f".{name}"
-            for below, leaf in [(step, value)] if id(type(value)) in LEAVES else leaves(value, step):
-                num_left -= 1
-                num_tensors += is_tensor(leaf)
-                if not num_left or num_tensors > _MOST_TENSORS:
-                    yield _not_looked_into(path, obj)
-                    return
-                if is_tensor(leaf):
-                    yield Found(below, leaf, is_in_object=True)
-                elif id(leaf) not in seen and _may_hold(leaf):
-                    seen.add(id(leaf))
-                    waiting.append((below, leaf))
+    def tensors_in(self, tree: Any, *, is_inner: bool = False) -> list[Found]:
+        """Return the tensors in arguments or in a result, behind them what may hold others.
+
+        What an object holds is read with the outermost call that gets it, or gives it; of one that `is_inner`, it is
+        only said that it is not looked into again.
+        """
+        if is_tensor(tree):
+            return [Found(None, tree)]
+        if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
+            return [Found((None, "[0]"), tree[0])]
+        found, walk = [], leaves(tree)
+        objects = []
+        for path, leaf in islice(walk, _MOST_LEAVES):
+            if is_tensor(leaf):
+                found.append(Found(path, leaf))
+            elif id(type(leaf)) not in PLAIN_CLASSES and _may_hold(leaf):
+                objects.append((path, leaf))
+                if len(objects) > _MOST_OBJECTS:
+                    break
+        is_cut = next(walk, None) is not None
+        for path, leaf in objects[:_MOST_OBJECTS]:
+            if is_cut := is_cut or self._num_left <= 0:
+                break
+            is_known = is_inner and id(leaf) in self._holding
+            inside = [_not_looked_into(path, leaf)] if is_known else list(self._inside(path, leaf))
+            if inside:
+                self._holding.add(id(leaf))
+            found += inside
+        if is_cut:
+            found.append(_not_looked_into(None, tree))
+        return sorted(found, key=lambda one: one.tensor is None) if objects else found
+
+    def _inside(self, path: Path | None, obj: Any) -> Iterator[Found]:
+        """Yield the tensors of an object, the nearest first."""
+        waiting, seen, num_left, num_tensors = deque([(path, obj)]), {id(obj)}, _MOST_INSIDE, 0
+        while waiting:
+            at, one = waiting.popleft()
+            self._num_left -= _COST_OF_OBJECT
+            try:
+                own = {} if _is_code(one) else dict(own_attributes(one))
+                is_hiding = _is_code(one) or _is_hiding(one, own)
+            except Exception:
+                # Another thread changes it just now, or it is broken.
+                own, is_hiding = {}, True
+            if is_hiding:
+                yield _not_looked_into(at, one)
+            for name, value in own.items():
+                step = at, f".{name}"
+                for below, leaf in [(step, value)] if id(type(value)) in LEAVES else leaves(value, step):
+                    self._num_left -= 1
+                    num_left -= id(type(leaf)) not in PLAIN_CLASSES
+                    num_tensors += is_tensor(leaf)
+                    if num_left <= 0 or self._num_left <= 0 or num_tensors > _MOST_TENSORS:
+                        yield _not_looked_into(path, obj)
+                        return
+                    if is_tensor(leaf):
+                        yield Found(below, leaf, is_in_object=True)
+                    elif id(leaf) not in seen and _may_hold(leaf):
+                        seen.add(id(leaf))
+                        waiting.append((below, leaf))
 
 
 def _not_looked_into(path: Path | None, obj: Any) -> Found:
@@ -99,7 +124,14 @@ def _may_hold(leaf: Any) -> bool:
     cls = type(leaf)
     if id(cls) in PLAIN_CLASSES or not (gc.is_tracked(leaf) or _is_memory(leaf)):
         return False
-    return not any(is_subclass(cls, base) for base in _CODE) and container_of(cls) is None
+    return _is_code(leaf) or (not any(is_subclass(cls, base) for base in _CODE) and container_of(cls) is None)
+
+
+def _is_code(obj: Any) -> bool:
+    """Return whether an object is a function over variables, or a method of what is no module: they may use tensors."""
+    if type(obj) is types.FunctionType:
+        return obj.__closure__ is not None
+    return type(obj) is types.MethodType and not any(is_subclass(type(obj.__self__), base) for base in _CODE)
 
 
 def _is_memory(obj: Any) -> bool:

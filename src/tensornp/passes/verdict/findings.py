@@ -165,7 +165,7 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             told = f"{named_step(step)} began, and no gradient had come back to what was called before it"
             yield Finding("step without gradient", before[0].title, told)
             return
-        if came and not (step.has_gradients or step.num_inside) and step.num_parameters:
+        if step.has_lost:
             told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs after it"
             yield Finding("step without gradient", "", told)
             return

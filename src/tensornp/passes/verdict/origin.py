@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -43,6 +44,8 @@ from tensornp.passes.verdict.wording import (
     word_of,
 )
 
+_IS_ARGUMENT = re.compile(r"(\[\d+\]|\w*)")
+"""An argument itself, and nothing that it holds: that may be written while it is held."""
 _UNREAD = "of what it got or called, not all could be read"
 
 
@@ -209,7 +212,10 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
         # Its code may have made it long before, beside what it called.
         given, infinity = _given(tree, above, what)
         came = [one for one in tree.below(above) if one.index < call.index]
-        if _is_partly_unread(above, came):
+        if came and not _IS_ARGUMENT.fullmatch(value.path) and not _is_partly_unread(above, came):
+            sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
+            sentence += f"{at(call.source)}: its own code, or what it had called, has put it there{given}"
+        elif _is_partly_unread(above, came):
             sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
             sentence += f"{at(call.source)}: {_UNREAD}{given}"
         else:
@@ -221,7 +227,10 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     if earlier:
         unread = any(is_unread(one.outputs) for one in tree.ended if one.index < call.index)
         source = " or from what could not be read" if unread else ""
-        sentence += f": it came with the call{source}, or was born after {earlier.title} had returned"
+        if _IS_ARGUMENT.fullmatch(value.path):
+            sentence += f": it came with the call{source}, or was born after {earlier.title} had returned"
+        else:
+            sentence += f": it came with the call{source}, or what ran before has put it there"
     phase = FORWARD if earlier else BEFORE
     return Origin(what, phase, call.title, "", False, call.source, sentence, value.path, call.index)
 
