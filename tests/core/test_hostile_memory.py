@@ -320,10 +320,13 @@ def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copi
 LOOKS_AT_CUT = (
     "[t]", "holder", "module", "%tensors", "%tensors --changed", "tnp.stats(t)", "tnp.compare(t, t)", "tnp.locate(t)",
     "tnp.image(t)", "tnp.plot(t)", "tnp.inspect(t)", "tnp.plan(t)", "tnp.card(t)", "tnp.card([t])", "tnp.aliases(t)",
-    "tnp.weights({'w': t})", "tnp.weights({'w': t}).scan()", "tnp.weights({'w': t})['w'].to_numpy(...,copy=True)", "tnp.compare({'w': t}, {'w': w})", "%weights {'w': t}",
+    "tnp.weights({'w': t})", "tnp.weights({'w': t}).scan()", "tnp.compare({'w': t}, {'w': w})", "%weights {'w': t}",
     "%tensorwatch t", "%tensorstats t", "%tensordiff t w", "%tonumpy --explain t",
+    "tnp.weights({'w': t})['w'].to_numpy(..., copy=True)",
 )  # fmt: skip
-COPIES_OF_CUT = ("tnp.to_numpy(t, copy=True)", "%tonumpy t", "%tonumpy -c t", "tnp.to_tensor(t, copy=True)", "%totensor -o q t")
+COPIES_OF_CUT = (
+    "tnp.to_numpy(t, copy=True)", "%tonumpy t", "%tonumpy -c t", "tnp.to_tensor(t, copy=True)", "%totensor -o q t",
+)  # fmt: skip
 
 
 def cut_memory(name: str) -> object:
