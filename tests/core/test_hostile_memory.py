@@ -432,3 +432,25 @@ def test_pages_between_elements_are_not_asked_for():
     with tnp.follow() as run:
         torch.nn.Identity()(column)
     assert run.calls[0].outputs[0].figures
+
+
+@pytest.mark.slow
+@in_fork
+def test_a_weight_that_is_computed_of_memory_that_has_gone_says_so():
+    """And no Bus error ends the scan of all weights."""
+    import sys
+
+    from torch.nn.utils.parametrizations import weight_norm
+
+    if sys.platform != "linux":
+        return
+    memory, system = _mapped(2**20)
+    module = weight_norm(torch.nn.Linear(4, 2**16))
+    module.parametrizations.weight.original1.data = torch.from_numpy(memory.view(np.float32)).view(2**16, 4)
+    weights = tnp.weights(module)
+    assert system.mprotect(memory.ctypes.data, memory.size, 0) == 0
+    with pytest.raises(tnp.TensornpError, match="cannot be read"):
+        weights["weight"].to_numpy()
+    weights.scan()
+    weights["parametrizations.weight.original1"].tensor.grad = torch.ones(2**16, 4)
+    weights.scan()
