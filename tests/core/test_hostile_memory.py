@@ -322,8 +322,11 @@ LOOKS_AT_CUT = (
     "tnp.image(t)", "tnp.plot(t)", "tnp.inspect(t)", "tnp.plan(t)", "tnp.card(t)", "tnp.card([t])", "tnp.aliases(t)",
     "tnp.weights({'w': t})", "tnp.weights({'w': t}).scan()", "tnp.compare({'w': t}, {'w': w})", "%weights {'w': t}",
     "%tensorwatch t", "%tensorstats t", "%tensordiff t w", "%tonumpy --explain t",
+    "tnp.weights({'w': t})['w'].to_numpy(..., copy=True)",
 )  # fmt: skip
-COPIES_OF_CUT = ("tnp.to_numpy(t, copy=True)", "%tonumpy -c t", "tnp.to_tensor(t, copy=True)", "%totensor -o q t")
+COPIES_OF_CUT = (
+    "tnp.to_numpy(t, copy=True)", "%tonumpy t", "%tonumpy -c t", "tnp.to_tensor(t, copy=True)", "%totensor -o q t",
+)  # fmt: skip
 
 
 def cut_memory(name: str) -> object:
@@ -377,3 +380,77 @@ def test_no_look_at_a_file_that_was_cut_ends_the_process(what):
         if what == "widened":
             with pytest.raises(tnp.NoDataError, match=SHORTENED):
                 tnp.to_numpy(t)
+
+
+def _mapped(nbytes: int) -> tuple[np.ndarray, ctypes.CDLL]:
+    """Return memory that is nobody's, and the library that can take it away."""
+    system = ctypes.CDLL(None, use_errno=True)
+    system.mmap.restype, system.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
+    system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+    system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    address = system.mmap(None, nbytes, 3, 0x22, -1, 0)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address)), system
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["munmap", "mprotect"])
+@pytest.mark.parametrize("nbytes", [2**20, 2**24])
+@in_fork
+def test_memory_that_was_unmapped_or_locked_is_not_read(nbytes, how):
+    """Of no file, small and large, as values and as indices."""
+    import sys
+
+    if sys.platform != "linux":
+        return
+    memory, system = _mapped(nbytes)
+    t = torch.from_numpy(memory)
+    sparse = torch.sparse_coo_tensor(t.view(torch.int64)[None], torch.ones(nbytes // 8), (9,), check_invariants=False)
+    tnp.card(sparse)
+    address, end = memory.ctypes.data, nbytes // 2
+    gone = system.munmap(address + end, nbytes - end) if how == "munmap" else system.mprotect(address + end, end, 0)
+    assert gone == 0
+    for one in (t, sparse):
+        tnp.card(one)
+        for look in (tnp.stats, lambda one: tnp.locate(one, "nan"), lambda one: tnp.to_numpy(one, copy=True)):
+            with pytest.raises(tnp.TensornpError):
+                look(one)
+
+
+@pytest.mark.slow
+@in_fork
+def test_pages_between_elements_are_not_asked_for():
+    """Which would bring all of a mapped file in for a column of it."""
+    import sys
+
+    if sys.platform != "linux":
+        return
+    memory, system = _mapped(2**24)
+    column = torch.from_numpy(memory).view(16, -1)[:, :3]
+    for row in range(16):
+        assert system.mprotect(memory.ctypes.data + row * 2**20 + 4096, 2**20 - 4096, 0) == 0
+    assert tnp.to_numpy(column, copy=True).sum() == 0
+    with tnp.follow() as run:
+        torch.nn.Identity()(column)
+    assert run.calls[0].outputs[0].figures
+
+
+@pytest.mark.slow
+@in_fork
+def test_a_weight_that_is_computed_of_memory_that_has_gone_says_so():
+    """And no Bus error ends the scan of all weights."""
+    import sys
+
+    from torch.nn.utils.parametrizations import weight_norm
+
+    if sys.platform != "linux":
+        return
+    memory, system = _mapped(2**20)
+    module = weight_norm(torch.nn.Linear(4, 2**16))
+    module.parametrizations.weight.original1.data = torch.from_numpy(memory.view(np.float32)).view(2**16, 4)
+    weights = tnp.weights(module)
+    assert system.mprotect(memory.ctypes.data, memory.size, 0) == 0
+    with pytest.raises(tnp.TensornpError, match="cannot be read"):
+        weights["weight"].to_numpy()
+    weights.scan()
+    weights["parametrizations.weight.original1"].tensor.grad = torch.ones(2**16, 4)
+    weights.scan()

@@ -206,3 +206,13 @@ def test_a_receipt_reads_well():
 def test_bool_to_a_dtype_without_zero_is_lossy():
     """float8_e8m0fnu holds powers of two only."""
     assert not tnp.plan(torch.ones(3, dtype=torch.bool), dtype="float8_e8m0fnu").exact
+
+
+def test_an_empty_tensor_that_numpy_cannot_size_is_refused():
+    """NumPy counts the other dimensions; one that it just can size is made."""
+    for t in (torch.empty(0, 2**62), torch.empty(2**32, 0, 2**30, dtype=torch.bfloat16)):
+        for convert in (tnp.plan, tnp.to_numpy, lambda t: tnp.view(t).array):
+            with pytest.raises(tnp.UnsupportedTensorError, match="slice it first"):
+                convert(t)
+        assert "slice it first" in tnp.card(t).text
+    assert tnp.to_numpy(torch.empty(0, 2**60)).shape == (0, 2**60)

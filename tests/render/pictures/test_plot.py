@@ -250,3 +250,14 @@ def test_what_is_in_no_bin_and_in_no_pixel_is_said():
     # A pixel of several elements shows the one that is not finite.
     assert "no pixel of finite values alone" in words
     assert "no finite value ·" in tnp.plot(torch.full((4, 4), torch.nan)).get_supxlabel()
+
+
+def test_a_name_with_dollars_is_no_mathematics():
+    """A title of the caller's may have some."""
+    cls = type(r"S$\x$", (torch.Tensor,), {})
+    figure = tnp.plot(torch.ones(3, 4).as_subclass(cls))
+    figure.savefig(io.BytesIO())
+    assert r"S$\x$" in figure.get_suptitle()
+    titled = tnp.plot(torch.ones(3, 4), title=r"$\alpha$")
+    titled.savefig(io.BytesIO())
+    assert titled._suptitle.get_parse_math() and not figure._suptitle.get_parse_math()

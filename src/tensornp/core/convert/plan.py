@@ -232,7 +232,8 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 
 
 def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
-    if math.prod(info.array_shape) * dtype.itemsize > MAX_NBYTES:
+    # NumPy leaves the zeros of an empty one out.
+    if math.prod(filter(None, info.array_shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
             f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
         )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 class Mapping(NamedTuple):
     """One line of the memory map of the process."""
 
+    low: int
+    high: int
     is_readable: bool
     is_writeable: bool
     is_file: bool
@@ -26,13 +28,14 @@ def mappings(low: int, high: int) -> Iterator[Mapping]:
             for line in maps:
                 start, _, rest = line.partition("-")
                 end, _, facts = rest.partition(" ")
-                if int(end, 16) <= low:
+                bottom, top = int(start, 16), int(end, 16)
+                if top <= low:
                     continue
-                if int(start, 16) >= high:
+                if bottom >= high:
                     return
                 flags, _, _, inode, *path = facts.split(maxsplit=4)
                 is_device = bool(path) and path[0].startswith("/dev/") and not path[0].startswith("/dev/shm/")
-                yield Mapping("r" in flags, "w" in flags, inode != "0" and not is_device, is_device)
+                yield Mapping(bottom, top, "r" in flags, "w" in flags, inode != "0" and not is_device, is_device)
     except OSError:
         return
 

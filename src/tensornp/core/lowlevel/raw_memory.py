@@ -102,15 +102,21 @@ def can_be_read_in_place(memory: Memory, nbytes: int) -> bool:
     if threads.others_run():
         return False
     is_own = owner.untyped_storage().resizable() if type(owner) is torch.Tensor else owner.flags.owndata
-    return is_own or (nbytes > _ASKED_NBYTES and not _is_of_file(memory.address, memory.address + memory.nbytes))
+    return is_own or (nbytes > _ASKED_NBYTES and _is_of_no_file(memory.address, memory.address + memory.nbytes))
 
 
+_MAX_PAGES = 2**18
 _ASKED_NBYTES = 2**22
 """Bytes past which the system is asked whose they are before each page is touched."""
 
 
-def _is_of_file(low: int, high: int) -> bool:
-    return any(mapping.is_file for mapping in mappings(low, high))
+def _is_of_no_file(low: int, high: int) -> bool:
+    """Return whether all of it is mapped, can be read, and is no file's."""
+    for mapping in mappings(low, high):
+        if mapping.low > low or mapping.is_file or not mapping.is_readable:
+            return False
+        low = mapping.high
+    return low >= high
 
 
 def check_readable(low: int, high: int) -> None:
@@ -120,11 +126,20 @@ def check_readable(low: int, high: int) -> None:
     """
     if _known.system_copy is None or not _known.is_on:
         return
-    if high - low > _ASKED_NBYTES and not _is_of_file(low, high):
+    if high - low > _ASKED_NBYTES and _is_of_no_file(low, high):
         return
-    pages = np.arange(low // PAGE_NBYTES * PAGE_NBYTES, high, PAGE_NBYTES, dtype=np.uint64)
-    pages[:1] = low
-    copy_into(np.empty((len(pages), 1), np.uint8), pages)
+    check_runs(np.array([low]), high - low)
+
+
+def check_runs(addresses: np.ndarray[Any, Any], nbytes: int) -> None:
+    """Raise NotReadError unless the `nbytes` bytes at each of `addresses` can be read; each page is asked for one."""
+    if _known.system_copy is None or not _known.is_on:
+        return
+    within = np.append(np.arange(0, nbytes - 1, PAGE_NBYTES), nbytes - 1)
+    step = max(_MAX_PAGES // len(within), 1)
+    for first in range(0, len(addresses), step):
+        pages = np.add.outer(addresses[first : first + step], within).reshape(-1)
+        copy_into(np.empty((len(pages), 1), np.uint8), pages)
 
 
 class _Run(ctypes.Structure):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from tensornp.core.memory.extents import Extent
 from tensornp.errors import NoDataError, NotReadError
 
 _MAX_BASES = 100
+_MASKED_EDGE = 750
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
 """Of memoryviews that NumPy understands; others are looked at as bytes."""
 _interface = np.ndarray.__array_interface__.__get__
@@ -96,5 +98,22 @@ def check_array(array: np.ndarray[Any, Any]) -> None:
         raise NoDataError("the memory of this array was given back by the tensor it was made of; make it anew")
     try:
         raw_memory.check_readable(*extent_of_array(array).bounds)
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
+
+
+def check_printed(array: np.ndarray[Any, Any]) -> None:
+    """Raise NoDataError where NumPy's own text of `array`, which reads its edges, would end the process."""
+    options, extent = np.get_printoptions(), extent_of_array(array)
+    if extent.is_empty:
+        return
+    # Of a masked array more is read.
+    edge = max(options["edgeitems"], _MASKED_EDGE if isinstance(array, np.ma.MaskedArray) else 0)
+    is_whole, addresses = math.prod(extent.shape) <= options["threshold"], np.full(1, extent.address, np.int64)
+    for n, step in zip(extent.shape, extent.strides, strict=True):
+        places = np.arange(n) if is_whole or n <= 2 * edge else np.r_[:edge, n - edge : n]
+        addresses = np.add.outer(addresses, places * step).reshape(-1)
+    try:
+        raw_memory.check_runs(addresses, extent.itemsize)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None

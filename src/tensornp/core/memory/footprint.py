@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attrib
 from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent
+from tensornp.core.memory.own_copy import check_extent
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, plain_part, tensor_of
@@ -21,6 +21,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.reading import held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
+from tensornp.errors import NotReadError
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -68,14 +69,28 @@ def meet(spans: Iterable[Span], others: Iterable[Span]) -> bool:
 
 
 def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
-    """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
-    with suppress(RuntimeError, NotImplementedError):
-        if is_strided(tensor) and tensor.untyped_storage().resizable():
-            # What torch has allocated itself is no file's.
+    """Raise `NotReadError` if what reading `tensor` reads in main memory cannot be read: a file was cut under it.
+
+    That is all of which it consists: indices, offsets, scales and a mask too.
+    """
+    with modes.undisturbed():
+        if _is_allocated(tensor):
             return
-    for extent in extents_of(tensor, info):
-        if extent.device == "cpu":
-            raw_memory.check_readable(*extent.bounds)
+        known = info if info is not None and info.kind.has_strides else inspect(tensor)
+        if known.data_state == "freed":
+            raise NotReadError(known.wrapper or raw_memory.GIVEN_BACK)
+        for _, found, _ in _parts_under(tensor, (), known, is_read=True):
+            for extent in _extents_at(found):
+                if extent.device == "cpu" and not extent.is_empty:
+                    check_extent(extent)
+
+
+def _is_allocated(tensor: torch.Tensor) -> bool:
+    """Return whether torch has allocated all of the memory of a tensor itself, so that it is no file's."""
+    try:
+        return is_strided(tensor) and not tensor.is_quantized and tensor.untyped_storage().resizable()
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
@@ -136,11 +151,20 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
     return [part for part, _, _ in _parts_under(tensor, ())]
 
 
-def _parts_under(tensor: torch.Tensor, holders: tuple[str, ...]) -> Iterator[Part]:
-    """Yield each such part with its metadata, and the classes in which it means something else, the inmost first."""
-    info = inspect(tensor)
+def _parts_under(
+    tensor: torch.Tensor, holders: tuple[str, ...], info: TensorInfo | None = None, *, is_read: bool = False
+) -> Iterator[Part]:
+    """Yield each such part with its metadata, and the classes in which it means something else, the inmost first.
+
+    With `is_read`, each that reading all values reads and that torch has not allocated itself.
+    """
+    if is_read and _is_allocated(tensor):
+        return
+    info = info or inspect(tensor)
     if info.storage is not None and info.stride is not None:
         yield tensor, info, tuple(name for name in holders if name)
+        for part in parts_of(tensor, info.kind) if is_read else ():
+            yield from _parts_under(part, holders, is_read=True)
         return
     if len(holders) > 8 or info.data_state not in ("available", "wrapped", "remote"):
         return
@@ -152,11 +176,11 @@ def _parts_under(tensor: torch.Tensor, holders: tuple[str, ...]) -> Iterator[Par
     else:
         held = held_tensor(tensor, info.kind)
         inner = [*([held] if held is not None else []), *parts_of(tensor, info.kind)]
-        if info.kind.gives_several and held is not None:
+        if info.kind.gives_several and held is not None and not is_read:
             # The other parts only say where one tensor ends and the next begins.
             inner = [held]
     for part in inner:
-        yield from _parts_under(part, (name, *holders))
+        yield from _parts_under(part, (name, *holders), is_read=is_read)
 
 
 def _extents_at(info: TensorInfo) -> Iterator[Extent]:

@@ -15,12 +15,15 @@ from tensornp.core.lowlevel.raw_memory import (
     PAGE_NBYTES,
     Memory,
     can_be_read_in_place,
+    check_readable,
+    check_runs,
     is_on,
     memory_of,
     read,
 )
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.extents import Extent
 from tensornp.core.tensor.indexing import Places, are_all, indexed
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.errors import NotReadError
@@ -151,6 +154,19 @@ def _packed_in_halves(
     halves = ((first, half), (first + half * strides[dim], shape[dim] - half))
     parts = [packed(memory, at, (*shape[:dim], n, *shape[dim + 1 :]), strides, itemsize) for at, n in halves]
     return np.concatenate(parts, axis=dim)
+
+
+def check_extent(extent: Extent) -> None:
+    """Raise `NotReadError` unless its elements can be read; pages that lie between them are not asked for."""
+    outer, span = _layout(extent.shape, extent.strides, extent.itemsize)
+    low, high = extent.bounds
+    if not outer:
+        check_readable(low, high)
+        return
+    addresses = np.full(1, low, np.int64)
+    for dim in outer:
+        addresses = np.add.outer(addresses, np.arange(extent.shape[dim]) * abs(extent.strides[dim])).reshape(-1)
+    check_runs(addresses, span)
 
 
 def _layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[list[int], int]:

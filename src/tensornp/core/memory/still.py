@@ -9,6 +9,7 @@ import torch
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.raw_memory import is_on
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.own_copy import copied
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
@@ -27,15 +28,18 @@ CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch
 def still(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     """Return a tensor of which torch can read all at leisure: `tensor` itself where nobody else runs, else one like it.
 
-    Call it behind `threads.GATE`, and keep that closed until all is read. A nested tensor keeps its values, and where
-    they lie is what then stands still.
+    Call it behind `threads.GATE`, and keep that closed until all is read; whoever has torch read asks it first. A
+    nested tensor keeps its values, and where they lie is what then stands still.
 
     Raises
     ------
     NotReadError
-        If it cannot be made anew, or is too large for that.
+        If a part cannot be read, or if it cannot be made anew or is too large for that.
     """
-    if info.device.type != "cpu" or not is_on() or not threads.others_run():
+    if info.device.type != "cpu" or not is_on():
+        return tensor
+    check_parts(tensor, info)
+    if not threads.others_run():
         return tensor
     try:
         return _made_anew(tensor, info)

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel import raw_memory, threads, torch_private
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.partitioned import flat_parts
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for
+from tensornp.core.tensor.strides import num_reached
+from tensornp.errors import NotReadError
 
 
 class Reading(NamedTuple):
@@ -77,15 +79,20 @@ _MAX_OFFSETS = 2**14
 
 
 def misfit(nested: Any) -> str:
-    """Return how the offsets of a jagged tensor contradict its values; empty where they fit, or are not looked at.
+    """Return why the parts of a nested tensor cannot be told apart; empty where they can, or it is not looked at.
 
-    They say how the values are divided, as a shape does, and are read on the CPU alone, while no other thread runs that
-    might take their memory away.
+    What says how the values are divided cannot be read, or, in a jagged tensor, contradicts them. It is looked at as a
+    shape is, on the CPU alone, and while no other thread runs that might take its memory away.
     """
-    if nested.layout != torch.jagged or threads.others_run():
-        return ""
     own = _nested_parts(nested)
-    if any(type(one) is not torch.Tensor or one.device.type != "cpu" or one.numel() > _MAX_OFFSETS for one in own):
+    if any(type(one) is not torch.Tensor or one.device.type != "cpu" for one in own):
+        return ""
+    try:
+        for one in own:
+            _check_readable(one)
+    except NotReadError as reason:
+        return str(reason)
+    if nested.layout != torch.jagged or threads.others_run() or any(one.numel() > _MAX_OFFSETS for one in own):
         return ""
     numbers: list[list[int]] = [one.tolist() for one in own]
     begins = numbers[0]
@@ -94,6 +101,13 @@ def misfit(nested: Any) -> str:
     count = nested.values().shape[ragged - 1]
     is_fit = all(begin >= 0 and size >= 0 and begin + size <= count for begin, size in zip(begins, sizes, strict=False))
     return "" if is_fit else f"its offsets lie outside of its {counted(count, 'value')}"
+
+
+def _check_readable(part: torch.Tensor) -> None:
+    """Raise NotReadError unless the elements of a plain part can be read; what torch has allocated is no file's."""
+    if part.numel() and not part.untyped_storage().resizable():
+        low = torch_private.address_of(part)
+        raw_memory.check_readable(low, low + num_reached(part.shape, part.stride()) * part.element_size())
 
 
 def _scales(quantized: Any) -> list[torch.Tensor]:

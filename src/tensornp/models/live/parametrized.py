@@ -29,6 +29,7 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.modes import unnoticed, with_overrides
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
@@ -180,6 +181,7 @@ def _copy_of(parametrization: Any) -> Any:
             if is_tensor(value):
                 if form_of(value).state == "remote":
                     raise NoDataError(f"{_NEEDS_RANKS}; compute the weight yourself, on each")
+                check_parts(value)
                 # Of what autograd has computed, Python makes no copy.
                 memo[id(value)] = value.detach().clone()
             elif isinstance(value, torch.nn.Module) and not any(value is one for one in every):

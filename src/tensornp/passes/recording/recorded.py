@@ -34,7 +34,7 @@ from tensornp.passes.recording.optimizer_hooks import Step
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call, Got, Module
 from tensornp.passes.recording.scalers import Scalers
-from tensornp.passes.recording.seen_tensors import EXPANDED, Seen, readable_of
+from tensornp.passes.recording.seen_tensors import EXPANDED, Seen
 from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
@@ -180,7 +180,7 @@ def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
             if seen is not None and seen.row is not None and math.isfinite(rows[seen.row].min + rows[seen.row].max):
                 with suppress(Exception):
                     # Of a sharded one this rank's part: nothing here may ask another rank.
-                    readable, _ = readable_of(tensor)
+                    readable, _ = recorder.tensors.readable_of(tensor)
                     if readable is not None:
                         read.append((seen, table.add(readable, has_sums=False)))
     now, _ = table.read()

@@ -16,9 +16,11 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.weak_storages import WeakStorages
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
+from tensornp.errors import NotReadError
 from tensornp.passes.records import UNWRITTEN
 
 EXPANDED, STORED = "expanded", "figures of the elements that are stored"
@@ -71,11 +73,15 @@ class _State:
 
 
 class _Memory:
-    """A storage that still is what it was, the states of tensors in it, and whether all of it was written."""
+    """A storage that still is what it was, the states of tensors in it, and whether all of it was written.
 
-    __slots__ = ("is_unwritten", "states")
+    `asked` are the addresses of which the system has said that they can be read.
+    """
+
+    __slots__ = ("asked", "is_unwritten", "states")
 
     def __init__(self) -> None:
+        self.asked = (0, 0)
         self.states: list[_State] = []
         self.is_unwritten = False
 
@@ -201,7 +207,7 @@ class SeenTensors:
                 memory.is_unwritten = False
             seen = self._new(tensor, None, memory)
             seen.operator = operator
-            _take_extremes(self.table, tensor, seen)
+            self._take_extremes(tensor, seen)
             place = _place_of(tensor) if stored is None else _sparse_place_of(tensor, stored)
             memory.put(place, None if version is None else version + is_counted, seen)
             return seen
@@ -217,7 +223,7 @@ class SeenTensors:
             memory = self._memories.get(storage_key(tensor) or -1) if not tensor.is_nested else None
             found = memory.found(_place_of(tensor), _counted_version(tensor), None) if memory is not None else None
             if found is None or found.row is None:
-                readable, note = readable_of(tensor)
+                readable, note = self.readable_of(tensor)
                 if readable is None:
                     return None
                 if note == STORED and readable.numel() < tensor.numel():
@@ -274,7 +280,7 @@ class SeenTensors:
             seen = self._of_layout(tensor, None)
             if seen.row is None:
                 seen.operator = operator
-                _take_extremes(self.table, tensor, seen)
+                self._take_extremes(tensor, seen)
             return seen
         memory = self._memory(tensor)
         place, version = _place_of(tensor), _counted_version(tensor)
@@ -287,7 +293,7 @@ class SeenTensors:
         seen = self._new(tensor, None, memory)
         # A part of what an operator has made was made by it.
         seen.operator = last.seen.operator if operator is None and last is not None else operator
-        _take_extremes(self.table, tensor, seen)
+        self._take_extremes(tensor, seen)
         memory.put(place, version, seen)
         return seen
 
@@ -331,7 +337,7 @@ class SeenTensors:
         is_new = seen.row is None
         if not is_new and not (has_sample and seen.sample is None) and not self.table.has_extremes_alone(seen.row or 0):
             return
-        readable, note = readable_of(tensor)
+        readable, note = self.readable_of(tensor)
         seen.note = seen.note or note
         if readable is None:
             return
@@ -343,16 +349,37 @@ class SeenTensors:
         if has_sample and seen.sample is None:
             seen.sample = self.table.sample(readable, seen.row)
 
+    def _take_extremes(self, tensor: torch.Tensor, seen: Seen) -> None:
+        """Read the least and the greatest element of what can hold a NaN."""
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+            return
+        readable, note = self.readable_of(tensor)
+        seen.note = seen.note or note
+        if readable is not None:
+            seen.count = readable.numel()
+            seen.row = self.table.add(readable, has_sums=False)
 
-def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
-    """Read the least and the greatest element of what can hold a NaN."""
-    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
-        return
-    readable, note = readable_of(tensor)
-    seen.note = seen.note or note
-    if readable is not None:
-        seen.count = readable.numel()
-        seen.row = table.add(readable, has_sums=False)
+    def readable_of(self, tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
+        """Return a strided tensor with the values of another, or None; and what is to be said of that.
+
+        The program need not read what it holds: of memory that torch has not allocated, the system is asked first,
+        once, whether it is there.
+        """
+        readable, note = _readable_of(tensor)
+        if readable is None or not readable.is_cpu or (storage := readable.untyped_storage()).resizable():
+            return readable, note
+        low, memory = torch_private.address_of(readable), self._memories.get(storage._cdata)
+        high = low + readable.numel() * readable.itemsize
+        is_row = readable.is_contiguous()
+        if is_row and memory is not None and memory.asked[0] <= low <= high <= memory.asked[1]:
+            return readable, note
+        try:
+            check_parts(readable)
+        except NotReadError as reason:
+            return None, f"not read: {reason}"
+        if is_row and memory is not None:
+            memory.asked = low, high
+        return readable, note
 
 
 def _is_within_storage(tensor: torch.Tensor) -> bool:
@@ -444,13 +471,12 @@ def version_of(tensor: torch.Tensor) -> int | None:
         return None
 
 
-def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
-    """Return a strided tensor with the values of another, or None; and what is to be said of that."""
+def _readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     if _is_ordinary(tensor):
         return tensor, ""
     form = form_of(tensor)
     if form.kind is kinds.LOCAL:
-        return readable_of(tensor._local_tensor)[0], "figures of the local shard"  # type: ignore[attr-defined]
+        return _readable_of(tensor._local_tensor)[0], "figures of the local shard"  # type: ignore[attr-defined]
     if form.state != "available":
         return None, f"{form.state}: not read"
     if form.kind is kinds.SPARSE:
@@ -458,6 +484,7 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         is_coo = raw.layout == torch.sparse_coo
         if is_coo and not raw.is_coalesced():
             # What stands several times in one place is the sum of these.
+            check_parts(raw)
             raw = quietly(raw.coalesce)
         stored = torch_private.stored_elements(raw)[1] if is_coo else raw.values()
         if not _is_within_storage(stored):
@@ -481,7 +508,10 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
     """Return complex32 as complex64, without torch's warning; a modulus may be beyond float16, too."""
-    return quietly(tensor.to, torch.complex64) if tensor.dtype == torch.complex32 else tensor
+    if tensor.dtype != torch.complex32:
+        return tensor
+    check_parts(tensor)
+    return quietly(tensor.to, torch.complex64)
 
 
 def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:

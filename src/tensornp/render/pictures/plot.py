@@ -88,12 +88,13 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
         if index is not None:
             raise
         picture = None
-    named = title or str(described(x))
+    # A name may have dollars; a title is the caller's, who may mean mathematics.
+    named, is_math = title or str(described(x)), bool(title)
     if picture is None:
-        return figure_of(found, title=named)
+        return figure_of(found, title=named, is_math=is_math)
     tiles = picture.tiles
     return figure_of(
-        found, picture.heatmap, named,
+        found, picture.heatmap, named, is_math=is_math,
         limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title, held=tiles.held,
     )  # fmt: skip
 
@@ -104,6 +105,7 @@ def figure_of(
     heatmap: Heatmap | None = None,
     title: str = "",
     *,
+    is_math: bool = True,
     limits_of_colours: Limits | None = None,
     dimensions: Sequence[str] = ("row", "column"),
     caption: str = "",
@@ -121,6 +123,8 @@ def figure_of(
     heatmap : Heatmap, optional
     title, caption : str
         What stands over it all, and under it besides the scope and what the colours mean.
+    is_math : bool
+        Whether what stands between dollars in the title is set as mathematics.
     limits_of_colours : Limits, optional
         None finds robust ones.
     dimensions : sequence of str
@@ -149,7 +153,7 @@ def figure_of(
         axes.set_title(heatmap_title, fontsize="medium")
         notes.append(legend_text(heatmap, colours))
     if title:
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=is_math)
     if notes:
         figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
     return figure

@@ -19,7 +19,7 @@ from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.fingerprint import BLOCK_NBYTES, NUM_SAMPLES, SAMPLE_NBYTES, Fingerprint, fingerprint_of_array
-from tensornp.core.memory.footprint import check_parts, extents_of
+from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.memory.still import still
 from tensornp.core.tensor.facts import TensorInfo
@@ -137,7 +137,6 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         # What they become is no one plain array.
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
-        check_parts(tensor, info)
         with threads.GATE, uncollected():
             return to_numpy(apart(still)(tensor, info), copy=True)
     return to_numpy(apart(own_values)(tensor, info))

@@ -25,6 +25,7 @@ from tensornp.core.memory.strided import Strided, array_of_own, bits_of, each_on
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
+from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.errors import NoDataError
@@ -130,11 +131,19 @@ class RowsPart:
 
     def _read(self, block: Block) -> Array:
         with threads.GATE, uncollected():
-            rows: Any = still(self.tensor, self.info)
-            if block.shape != self.info.shape:
-                rows = quietly(rows.narrow, 0, block.start[0], block.shape[0])
-            values = quietly(rows.dequantize) if self.info.kind.has_strides else dequantized(rows)
+            values = self._rows(block)
         return array_of_own(values.to(torch.float32)).reshape(block.shape)
+
+    def _rows(self, block: Block) -> torch.Tensor:
+        is_whole, is_of_torch = block.shape == self.info.shape, self.info.kind.has_strides
+        if is_of_torch and not is_whole:
+            # A view, which reads nothing.
+            rows = quietly(self.tensor.narrow, 0, block.start[0], block.shape[0])
+            return quietly(still(rows, inspect(rows)).dequantize)
+        rows = still(self.tensor, self.info)
+        if is_of_torch:
+            return quietly(rows.dequantize)
+        return dequantized(rows if is_whole else quietly(rows.narrow, 0, block.start[0], block.shape[0]))
 
     def can_be_read_in_place(self) -> bool:
         """Return False: what is read is made anew."""

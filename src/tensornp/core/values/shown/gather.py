@@ -14,14 +14,12 @@ from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
-from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.shown.sparse_lookup import found_in_compressed, found_in_coo
 from tensornp.errors import NotReadError
 
@@ -41,8 +39,6 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    if info.kind is not STRIDED:
-        check_parts(tensor, info)
     with threads.GATE, uncollected():
         return _GATHERERS[info.kind.name](tensor, info, places)
 
