@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
+from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.opening.config import UNREADABLE, config_beside
 from tensornp.models.opening.one_file import read_part
@@ -30,25 +32,42 @@ def shards_among(names: list[str], suffix: str) -> list[str]:
     return [name for name in names if name.endswith(suffix) and _SHARD.fullmatch(name)]
 
 
-def open_together(folder: Path, files: dict[str, str]) -> Contents:
-    """Return what several files hold, each with what its names begin with; a broken one hides no other."""
+def open_together(folder: Path, files: dict[str, str], top: Contents | None = None) -> Contents:
+    """Return what several files hold, each with what its names begin with; a broken one hides no other.
+
+    They stand behind what was found at the top of the folder.
+    """
     entries: list[WeightEntry] = []
-    metadata, problems = config_beside(folder)
+    metadata, problems = config_beside(folder) if top is None else (top.metadata, list(top.problems))
     problems.extend(_missing(list(files)))
     for name, prefix in files.items():
         try:
             found = read_part(folder / name)
         except UNREADABLE as error:
-            if len(files) == 1:
+            if len(files) == 1 and top is None:
                 raise
             problems.append(NotListed(error))
             continue
         entries.extend(_below(prefix, one) if prefix else one for one in found.entries)
         problems.extend(problem_of_part(name, problem) for problem in found.problems)
-        metadata |= {prefix + key: value for key, value in found.metadata.items()}
+        metadata = _said_by_both(metadata, found.metadata, prefix)
     entries, untold = with_meaning(entries, metadata.get("config"))
-    problems.extend([*_twice(entries), *untold, *problems_of(entries)])
-    return Contents(entries, metadata, problems)
+    problems.extend([*untold, *problems_of(entries)])
+    if top is not None:
+        entries = [*top.entries, *entries]
+    problems.extend(one for one in _twice(entries) if one not in problems)
+    return Contents(entries, metadata, problems, top.optimizers if top is not None else ())
+
+
+def _said_by_both(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return what is said besides, in the second below a name: where a container holds some of it, it is compared."""
+    both = dict(first) | {prefix + name: value for name, value in second.items()}
+    if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
+        return both
+    made, own, more = Beside(both), *(one if isinstance(one, Beside) else Beside() for one in (first, second))
+    made.of_sets = {*own.of_sets, *(prefix + name for name in more.of_sets)}
+    made.others = {**own.others, **{prefix + name: cls for name, cls in more.others.items()}}
+    return made
 
 
 def _below(prefix: str, entry: WeightEntry) -> WeightEntry:
