@@ -98,9 +98,7 @@ def test_the_last_model_of_a_training_hides_not_behind_its_checkpoints(tmp_path)
         "'checkpoint-1000', 'checkpoint-500' are checkpoints of a training and not listed; open them by their paths"
     ]
     write(tmp_path / "optimizer.pt")
-    with pytest.raises(
-        tnp.CheckpointError, match=r"has several: 'optimizer.pt', 'pytorch_model.bin'"
-    ):
+    with pytest.raises(tnp.CheckpointError, match=r"has several: 'optimizer.pt', 'pytorch_model.bin'"):
         tnp.weights(tmp_path)
 
 
@@ -173,3 +171,29 @@ def test_a_folder_below_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", denied)
     assert tnp.weights(tmp_path).problems == ["'sub/' is not listed; open it by its path"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["unet/a.fp16.safetensors", "unet/a.safetensors"], "'unet.w' is in 2 files, and listed of the last"),
+        (["m-00001-of-00002.bin", "m-00002-of-00002.bin"], "'w' is in 2 files, and listed of the last"),
+        (
+            ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],
+            "'w' lies in 'm-00001-of-00002.safetensors', where the index has it not",
+        ),
+    ],
+)
+def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
+    """Only one of the two is listed: the other one may differ, or have a NaN."""
+    for folder, value in (("a", 1.0), ("b", 2.0)):
+        write(tmp_path / folder / paths[0], value)
+        write(tmp_path / folder / paths[1])
+        if "index" in said:
+            told = {"weight_map": {"v": paths[0], "w": paths[1]}}
+            (tmp_path / folder / "m.safetensors.index.json").write_text(json.dumps(told))
+    found = tnp.compare(tmp_path / "a", tmp_path / "b")
+    assert not found.changed()
+    assert not found.equal
+    assert f"both: {said}" in found.not_listed
+    assert said in found.first.scan().not_listed

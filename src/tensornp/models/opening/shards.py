@@ -91,4 +91,5 @@ def _missing(names: list[str]) -> list[str]:
 
 def _twice(entries: list[WeightEntry]) -> list[str]:
     times = Counter(entry.name for entry in entries)
-    return [f"{shown_name(name)} is in {count} files" for name, count in times.items() if count > 1]
+    several = [(name, count) for name, count in times.items() if count > 1]
+    return [NotListed(f"{shown_name(name)} is in {count} files, and listed of the last") for name, count in several]
