@@ -562,6 +562,17 @@ def test_what_has_no_values_has_not_failed():
     assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"
 
 
+def test_a_tensor_that_torch_does_not_read_hides_no_other():
+    """Its scales are of another size than it has channels: that is told of it alone."""
+    codes, scales = torch.ones(4, 3, dtype=torch.int8), torch.ones(4)
+    odd = torch._make_per_channel_quantized_tensor(codes, scales, torch.zeros(4, dtype=torch.long), 0)
+    odd.q_per_channel_scales().resize_(1)
+    table = tnp.weights({"odd": odd, "z": torch.full((3,), math.nan)}).scan()
+    assert table.complete
+    assert table["z"].nan == 3
+    assert "scales" in table.failed["odd"]
+
+
 def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):
     """Whichever of the threads comes first with it."""
     path = tmp_path / "x.safetensors"
