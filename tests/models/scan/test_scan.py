@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 import tensornp as tnp
-from tensornp.core.values.stats import tasks
+from tensornp.core.values.stats import fast, tasks
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
@@ -571,6 +571,22 @@ def test_a_tensor_that_torch_does_not_read_hides_no_other():
     assert table.complete
     assert table["z"].nan == 3
     assert "scales" in table.failed["odd"]
+
+
+def test_where_the_system_gives_no_thread_this_one_reads(model, monkeypatch):
+    """All of it, without numba, which is loaded in a thread of its own."""
+    path, made = model
+    kept.KEPT.clear()
+    fast.load.cache_clear()
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    table = tnp.weights(path).scan()
+    assert (set(table), table.complete) == (set(made), True)
+    assert table["layers.1.w"].nan == 1
+    fast.load.cache_clear()
 
 
 def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):
