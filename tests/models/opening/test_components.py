@@ -134,6 +134,14 @@ def test_a_shard_that_no_index_has_is_named(tmp_path):
     assert problem.startswith("'model-00002-of-00003.safetensors', 'model-00003-of-00003.safetensors' are not listed")
 
 
+def test_a_part_that_a_component_lacks_is_told(tmp_path):
+    """Though other components are whole."""
+    write(tmp_path / "unet" / "m-00001-of-00002.safetensors")
+    write(tmp_path / "vae" / "model.safetensors")
+    said = "'unet/m-00002-of-00002.safetensors' is missing; what may be there is not known"
+    assert tnp.weights(tmp_path).not_listed == (said,)
+
+
 def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
     """A number that a file of torch holds is another one."""
     for folder, step in (("a", 5), ("b", 6)):

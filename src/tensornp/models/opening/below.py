@@ -57,9 +57,9 @@ class Below:
         entered = {path.partition("/")[0] for path in taken}
         left = [path for path in self._paths if os.path.normpath(path) not in read]
         heads = [(path, path.partition("/")[0]) for path in left]
-        saved = {
-            head: "" for path, head in heads if path != head and head not in entered and _CHECKPOINT.fullmatch(head)
-        }
+        saved = dict.fromkeys(
+            head for path, head in heads if path != head and head not in entered and _CHECKPOINT.fullmatch(head)
+        )
         others = [path for path, head in heads if head not in saved]
         return [
             *told_as_left(list(saved), "a checkpoint of a training and ", "checkpoints of a training and "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,15 +78,18 @@ def _below(prefix: str, entry: WeightEntry) -> WeightEntry:
 
 
 def _missing(names: list[str]) -> list[str]:
-    """Return which parts of one whole are not there, by the names of those that are."""
-    found = [match for match in map(_SHARD.fullmatch, names) if match is not None]
-    if not found or len(found) < len(names) or int(found[0]["count"]) > _MAX_SHARDS:
-        return []
-    count, numbers = found[0]["count"], {int(match["number"]) for match in found}
-    absent = [i for i in range(1, int(count) + 1) if i not in numbers]
-    parts = [f"{found[0]['stem']}-{i:0{len(found[0]['number'])}}-of-{count}{found[0]['suffix']}" for i in absent]
-    verb = "is" if len(parts) == 1 else "are"
-    return [NotListed(f"{shown_names(parts)} {verb} missing; what may be there is not known")] if parts else []
+    """Return which parts of each whole are not there, by the names of those that are."""
+    wholes: defaultdict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
+    for match in filter(None, map(_SHARD.fullmatch, names)):
+        wholes[match["stem"], match["count"], match["suffix"]][int(match["number"])] = len(match["number"])
+    problems: list[str] = []
+    for (stem, count, suffix), numbers in wholes.items():
+        absent = [i for i in range(1, int(count) + 1) if i not in numbers] if int(count) <= _MAX_SHARDS else []
+        width = next(iter(numbers.values()))
+        if parts := [f"{stem}-{i:0{width}}-of-{count}{suffix}" for i in absent]:
+            verb = "is" if len(parts) == 1 else "are"
+            problems.append(NotListed(f"{shown_names(parts)} {verb} missing; what may be there is not known"))
+    return problems
 
 
 def _twice(entries: list[WeightEntry]) -> list[str]:
