@@ -38,7 +38,9 @@ def weights(
         a safetensors file or a file of `torch.save`, in either format, an index of several (``.index.json``), a folder
         of them, a folder of `torch.distributed.checkpoint`, one to which accelerate has offloaded weights
         (``index.json`` and ``.dat``), a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
+        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken;
+        those of the folders in it (``vae/``, ``2_Dense/``) are listed below their names, and what other weights lie
+        there, or deeper, is named in ``.problems``, as are checkpoints of a training (``checkpoint-500/``).
         It may be an address too, ``https://…`` or one of any protocol of fsspec that is installed (``s3://…``,
         ``hf://…``), of a file, an index, or a folder that has an index of the usual name: of these, only parts are
         asked for.

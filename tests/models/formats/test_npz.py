@@ -382,3 +382,14 @@ def test_an_archive_of_more_members_than_the_old_end_record_counts_is_read(tmp_p
     data = saved(np.zeros(1, np.int8))
     explorer = tnp.weights(archive(tmp_path / "x.npz", {f"{i}.npy": data for i in range(2**16 + 1)}))
     assert len(explorer) == 2**16 + 1
+
+
+def test_members_that_are_no_arrays_are_never_called_equal(tmp_path):
+    """They are not read: nobody knows whether they are."""
+    for name, text in (("a.npz", "one"), ("b.npz", "two")):
+        np.savez(tmp_path / name, w=np.ones(3))
+        with zipfile.ZipFile(tmp_path / name, "a") as archive:
+            archive.writestr("notes.txt", text)
+    found = tnp.compare(tmp_path / "a.npz", tmp_path / "b.npz")
+    assert not found.equal
+    assert found.not_listed == ("both: its member 'notes.txt' is no array",)

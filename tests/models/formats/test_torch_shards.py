@@ -26,12 +26,12 @@ TOTAL = 6 * 4 + 3 * 2 + 4 * 8
 
 @pytest.fixture(params=FORMATS)
 def folder(tmp_path: Path, request: Any) -> Path:
-    """A model in two files, with an index and a configuration, and what a training leaves beside."""
+    """A model in two files, with an index and a configuration, and the arguments that a training leaves beside."""
     for shard in SHARDS:
         held = {name: TENSORS[name] for name, place in PLACES.items() if place == shard}
         torch.save(held, tmp_path / shard, **FORMATS[request.param])
     torch.save({"lr": 0.1}, tmp_path / "training_args.bin")
-    torch.save({"state": {}}, tmp_path / "optimizer.pt")
+    torch.save({"last_epoch": 1}, tmp_path / "scheduler.pt")
     write_index(tmp_path, PLACES)
     (tmp_path / "config.json").write_text('{"hidden_size": 4}')
     return tmp_path
@@ -104,7 +104,7 @@ def test_parts_of_two_models_are_several_candidates(folder):
 @pytest.mark.parametrize("has_both_indices", [True, False])
 @pytest.mark.parametrize("has_torch_index", [True, False])
 def test_of_both_kinds_the_safetensors_are_taken(folder, has_both_indices, has_torch_index):
-    """And nothing is said of the others."""
+    """And the others are named."""
     if not has_torch_index:
         (folder / INDEX).unlink()
     parts = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
@@ -116,7 +116,7 @@ def test_of_both_kinds_the_safetensors_are_taken(folder, has_both_indices, has_t
         said = {"total_size": 20}
     explorer = tnp.weights(folder)
     assert {Path(entry.location).name for entry in explorer.values()} == set(parts)
-    assert explorer.problems == []
+    assert explorer.problems == [f"'{SHARDS[0]}', '{SHARDS[1]}' are not listed; open them by their paths"]
     assert explorer.metadata == {**said, "config": {"hidden_size": 4}}
     assert tnp.weights(folder / SHARDS[0])["b"].to_numpy().tolist() == [1, 1, 1]
 

@@ -205,11 +205,15 @@ def test_a_server_that_gives_some_at_a_time_is_asked_again(served):
     assert tnp.weights(address)["a"].to_numpy()[-1, -1] == 159_999
 
 
-@pytest.mark.parametrize("told", ["bytes 5-68/9999", "bytes 0-10", ""])
+@pytest.mark.parametrize(
+    "told",
+    [*({"Content-Range": range_} for range_ in ("bytes 5-68/9999", "bytes 0-10", "")), {"Content-Length": "640088"}],
+    ids=str,
+)
 def test_other_bytes_than_were_asked_for_are_refused(served, told):
-    """By what the answer says of them."""
+    """By what the answer says of them; as many as the whole file has are not those of a range."""
     address = small(served)
-    served.told = {"Content-Range": told}
+    served.told = told
     assert "sends other bytes than it is asked for" in refused(address)
 
 

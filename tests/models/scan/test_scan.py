@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 import tensornp as tnp
-from tensornp.core.values.stats import tasks
+from tensornp.core.values.stats import fast, tasks
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
@@ -560,6 +560,33 @@ def test_what_has_no_values_has_not_failed():
     """As the state of an optimizer that keeps none."""
     optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
     assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"
+
+
+def test_a_tensor_that_torch_does_not_read_hides_no_other():
+    """Its scales are of another size than it has channels: that is told of it alone."""
+    codes, scales = torch.ones(4, 3, dtype=torch.int8), torch.ones(4)
+    odd = torch._make_per_channel_quantized_tensor(codes, scales, torch.zeros(4, dtype=torch.long), 0)
+    odd.q_per_channel_scales().resize_(1)
+    table = tnp.weights({"odd": odd, "z": torch.full((3,), math.nan)}).scan()
+    assert table.complete
+    assert table["z"].nan == 3
+    assert "scales" in table.failed["odd"]
+
+
+def test_where_the_system_gives_no_thread_this_one_reads(model, monkeypatch):
+    """All of it, without numba, which is loaded in a thread of its own."""
+    path, made = model
+    kept.KEPT.clear()
+    fast.load.cache_clear()
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    table = tnp.weights(path).scan()
+    assert (set(table), table.complete) == (set(made), True)
+    assert table["layers.1.w"].nan == 1
+    fast.load.cache_clear()
 
 
 def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):

@@ -36,8 +36,16 @@ class Workers(ThreadPoolExecutor):
         super().__init__(num_threads, initializer=_note_ident, initargs=(self._idents,))
 
     def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
-        """Have something done."""
-        future = super().submit(fn, *args, **kwargs)
+        """Have something done; at once where no thread can be had, as where Python ends or the system has no more."""
+        try:
+            future = super().submit(fn, *args, **kwargs)
+        except RuntimeError:
+            future = Future()
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:
+                future.set_exception(error)
+            return future
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return future
@@ -73,7 +81,7 @@ def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int)
     waiting: deque[Future[_R]] = deque()
     try:
         for task in tasks:
-            waiting.append(_submitted(pool, work, task))
+            waiting.append(pool.submit(work, task))
             if len(waiting) >= 2 * num_threads:
                 yield waiting.popleft().result()
         while waiting:
@@ -83,13 +91,3 @@ def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _submitted(pool: Workers, work: Callable[[_T], _R], task: _T) -> Future[_R]:
-    """Have the pool do it; where Python ends, and takes no more work, it is done at once."""
-    try:
-        return pool.submit(work, task)
-    except RuntimeError:
-        done: Future[_R] = Future()
-        done.set_result(work(task))
-        return done

@@ -155,7 +155,11 @@ class _Exchange:
         if status == 206:
             is_packed = headers.get("Content-Encoding", "identity").lower() != "identity"
             count = int(part[2]) + 1 - offset if part and int(part[1]) == offset and not is_packed else 0
-            if part is None or not 0 < count <= min(wanted, int(part[3]) - offset):
+            if (
+                part is None
+                or not 0 < count <= min(wanted, int(part[3]) - offset)
+                or answer.length not in (None, count)
+            ):
                 tells = "tells no size of it" if said.endswith("/*") else "sends other bytes than it is asked for"
                 why = f"has a server that {tells}"
                 raise CheckpointError(f"{self._said} {why}; download it, and open its path")

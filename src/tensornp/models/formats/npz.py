@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.deflate import Inflated
 from tensornp.models.files.member import StoredMember
 from tensornp.models.files.source_file import ListedFile, Reader
@@ -25,7 +26,8 @@ def has_arrays(members: dict[str, Record]) -> bool:
 
 def read_npz(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds: an array that is not sound has a problem, and hides no other."""
-    entries, problems = [], []
+    entries: list[WeightEntry] = []
+    problems: list[str] = []
     with file.opened() as there:
         for member, record in members.items():
             stem = member.removesuffix(SUFFIX)
@@ -35,7 +37,7 @@ def read_npz(file: ListedFile, members: dict[str, Record]) -> Contents:
             if member.endswith(SUFFIX) or not (record.problem or entry.problem == NO_NPY):
                 entries.append(entry)
             else:
-                problems.append(f"its member {shown_name(member)} {record.problem or 'is no array'}")
+                problems.append(NotListed(f"its member {shown_name(member)} {record.problem or 'is no array'}"))
     return Contents(entries, {}, problems)
 
 

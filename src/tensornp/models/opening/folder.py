@@ -10,8 +10,9 @@ from tensornp.models.files.address import Place
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, are_of_ranks, metadata_among
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, model_suffixes
+from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS
 from tensornp.models.names.quoted import shown_names
+from tensornp.models.opening.below import Below
 from tensornp.models.opening.config import config_beside
 from tensornp.models.opening.index import open_index
 from tensornp.models.opening.offload_index import open_offload_folder
@@ -19,37 +20,60 @@ from tensornp.models.opening.one_file import open_file
 from tensornp.models.opening.shards import are_shards, open_together, shards_among
 
 _TORCH_SUFFIX = ".bin"
+_Top = tuple[Contents, list[str]]
+"""What the files at the top of a folder hold, and which of them were read."""
 
 
 def open_folder(folder: Path) -> Contents:
-    """Return what the weights of a folder are; CheckpointError if it has none, or several candidates."""
+    """Return what the weights of a folder are, those of its components below their names; what it passes over is told.
+
+    CheckpointError if it has none, or several candidates.
+    """
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
+    below = Below(folder)
     if told := metadata_among(names):
-        return open_dcp(folder, told)
+        return _with_problems(open_dcp(folder, told), below.passed_over([]))
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
-    found = _of_safetensors(folder, names) or _of_torch(folder, names)
-    if found is None and OFFLOAD_INDEX in names and _ending(names, OFFLOAD_SUFFIX):
-        return open_offload_folder(folder)
-    return found or _of_others(folder, names)
+    top = _of_safetensors(folder, names) or _of_torch(folder, names)
+    if top is None and OFFLOAD_INDEX in names and _ending(names, OFFLOAD_SUFFIX):
+        top = open_offload_folder(folder), []
+    if top is None:
+        top = _of_others(folder, below)
+    parts = below.components(has_top=top is not None)
+    if top is None and not parts:
+        why = f"has no file of weights, nor a folder with a {SAFETENSORS} or {_TORCH_SUFFIX} file"
+        raise CheckpointError(f"{str(folder)!r} {why}")
+    found, taken = top or (None, [])
+    whole = open_together(folder, parts, found) if parts or found is None else found
+    return _with_problems(whole, below.passed_over([*taken, *parts]))
 
 
-def _of_safetensors(folder: Path, names: list[str]) -> Contents | None:
-    """Return what the safetensors files hold; None where there are none."""
+def _with_problems(found: Contents, problems: list[str]) -> Contents:
+    return found._replace(problems=[*found.problems, *problems])
+
+
+def _of_safetensors(folder: Path, names: list[str]) -> _Top | None:
+    """Return what the safetensors files hold, and their names; None where there are none."""
     indices, files = _ending(names, SAFETENSORS + INDEX_SUFFIX), _ending(names, SAFETENSORS)
     if not files and _has_torch_shards(names):
         # Of both kinds that the hub has, these were brought here; the other one left its index.
         return None
     if len(indices) == 1:
-        return open_index(folder / indices[0])
+        return _open_index(folder, indices[0])
     if are_of_ranks(files):
-        return _open_ranks(folder, files)
+        return _open_ranks(folder, files), files
     if len(indices) > 1 or (len(files) > 1 and not are_shards(files)):
         raise _several(folder, indices or files)
-    return open_together(folder, dict.fromkeys(files, "")) if files else None
+    return (open_together(folder, dict.fromkeys(files, "")), files) if files else None
+
+
+def _open_index(folder: Path, name: str) -> _Top:
+    found = open_index(folder / name)
+    return found, [os.path.relpath(folder / one.location, folder).replace(os.sep, "/") for one in found.entries]
 
 
 def _has_torch_shards(names: list[str]) -> bool:
@@ -57,30 +81,24 @@ def _has_torch_shards(names: list[str]) -> bool:
     return has_index or are_shards(shards_among(names, _TORCH_SUFFIX))
 
 
-def _of_torch(folder: Path, names: list[str]) -> Contents | None:
-    """Return what the shards of torch hold; None where there are none, but perhaps other files of torch.
-
-    What else lies beside them belongs to the training: its arguments, the optimizer, the state of generators.
-    """
+def _of_torch(folder: Path, names: list[str]) -> _Top | None:
+    """Return what the shards of torch hold, and their names; None where there are none, but perhaps others of torch."""
     indices, parts = _ending(names, _TORCH_SUFFIX + INDEX_SUFFIX), shards_among(names, _TORCH_SUFFIX)
     if len(indices) == 1:
-        return open_index(folder / indices[0])
+        return _open_index(folder, indices[0])
     if indices:
         raise _several(folder, indices)
-    return open_together(folder, dict.fromkeys(parts, "")) if are_shards(parts) else None
+    return (open_together(folder, dict.fromkeys(parts, "")), parts) if are_shards(parts) else None
 
 
-def _of_others(folder: Path, names: list[str]) -> Contents:
-    """Return what the components hold, which lie in folders, or else the one file of another kind."""
-    parts = {f"{name}/{file}": f"{name}." for name in names for file in _files_in(folder / name)}
-    if parts:
-        return open_together(folder, parts)
-    others = [name for name in names if name.endswith(model_suffixes())]
-    if len(others) == 1:
-        return open_file(folder / others[0])
-    if others:
-        raise _several(folder, others)
-    raise CheckpointError(f"{str(folder)!r} has no file of weights, nor a folder with a {SAFETENSORS} file")
+def _of_others(folder: Path, below: Below) -> _Top | None:
+    """Return what the one file of another kind holds, and its name; None where there are components alone."""
+    names = below.at_top()
+    if len(names) == 1:
+        return open_file(folder / names[0]), names
+    if names and not below.components(has_top=True):
+        raise _several(folder, names)
+    return None
 
 
 def _ending(names: list[str], suffix: str) -> list[str]:
@@ -102,14 +120,6 @@ def _open_ranks(folder: Path, files: list[str]) -> Contents:
     found = read_shards(folder, files)
     config, problems = config_beside(folder)
     return Contents(found.entries, {**found.said, **config}, [*found.problems, *problems, *problems_of(found.entries)])
-
-
-def _files_in(folder: Path) -> list[str]:
-    """Return the files of a component, which lies in a folder of its own."""
-    try:
-        return sorted(_ending(os.listdir(folder), SAFETENSORS)) if folder.is_dir() else []
-    except OSError:
-        return []
 
 
 def _several(folder: Path, names: list[str]) -> CheckpointError:

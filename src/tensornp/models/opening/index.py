@@ -79,7 +79,7 @@ class _Shards:
         for entry in contents.entries:
             lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"
             if self._places.get(entry.name, shard) != shard:
-                self.problems.append(f"{lies}, where the index has it not")
+                self.problems.append(NotListed(f"{lies}, where the index has it not"))
                 continue
             if entry.name not in self._places:
                 self.problems.append(f"{lies}, and is not in the index")

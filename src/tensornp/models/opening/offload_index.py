@@ -11,6 +11,7 @@ from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, offloaded_file
+from tensornp.models.opening.below import told_as_left
 from tensornp.models.opening.config import UNREADABLE, json_in
 
 
@@ -21,7 +22,9 @@ def open_offload_folder(folder: Path) -> Contents:
     if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):
         raise CheckpointError(f"{str(path)!r} is no index of weights that accelerate has offloaded")
     entries = [_entry(folder, name, one) for name, one in told.items()]
-    return Contents(entries, {}, problems_of(entries))
+    others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
+    problems = told_as_left([name for name in others if name.endswith(OFFLOAD_SUFFIX)])
+    return Contents(entries, {}, [*problems, *problems_of(entries)])
 
 
 def _entry(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:

@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.attributes import an_instance, class_name, module_name
+from tensornp.core.lowlevel.attributes import an_instance, class_name, error_text, module_name
 from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.lowlevel.workers import Workers
@@ -152,6 +152,9 @@ def _at_once(entry: WeightEntry) -> _Found:
         return entry, str(error)
     except MemoryError:
         return entry, no_memory_for(entry)
+    except Exception as error:
+        # Of torch, of a tensor that is not sound: the others are read none the less.
+        return entry, error_text(error).partition("\n")[0]
 
 
 def no_memory_for(entry: WeightEntry) -> str:

@@ -94,7 +94,11 @@ def loaded(make: Callable[[], _T]) -> _T | None:
     found: list[_T | None] = []
     # Ctrl-C comes to another thread: a library whose import it ends half-way is of no use to anybody any more.
     thread = Thread(target=lambda: found.append(_made(make)), name="tensornp: numba", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:
+        _log.warning("numba is not used: %s", error)
+        return None
     thread.join(_SILENT_S)
     if thread.is_alive():
         _say_that_it_takes_long()

@@ -1,0 +1,207 @@
+"""Folders of which one file is not all: components are listed, and what is passed over is named, and never equal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from safetensors.torch import save_file
+
+import tensornp as tnp
+from tensornp.models.opening import below
+
+
+def write(path: Path, value: float = 1.0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = {"w": torch.full((3,), value)}
+    if path.suffix == ".safetensors":
+        save_file(held, path)
+    elif path.suffix == ".npz":
+        np.savez(path, w=held["w"].numpy())
+    else:
+        torch.save(held, path)
+
+
+LISTED = {
+    "a sentence transformer": (["model.safetensors", "2_Dense/model.safetensors"], ["w", "2_Dense.w"]),
+    "an older one": (["pytorch_model.bin", "2_Dense/pytorch_model.bin"], ["w", "2_Dense.w"]),
+    "a pipeline of both kinds": (["unet/model.safetensors", "vae/model.bin"], ["unet.w", "vae.w"]),
+    "a file of another kind": (["top.pt", "sub/a.safetensors"], ["w", "sub.w"]),
+    "an archive": (["top.npz", "sub/a.safetensors"], ["w", "sub.w"]),
+    "an index": (["model-00001-of-00001.safetensors", "2_Dense/model.safetensors"], ["w", "2_Dense.w"]),
+    "checkpoints": (["checkpoint-1/a.safetensors", "checkpoint-2/model.bin"], ["checkpoint-1.w", "checkpoint-2.w"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files", LISTED)
+def test_components_are_listed_below_their_names(tmp_path, files):
+    """Whatever lies above them; each is compared, and read by a scan."""
+    paths, names = LISTED[files]
+    for path in paths:
+        write(tmp_path / "a" / path)
+        write(tmp_path / "b" / path, 2.0 if path == paths[-1] else 1.0)
+    if files == "an index":
+        told = json.dumps({"weight_map": {"w": paths[0]}})
+        for folder in "ab":
+            (tmp_path / folder / "model.safetensors.index.json").write_text(told)
+    explorer = tnp.weights(tmp_path / "a")
+    assert (list(explorer), explorer.problems) == (names, [])
+    assert explorer[names[1]].to_numpy().tolist() == [1, 1, 1]
+    assert list(tnp.compare(tmp_path / "a", tmp_path / "b").changed()) == names[1:]
+    assert len(explorer.scan()) == 2
+
+
+PASSED_OVER = {
+    "the other kind": ("pytorch_model.bin", "'pytorch_model.bin' is not listed; open it by its path"),
+    "the optimizer": ("optimizer.pt", "'optimizer.pt' is not listed; open it by its path"),
+    "a component of another kind": ("sub/part.pt", "'sub/part.pt' is not listed; open it by its path"),
+    "a .bin of any data": ("sub/data.bin", "'sub/data.bin' is not listed; open it by its path"),
+    "what lies deeper": ("sub/deep/a.safetensors", "'sub/deep/a.safetensors' is not listed; open it by its path"),
+    "an ending in capitals": ("MODEL.SafeTensors", "'MODEL.SafeTensors' is not listed; open it by its path"),
+    "a checkpoint": (
+        "checkpoint-500/model.safetensors",
+        "'checkpoint-500' is a checkpoint of a training and not listed; open it by its path",
+    ),
+    "one of what lies deeper": (
+        "checkpoint-500/unet/model.safetensors",
+        "'checkpoint-500' is a checkpoint of a training and not listed; open it by its path",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PASSED_OVER)
+def test_what_is_passed_over_is_named_and_not_equal(tmp_path, what):
+    """Though all that is listed is."""
+    path, said = PASSED_OVER[what]
+    write(tmp_path / "model.safetensors")
+    write(tmp_path / path)
+    explorer = tnp.weights(tmp_path)
+    assert (list(explorer), explorer.problems) == (["w"], [said])
+    assert not tnp.compare(tmp_path, tmp_path).equal
+    assert explorer.scan().not_listed == (said,)
+
+
+def test_the_last_model_of_a_training_hides_not_behind_its_checkpoints(tmp_path):
+    """They are named together; the arguments of the training are no weights."""
+    write(tmp_path / "pytorch_model.bin")
+    for name in ("training_args.bin", "checkpoint-1000/pytorch_model.bin", "checkpoint-500/model.safetensors"):
+        write(tmp_path / name, 2.0)
+    explorer = tnp.weights(tmp_path)
+    assert explorer["w"].to_numpy().tolist() == [1, 1, 1]
+    assert explorer.problems == [
+        "'checkpoint-1000', 'checkpoint-500' are checkpoints of a training and not listed; open them by their paths"
+    ]
+    write(tmp_path / "optimizer.pt")
+    with pytest.raises(tnp.CheckpointError, match=r"has several: 'optimizer.pt', 'pytorch_model.bin'"):
+        tnp.weights(tmp_path)
+
+
+def _as_dcp(folder: Path) -> None:
+    dcp.save({"w": torch.ones(3)}, checkpoint_id=folder)
+
+
+def _as_offloaded(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "index.json").write_text('{"w": {"dtype": "float32", "shape": [2]}}')
+    np.ones(2, np.float32).tofile(folder / "w.dat")
+
+
+@pytest.mark.parametrize("made", [_as_dcp, _as_offloaded])
+def test_a_folder_that_is_read_as_a_whole_is_named_and_names_what_lies_beside(tmp_path, made: Callable[[Path], None]):
+    """A checkpoint of torch.distributed.checkpoint, or offloaded weights."""
+    write(tmp_path / "model.safetensors")
+    made(tmp_path / "part")
+    assert tnp.weights(tmp_path).problems == ["'part/' is not listed; open it by its path"]
+    assert tnp.weights(tmp_path / "part").problems == []
+    name = "other.pt" if made is _as_dcp else "other.dat"
+    write(tmp_path / "part" / name)
+    assert tnp.weights(tmp_path / "part").problems == [f"'{name}' is not listed; open it by its path"]
+
+
+def test_a_shard_that_no_index_has_is_named(tmp_path):
+    """Beside those that it has."""
+    for number in "123":
+        write(tmp_path / f"model-0000{number}-of-00003.safetensors")
+    told = {"weight_map": {"w": "model-00001-of-00003.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(told))
+    (problem,) = tnp.weights(tmp_path).problems
+    assert problem.startswith("'model-00002-of-00003.safetensors', 'model-00003-of-00003.safetensors' are not listed")
+
+
+def test_a_part_that_a_component_lacks_is_told(tmp_path):
+    """Though other components are whole."""
+    write(tmp_path / "unet" / "m-00001-of-00002.safetensors")
+    write(tmp_path / "vae" / "model.safetensors")
+    said = "'unet/m-00002-of-00002.safetensors' is missing; what may be there is not known"
+    assert tnp.weights(tmp_path).not_listed == (said,)
+
+
+def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
+    """A number that a file of torch holds is another one."""
+    for folder, step in (("a", 5), ("b", 6)):
+        write(tmp_path / folder / "unet" / "model.safetensors")
+        (tmp_path / folder / "vae").mkdir()
+        torch.save({"w": torch.ones(3), "step": step}, tmp_path / folder / "vae" / "model.bin")
+    found = tnp.compare(tmp_path / "a", tmp_path / "b")
+    assert found.beside == {"vae.step": "5 → 6"}
+
+
+def test_links_hidden_folders_and_many_folders_are_no_trap(tmp_path, monkeypatch):
+    """Circles end, a link to itself hides nothing, and what is not looked into is told."""
+    write(tmp_path / "model.safetensors")
+    write(tmp_path / ".cache" / "model.safetensors")
+    for name, target in (("loop", "."), ("itself", "itself"), ("gone", "nowhere")):
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "above").symlink_to("..")
+    assert tnp.weights(tmp_path).problems == []
+    monkeypatch.setattr(below, "_MAX_FOLDERS", 1)
+    (problem,) = tnp.weights(tmp_path).problems
+    assert "has more than 1 folders below it, and not all are looked into" in problem
+
+
+def test_a_folder_below_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
+    """Root may list all, so that the system's answer is put in its place."""
+    write(tmp_path / "model.safetensors")
+    (tmp_path / "sub").mkdir()
+    really = os.scandir
+
+    def denied(path):
+        if str(path).endswith("sub"):
+            raise PermissionError
+        return really(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    assert tnp.weights(tmp_path).problems == ["'sub/' is not listed; open it by its path"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["unet/a.fp16.safetensors", "unet/a.safetensors"], "'unet.w' is in 2 files, and listed of the last"),
+        (["m-00001-of-00002.bin", "m-00002-of-00002.bin"], "'w' is in 2 files, and listed of the last"),
+        (
+            ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],
+            "'w' lies in 'm-00001-of-00002.safetensors', where the index has it not",
+        ),
+    ],
+)
+def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
+    """Only one of the two is listed: the other one may differ, or have a NaN."""
+    for folder, value in (("a", 1.0), ("b", 2.0)):
+        write(tmp_path / folder / paths[0], value)
+        write(tmp_path / folder / paths[1])
+        if "index" in said:
+            told = {"weight_map": {"v": paths[0], "w": paths[1]}}
+            (tmp_path / folder / "m.safetensors.index.json").write_text(json.dumps(told))
+    found = tnp.compare(tmp_path / "a", tmp_path / "b")
+    assert not found.changed()
+    assert not found.equal
+    assert f"both: {said}" in found.not_listed
+    assert said in found.first.scan().not_listed
