@@ -220,7 +220,7 @@ def test_an_object_is_looked_into_with_the_outermost_call_that_gets_it():
     both.puts = Calling()
     with tnp.follow(both) as run:
         both(torch.ones(3), held)
-    outer, inner = run["takes"], run[0]
+    outer, inner = run["both.takes"], run[0]
     assert [one.path for one in inner.inputs] == ["[0]", "[1].h"]
     assert [one.note for one in outer.inputs][1:] == ["Box: not looked into"]
 
