@@ -76,7 +76,7 @@ def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
     with modes.undisturbed():
         if _is_allocated(tensor):
             return
-        known = info if info is not None and info.kind.has_strides else inspect(tensor)
+        known = info if info is not None and not info.kind.gives_several else inspect(tensor)
         if known.data_state == "freed":
             raise NotReadError(known.wrapper or raw_memory.GIVEN_BACK)
         for _, found, _ in _parts_under(tensor, (), known, is_read=True):
