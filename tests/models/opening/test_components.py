@@ -87,6 +87,19 @@ def test_what_is_passed_over_is_named_and_not_equal(tmp_path, what):
     assert explorer.scan().not_listed == (said,)
 
 
+def test_what_is_saved_beside_a_model_is_none_of_a_module(tmp_path):
+    """A checkpoint of a training, its optimizer, and the same model in the other kind: told, and missing nowhere."""
+    module = torch.nn.Module()
+    module.w = torch.nn.Parameter(torch.ones(3))
+    for name in ("model.safetensors", "pytorch_model.bin", "optimizer.pt", "checkpoint-500/model.safetensors"):
+        write(tmp_path / name)
+    assert len(tnp.weights(tmp_path).problems) == 2
+    assert tnp.compare(module, tmp_path).equal and tnp.compare(tmp_path, module).equal
+    assert not tnp.compare(tmp_path, tmp_path).equal
+    write(tmp_path / "sub/deep/a.safetensors")
+    assert not tnp.compare(module, tmp_path).equal
+
+
 def test_the_last_model_of_a_training_hides_not_behind_its_checkpoints(tmp_path):
     """They are named together; the arguments of the training are no weights."""
     write(tmp_path / "pytorch_model.bin")

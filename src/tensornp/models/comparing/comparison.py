@@ -23,7 +23,7 @@ from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.comparing.tied import tied_names
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotSaved
+from tensornp.models.entries.not_listed import NotOfModule, NotSaved
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
@@ -363,4 +363,5 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
     """Return what hides weights of one side that the other may have."""
-    return [one for one in own.not_listed if other.is_of_module or not isinstance(one, NotSaved)]
+    has_none = NotOfModule if other.is_of_module else NotSaved
+    return [one for one in own.not_listed if not isinstance(one, has_none)]

@@ -1,4 +1,4 @@
-"""`NotListed`: a problem of an explorer that hides weights; `NotSaved`: one of which no state dict has any."""
+"""`NotListed`: a problem of an explorer that hides weights; of some, it is known what has none of them."""
 
 from __future__ import annotations
 
@@ -11,5 +11,11 @@ class NotListed(str):
 
 class NotSaved(NotListed):
     """One that hides what a module has not registered: what is saved of the module has none of it."""
+
+    __slots__ = ()
+
+
+class NotOfModule(NotListed):
+    """One that hides what is saved beside a model: no module has any of it."""
 
     __slots__ = ()

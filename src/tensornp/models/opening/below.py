@@ -7,7 +7,7 @@ import re
 from collections import defaultdict, deque
 from pathlib import Path
 
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.not_listed import NotListed, NotOfModule
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, metadata_among
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.formats.table import SAFETENSORS, model_suffixes
@@ -16,6 +16,8 @@ from tensornp.models.names.quoted import shown_names
 _MAX_FOLDERS = 5_000
 _OF_COMPONENTS = (re.compile(rf".*{re.escape(SAFETENSORS)}"), re.compile(r".*/[^/]*model[^/]*\.bin"))
 """The paths of files of components: of both kinds, the first is taken. What else ends in ``.bin`` may be any data."""
+_OF_TORCH = re.compile(r"(pytorch_)?(?P<stem>(\w+_)?model)([.-].*)?\.bin")
+_OF_OPTIMIZER = re.compile(r"optimizer(_\d+)?\.(bin|pt)")
 _CHECKPOINT = re.compile(r"(checkpoint|epoch|(global_?)?step)s?([-_=]?\d+)?")
 """Folders to which a training saves from time to time."""
 _NO_WEIGHTS = re.compile(r"training_args\.bin|scheduler(_\d+)?\.(bin|pt)|scaler\.pt|rng_state(_\d+)?\.pth")
@@ -61,9 +63,14 @@ class Below:
             head for path, head in heads if path != head and head not in entered and _CHECKPOINT.fullmatch(head)
         )
         others = [path for path, head in heads if head not in saved]
+        besides = [path for path in others if _OF_OPTIMIZER.fullmatch(path) or _has_twin(path, read)]
         return [
-            *told_as_left(list(saved), "a checkpoint of a training and ", "checkpoints of a training and "),
-            *told_as_left(others),
+            *map(
+                NotOfModule,
+                told_as_left(list(saved), "a checkpoint of a training and ", "checkpoints of a training and "),
+            ),
+            *told_as_left([path for path in others if path not in besides]),
+            *map(NotOfModule, told_as_left(besides)),
             *self._problems,
         ]
 
@@ -100,6 +107,14 @@ class Below:
                 elif name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name):
                     found.append(path)
         return found
+
+
+def _has_twin(path: str, read: set[str]) -> bool:
+    """Return whether a file of torch is named as one of safetensors beside it, as where a model is saved in both."""
+    folder, _, name = path.rpartition("/")
+    model = _OF_TORCH.fullmatch(name)
+    beside = (one.rpartition("/")[2] for one in read if one.rpartition("/")[0] == folder)
+    return model is not None and any(one.startswith(model["stem"]) and one.endswith(SAFETENSORS) for one in beside)
 
 
 def _is_folder(one: os.DirEntry[str]) -> bool:
