@@ -571,6 +571,8 @@ def test_a_tensor_that_torch_does_not_read_hides_no_other():
     assert table.complete
     assert table["z"].nan == 3
     assert "scales" in table.failed["odd"]
+    compared = tnp.compare({"odd": odd, "z": torch.zeros(3)}, {"odd": odd, "z": torch.ones(3)})
+    assert list(compared.changed()) == ["z"] and "odd" in compared.failed
 
 
 def test_where_the_system_gives_no_thread_this_one_reads(model, monkeypatch):

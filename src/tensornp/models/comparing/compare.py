@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_subclass
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
@@ -143,6 +143,9 @@ def compare_weights(
             table.note(a, str(error))
         except MemoryError:
             table.note(a, no_memory_for(own[a]))
+        except Exception as error:
+            # Of torch, of a tensor that is not sound: the others are compared none the less.
+            table.note(a, error_text(error).partition("\n")[0])
         done += own[a].nbytes
         if progress is not None:
             progress(done, total)
