@@ -419,10 +419,9 @@ def _stored_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _packed(nested: Any) -> torch.Tensor | None:
     """Return the elements of all parts of a nested tensor; None where these have gaps, another order, or no sizes."""
-    if misfit(nested):
-        return None
     if nested.layout is torch.strided:
-        return plain(nested).values() if nested.is_contiguous() else None
+        is_packed = not misfit(nested) and nested.is_contiguous()
+        return plain(nested).values() if is_packed else None
     return plain(nested._values) if nested._lengths is None else None
 
 
@@ -434,7 +433,7 @@ def _sizes_of(tensor: Any) -> tuple[Any, ...]:
     """Return the shape of a tensor, of a nested one with a mark where its parts differ: torch refuses, or names it."""
     if not tensor.is_nested:
         return tensor.shape  # type: ignore[no-any-return]
-    if misfit(tensor):
+    if tensor.layout is torch.strided and misfit(tensor):
         return tuple("?" for _ in range(tensor.dim()))
     sizes = []
     for dim in range(tensor.dim()):
