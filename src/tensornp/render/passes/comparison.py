@@ -14,6 +14,7 @@ from tensornp.passes.verdict.wording import named
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
 from tensornp.render.passes.cells import between
+from tensornp.render.passes.source_line import clauses_of
 
 _HEADINGS = ("differs", FIRST, SECOND, "relative", MARKS)
 _ALWAYS = ("differs",)
@@ -28,8 +29,7 @@ def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("t
     said = [cut(text, _MAX_TEXT) for text in found.problems]
     alarm: tuple[Alarm, ...] = ()
     if found.calls:
-        first, *rest = said.pop(0).split("; ", 1)
-        alarm = (Alarm(first, "".join(f"; {one}" for one in rest)),)
+        alarm = (Alarm(*clauses_of(said.pop(0))),)
     # Else the verdict has said so.
     unread = [unread_told(found.num_unread)] if found.num_unread and found.problems else []
     totals = [f"{counted(found.num_calls, 'call')} in both", *unread, _READ]

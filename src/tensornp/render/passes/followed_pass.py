@@ -37,6 +37,7 @@ from tensornp.render.layout.table import (
 from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
 from tensornp.render.passes.links import Links
 from tensornp.render.passes.operator_line import operator_table
+from tensornp.render.passes.source_line import clauses_of
 
 _MAX_TEXT = 400
 _MAX_PLACE = 120
@@ -80,8 +81,9 @@ def followed_pass_document(
     verdict: Alarm | Lines | Heading = Heading(_calm(record))
     if said and (origin is not None or failed is not None or record.error):
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
-        first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
-        verdict = Alarm(links.within(first, led, name), "".join(f"; {one}" for one in rest))
+        told = said.pop(0)
+        first, rest = (told, "") if origin is not None and origin.phase == BACKWARD else clauses_of(told)
+        verdict = Alarm(links.within(first, led, name), rest)
     source = (
         (_source(origin.source, verdict.text),)
         if origin is not None and origin.source is not None and origin.is_exact

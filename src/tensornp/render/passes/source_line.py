@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html import escape
 
@@ -11,6 +12,7 @@ from tensornp.render.layout.document import Both
 from tensornp.render.layout.style import QUIET, SOURCE
 
 _MAX_TEXT, _MAX_PLACE = 400, 120
+_FIRST_CLAUSE = re.compile(r"(`[^`]*`|;(?! )|[^;])*")
 
 
 def source_part(source: SourceLine | None) -> Both:
@@ -23,3 +25,10 @@ def source_part(source: SourceLine | None) -> Both:
     beside = f'<span style="{QUIET}">{escape(place)}</span>'
     html = f'<div style="{SOURCE}" title="{whole}">{beside}{f"&ensp;{escape(text)}" if text else ""}</div>'
     return Both(f"    {place}  {text}".rstrip(), html)
+
+
+def clauses_of(sentence: str) -> tuple[str, str]:
+    """Return the first clause of a sentence, and what stands from the semicolon on that ends it: none of a line's."""
+    match = _FIRST_CLAUSE.match(sentence)
+    end = match.end() if match is not None else len(sentence)
+    return sentence[:end], sentence[end:]
