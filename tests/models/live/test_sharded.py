@@ -122,6 +122,8 @@ def test_what_a_long_list_tells_quickly_is_what_all_facts_tell(monkeypatch):
 
     for module in (footprint, in_memory, weight):
         monkeypatch.setattr(module, "plain_part", counted)
+    for name, tensor in tensors.items():
+        assert " -" not in heading([tensor]), name
     for name, slowly in told().items():
         assert quickly[name] == slowly, name
     assert num_told > 100

@@ -167,8 +167,11 @@ class TensorInfo:
     @property
     def held_nbytes(self) -> int:
         """Bytes of what it holds for them: of a sparse tensor, indices and values; of an expanded one, each once."""
-        if self.part_nbytes is not None or self.stride is None or not self.is_expanded:
-            return self.nbytes if self.part_nbytes is None else self.part_nbytes
+        if self.part_nbytes is not None:
+            return self.part_nbytes
+        # Of one in parts on several ranks, how this one has its own says nothing of the others.
+        if self.stride is None or not self.is_expanded or self.data_state == "remote":
+            return self.nbytes
         sizes = (size if step else min(size, 1) for size, step in zip(self.shape, self.stride, strict=True))
         return math.prod(sizes) * self.itemsize
 
