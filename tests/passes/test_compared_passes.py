@@ -272,6 +272,11 @@ def test_other_gradients_are_told_from_the_loss_backwards():
     first = chain(leaf("a", grad=(-1.0, 1.0)), leaf("b", grad=(-1.0, 1.0)))
     second = chain(leaf("a", grad=(-2.0, 1.0)), leaf("b", grad=(-1.0, 1.0)))
     assert compared(first, second).problems[0].endswith("; what came back for b was equal")
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 2))
+    deeper = torch.nn.Sequential(torch.nn.Linear(3, 4), *net[1:2], torch.nn.Linear(4, 4))
+    x = torch.rand(4, 3)
+    of_other_shapes = tnp.compare(run_of(net, x), run_of(deeper, x))
+    assert not any("was equal" in one or "the loss differed" in one for one in of_other_shapes.problems)
     alone = with_grads(chain(leaf("a")), gradients(("a.weight", (-1.0, 1.0)), ("a.bias", None)))
     others = with_grads(chain(leaf("a")), gradients(("a.weight", (-1.0, 2.0)), ("a.bias", None)))
     assert compared(alone, others).problems == (

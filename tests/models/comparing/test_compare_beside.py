@@ -48,11 +48,14 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     assert tnp.compare(saved[0], saved[0]).not_compared == {}
 
 
-def test_groups_of_a_live_optimizer_and_of_a_saved_one_are_told_apart(tmp_path: Path):
+@pytest.mark.parametrize("row", [tuple, list])
+def test_groups_of_a_live_optimizer_and_of_a_saved_one_are_told_apart(tmp_path: Path, row: type):
     """By the names that they have when saved, in a container or alone; what is the same is not spoken of."""
     model = torch.nn.Linear(2, 2)
-    first, second, same = (torch.optim.Adam(model.parameters(), lr=lr) for lr in (0.1, 0.2, 0.1))
-    second.param_groups[0]["betas"] = (0.9, 0.5)
+    first, second, same = (
+        torch.optim.Adam(model.parameters(), lr=lr, betas=row([0.9, 0.999])) for lr in (0.1, 0.2, 0.1)
+    )
+    second.param_groups[0]["betas"] = row([0.9, 0.5])
     torch.save({"model": model.state_dict(), "opt": first.state_dict()}, tmp_path / "both.pt")
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "opt": second})
     assert found.same_bits

@@ -71,7 +71,7 @@ def _as_saved(held: Beside) -> Beside:
     made.of_sets, made.others = held.of_sets, held.others
     for name, value in held.items():
         saved, is_live = _LIVE_GROUP.subn(rf"{GROUPS}.\1.", name)
-        is_row = is_live and type(value) is tuple
+        is_row = is_live and type(value) in (tuple, list)
         made |= {f"{saved}.{i}": one for i, one in enumerate(value)} if is_row else {saved: value}
     return made
 

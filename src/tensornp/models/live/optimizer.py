@@ -28,6 +28,8 @@ from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS, STATE
 
 _MAX_SAID = 100_000
 """Numbers and texts that are kept."""
+_MAX_IN_ROW = 100
+"""Numbers and texts of a list or a tuple that a group has as an option."""
 _MAX_SECONDS = 0.5
 """For which parameters are looked for among the names of a notebook."""
 _WRAPPED = ("optimizer", "_optimizer")
@@ -255,7 +257,7 @@ def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return what a group says besides its parameters, but for tensors: ``param_groups[0].lr``."""
     said = {}
     for key, value in group.items():
-        is_tuple = type(value) is tuple and all(map(is_plain_value, value))
-        if key not in ("params", NAMES) and (is_plain_value(value) or is_tuple):
+        is_row = type(value) in (tuple, list) and len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
+        if key not in ("params", NAMES) and (is_plain_value(value) or is_row):
             said[f"{GROUPS}[{number}].{key}"] = value
     return said

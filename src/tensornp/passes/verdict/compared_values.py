@@ -41,7 +41,7 @@ class Difference:
 
 def difference_of(a: Value, b: Value) -> Difference | None:
     """Return in what two values differ; None where nothing is known to."""
-    if not _alike(a, b):
+    if not are_alike(a, b):
         sides, figures = f"{short.shape_told(a)} and {short.shape_told(b)}", (a.figures, b.figures)
         if a.shape != b.shape:
             return Difference(SHAPE, sides, figures=figures)
@@ -52,7 +52,7 @@ def difference_of(a: Value, b: Value) -> Difference | None:
 
 def difference_back(a: Value, b: Value) -> Difference | None:
     """Return in what the gradients differ that came back for two values; of values that differ in shape, nothing."""
-    return _other_gradient(a.grad, b.grad, _slack(a, b)) if _alike(a, b) else None
+    return _other_gradient(a.grad, b.grad, _slack(a, b)) if are_alike(a, b) else None
 
 
 def difference_of_gradients(a: Gradient, b: Gradient, *, are_on_cpu: bool) -> Difference | None:
@@ -77,7 +77,7 @@ def _slack(a: Value, b: Value) -> float:
     return 0.0 if a.device == b.device == CPU else _ROUNDING
 
 
-def _alike(a: Value, b: Value) -> bool:
+def are_alike(a: Value, b: Value) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype
 
 

@@ -20,6 +20,7 @@ from tensornp.passes.verdict.compared_values import (
     CPU,
     SIDES,
     Difference,
+    are_alike,
     are_unread,
     difference_back,
     difference_of,
@@ -327,10 +328,16 @@ class _Both:
                     forward = ""
             return
         one = found[0]
-        calls = [call for call, _ in self.pairs]
-        later = calls[calls.index(one.call) + 1 :]
-        fine = next((call for call in later if any(value.grad is not None for value in call.outputs)), None)
-        behind = f"; what came back for {fine.title} was equal" if fine is not None else ": the loss differed"
+        later = self.pairs[[call for call, _ in self.pairs].index(one.call) + 1 :]
+        came = [
+            (call, are_alike(value, others))
+            for call, other in later
+            for value, others in zip(call.outputs, other.outputs, strict=False)
+            if value.grad is not None
+        ]
+        behind = ": the loss differed" if not came else ""
+        if came and came[0][1]:
+            behind = f"; what came back for {came[0][0].title} was equal"
         yield f"{forward}another gradient came back for {named(one.call)}: {one.difference.told}{behind}"
 
 
