@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -63,9 +64,16 @@ def others_of(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield what else is an attribute of a module, by its name, in which weights may lie: plain values are left out."""
     for step, child in unregistered(module):
         cls = type(child)
-        is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child))
+        is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child)) or _is_code_alone(child)
         if not (is_plain or _is_meant(child) or _OF_FSDP in step or any(map(_is_of_library, mro_of(cls)))):
             yield step.lstrip("."), child
+
+
+def _is_code_alone(value: Any) -> bool:
+    """Return whether a value is a function that has nothing of its own, as activations are."""
+    if type(value) is not types.FunctionType or value.__closure__ or value.__dict__ or value.__kwdefaults__:
+        return False
+    return all(id(type(one)) in PLAIN_CLASSES for one in value.__defaults__ or ())
 
 
 def _is_of_library(cls: type) -> bool:
