@@ -41,6 +41,7 @@ from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     HELD,
     IN_ITS_PLACE,
+    IN_PLACE,
     NOT_CALLED,
     OF_KEPT_GRAPH,
     UNCOUNTED,
@@ -105,7 +106,9 @@ def _recorded(
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
         *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
-    notes = *recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)
+    notes = [*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)]
+    if recorder.calls and recorder.compiled_since:
+        notes.append(_compiled_since(recorder))
     record = PassRecord(
         tuple(map(making.call, recorder.calls)),
         grads,
@@ -163,6 +166,12 @@ def _elsewhere(recorder: Recorder) -> Iterator[str]:
         yield "operators of other threads were not followed"
 
 
+def _compiled_since(recorder: Recorder) -> str:
+    """Return that modules may have been called of which nothing tells."""
+    told = listed(recorder.compiled_since)
+    return f"calls of what Module.compile has compiled inside the block were not followed ({told}): compile before it"
+
+
 def _leave_out_unset(calls: Iterable[Call], rows: Sequence[Row]) -> None:
     """Take the infinities of observers that have observed nothing yet for what they are: no figures."""
     for seen in (got.seen for call in calls if call.module.is_observer for got in call.params):
@@ -187,6 +196,14 @@ def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
     for seen, row in read:
         if not math.isfinite(now[row].min + now[row].max):
             seen.note = UNCOUNTED
+
+
+def _notes_of(call: Call) -> Iterator[str]:
+    yield from call.notes
+    if call.is_compiled:
+        yield IN_PLACE
+    elif call.module.class_name == "OptimizedModule":
+        yield WARNED
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
@@ -271,7 +288,11 @@ class _Recording:
 
     def passed_by(self, recorder: Recorder) -> str:
         """Return why no call was followed, where modules were called."""
-        if recorder.calls or not recorder.has_others:
+        if recorder.calls:
+            return ""
+        if recorder.compiled_since:
+            return _compiled_since(recorder)
+        if not recorder.has_others:
             return ""
         if not recorder.is_bound:
             return "no module was called here; what another thread or task calls is followed by name: tnp.follow(model)"
@@ -307,7 +328,7 @@ class _Recording:
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
-            (*call.notes, WARNED) if call.module.class_name == "OptimizedModule" else call.notes,
+            tuple(_notes_of(call)),
             call.module.is_torch,
             num_calls=call.module.num_calls,
             zero_units=self._zero_units(call),

@@ -122,6 +122,7 @@ class Call:
         "has_keywords",
         "index",
         "inputs",
+        "is_compiled",
         "is_functional",
         "is_grad_enabled",
         "is_kept",
@@ -159,6 +160,6 @@ class Call:
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
         self.is_grad_enabled = self.is_training = True
-        self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
+        self.has_grads = self.has_keywords = self.is_compiled = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within
         self.is_functional: bool = parent is not None and parent.is_functional
