@@ -46,12 +46,12 @@ class CompiledInPlace:
     def remove(self) -> None:
         """Put their own code back, below what another pass has put there since."""
         for reference, call in self._put:
-            held = getattr(reference(), "__dict__", {})
+            held, code = getattr(reference(), "__dict__", {}), call.__wrapped__
             if held.get(_CODE) is call:
-                held[_CODE] = call.__wrapped__
+                held[_CODE] = code
             for above in _chain(held.get(_CODE)):
                 if above.__dict__.get("__wrapped__") is call:
-                    above.__wrapped__ = call.__wrapped__
+                    above.__wrapped__ = code
 
     def _has_seen(self, code: Any) -> bool:
         return any(one is call or one is call.__wrapped__ for one in _chain(code) for _, call in self._put)
