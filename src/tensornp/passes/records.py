@@ -126,6 +126,8 @@ class Value:
         A copy on the host, of what was to be kept.
     grad : Figures or None
         Of the gradient that came back for it.
+    is_in_object : bool
+        Whether it is an attribute of an object that is no container, or lies below one.
     """
 
     path: str
@@ -142,6 +144,7 @@ class Value:
     grad: Figures | None = None
     operator: int | None = None
     tensor: Any = field(default=None, compare=False, repr=False)
+    is_in_object: bool = False
 
     @property
     def min(self) -> float | None:

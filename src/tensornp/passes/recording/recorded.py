@@ -393,6 +393,7 @@ class _Recording:
             grad,
             operator=seen.operator,
             tensor=got.tensor,
+            is_in_object=got.is_in_object,
         )
 
     def operator(self, one: Operation) -> OperatorCall:

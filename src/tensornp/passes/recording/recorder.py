@@ -252,7 +252,8 @@ class Recorder:
         if tensor is None:
             return Got(one.path, not_looked_into(one.note), (None, None, 0))
         before = storage_key(tensor), version_of(tensor), id(tensor)
-        got = Got(one.path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        seen = self.tensors.seen(tensor, has_sample=self._has_samples)
+        got = Got(one.path, seen, before, is_in_object=one.is_in_object)
         if call.is_kept:
             got.tensor = self.kept.copied(tensor, got.seen)
         return got
@@ -327,7 +328,7 @@ class Recorder:
                 call.outputs.append(Got(path, not_looked_into(note), None, "new"))
                 continue
             seen = self.tensors.seen(tensor, maker=call.index, has_sample=self._has_samples)
-            gave = Got(path, seen, None, _relation(tensor, before))
+            gave = Got(path, seen, None, _relation(tensor, before), is_in_object=is_in_object)
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)

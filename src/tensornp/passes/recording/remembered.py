@@ -94,10 +94,13 @@ def step_to(parent: Any, step: str) -> str:
 class Got:
     """A tensor that a call got or gave; `before` is its storage and version as the call began."""
 
-    __slots__ = ("before", "path", "relation", "seen", "tensor")
+    __slots__ = ("before", "is_in_object", "path", "relation", "seen", "tensor")
 
-    def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
+    def __init__(
+        self, path: Path | None, seen: Seen, before: Any = None, relation: str = "", *, is_in_object: bool = False
+    ) -> None:
         self.path, self.seen, self.before, self.relation = path, seen, before, relation
+        self.is_in_object = is_in_object
         self.tensor: torch.Tensor | None = None
 
 
