@@ -239,6 +239,9 @@ class ModuleCall:
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     is_training : bool
         Whether the module was in ``train()``, not in ``eval()``.
+    attributes : tuple of Value
+        Tensors of its that are neither parameters nor buffers and were not finite as the block ended: of a call around
+        which something else was not, and none that a call has given.
     """
 
     index: int
@@ -263,6 +266,7 @@ class ModuleCall:
     zero_units: ZeroUnits | None = None
     is_grad_enabled: bool = True
     is_training: bool = True
+    attributes: tuple[Value, ...] = ()
 
     @property
     def is_fine(self) -> bool:

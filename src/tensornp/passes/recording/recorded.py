@@ -26,6 +26,7 @@ from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
+from tensornp.passes.recording.attributes import look_at_attributes
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
 from tensornp.passes.recording.gradients import AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
@@ -77,6 +78,7 @@ def remembered(
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
+        rows = [*rows, *look_at_attributes(recorder, rows)]
     making = _Recording(recorder, namespace, rows, samples, steps)
     awaited = list(recorder.gradients.found(recorder.known_parameters()))
     facts = {
@@ -334,6 +336,7 @@ class _Recording:
             zero_units=self._zero_units(call),
             is_grad_enabled=call.is_grad_enabled,
             is_training=call.is_training,
+            attributes=tuple(map(self.value, call.attributes)),
         )
 
     def step(self, step: Step) -> OptimizerStep:

@@ -117,6 +117,7 @@ class Call:
     """
 
     __slots__ = (
+        "attributes",
         "depth",
         "edges",
         "error",
@@ -160,6 +161,7 @@ class Call:
         self.inputs: list[Got] = []
         self.outputs: list[Got] = []
         self.params: list[Got] = []
+        self.attributes: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
         self.is_grad_enabled = self.is_training = True

@@ -229,6 +229,9 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
         elif _is_partly_unread(above, came):
             sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
             sentence += f"{at(call.source)}: {_UNREAD}{given}"
+        elif _odd_attribute(what, above):
+            sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
+            sentence += f"{at(call.source)}{given}"
         else:
             sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
             sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
@@ -258,7 +261,8 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     else:
         where = f"{named(call)}{at(source)}"
     given, infinity = _given(tree, call, what)
-    sentence = f"the first {_word(gave)} was born in {where}{given}"
+    born = "came out of" if _odd_attribute(what, call) else "was born in"
+    sentence = f"the first {_word(gave)} {born} {where}{given}"
     if is_unknown:
         sentence = f"the first {_word(gave)} that was read came out of {where}: {_UNREAD}{given}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
@@ -287,7 +291,14 @@ def _given(tree: CallTree, call: ModuleCall, what: str) -> tuple[str, Origin | N
         told = f"; its {input_name(odd)} held {_word(odd)}"
         earlier = origin_of(tree.record, "inf") if what == "nan" and not is_mask(odd) else None
         return (f"{told}; before, {earlier.sentence}" if earlier else told), earlier
+    if odd := _odd_attribute(what, call) or next(iter(call.attributes), None):
+        told = f"; its {odd.path.lstrip('.')}, neither a parameter nor a buffer, holds {_word(odd)} now"
+        return f"{told}{_of_finite(tree, call)}", None
     return _of_finite(tree, call), None
+
+
+def _odd_attribute(what: str, call: ModuleCall) -> Value | None:
+    return next((one for one in call.attributes if holds(what, one.figures)), None)
 
 
 def _of_finite(tree: CallTree, call: ModuleCall) -> str:
