@@ -321,3 +321,47 @@ class Handing(nn.Module):
 
     def forward(self, state: State) -> torch.Tensor:
         return self.linear(state.h)
+
+
+class Scaled(nn.Module):
+    """Gives an object with a scale, that `put` makes of what `inner` gives."""
+
+    def __init__(self, put: Any, inner: nn.Module) -> None:
+        super().__init__()
+        self.put, self.inner = put, inner
+
+    def forward(self, x: torch.Tensor) -> State:
+        return State(self.put(self.inner(x)))
+
+
+def _softplus(h: torch.Tensor) -> torch.Tensor:
+    return nn.functional.softplus(h)
+
+
+def _root(h: torch.Tensor) -> torch.Tensor:
+    return (h * 0).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "last", "says"),
+    [
+        (Scaled(_softplus, nn.Linear(4, 4)), _root, "born in the loss or its backward, after Scaled, the last call"),
+        (Scaled(_root, nn.Linear(4, 4)), torch.clone, "NaN entered the gradients in Scaled, after inner:"),
+        (
+            Scaled(lambda state: _root(state.h), Scaled(_softplus, nn.Linear(4, 4))),
+            torch.clone,
+            "NaN entered the gradients in Scaled, after inner:",
+        ),
+        (
+            Scaled(lambda state: state.h, Scaled(_root, nn.Linear(4, 4))),
+            torch.clone,
+            "NaN entered the gradients in inner, after inner:",
+        ),
+    ],
+)
+def test_a_backward_is_accused_where_it_was_born_before_or_after_an_object_was_given(
+    encoder: nn.Module, last: Any, says: str
+):
+    with tnp.follow() as run:
+        last(encoder(torch.ones(3, 4)).h).sum().backward()
+    assert says in run.problems[0]

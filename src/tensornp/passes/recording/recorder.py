@@ -336,8 +336,7 @@ class Recorder:
                 maker = call.inputs[0].seen.maker if call.inputs else None
                 made_by = self.calls[maker].module.class_name if maker is not None else ""
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
-            # What lies in an object may be the work of a call inside, of which that has said nothing.
-            if self._has_grads and not is_in_object:
+            if self._has_grads:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)
