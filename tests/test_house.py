@@ -19,7 +19,7 @@ ROOMS = {
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
-    "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
+    "passes": "short -> records -> verdict -> outline -> opened -> recording -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }

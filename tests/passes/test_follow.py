@@ -490,6 +490,81 @@ assert "warn of hooks" in tnp.card(run).text
     assert found.stdout.split()[:3] == ["OptimizedModule", "returned", "True"]
 
 
+def compiled_in_place(*modules: nn.Module) -> nn.Module:
+    model = nn.Sequential(*modules)
+    model.compile(backend="eager")
+    return model
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
+    """Torch calls no hooks there; its own code is put back."""
+    model = compiled_in_place(nn.Linear(4, 3), nn.ReLU())
+    x, code = torch.ones(2, 4), model._compiled_call_impl
+    before = model(x)
+    with tnp.follow(*[model] * is_bound) as run:
+        during = model(input=x)
+        during.sum().backward()
+    assert torch.equal(before, during) and model._compiled_call_impl is code
+    assert [call.title for call in run] == ["Sequential"] and run.complete and not run.problems
+    assert run[0].inputs[0].path == "['input']" and run[0].outputs[0].grad_norm == pytest.approx(6**0.5)
+    assert set(run.grads) == {"0.weight", "0.bias"} and None not in run.grads.values()
+    assert "compiled by Module.compile: compiled code is one call" in tnp.card(run).text
+
+
+def test_a_part_that_was_compiled_in_place_is_one_call_and_one_that_raises_has_failed():
+    """Also of a model that no name reaches."""
+    held = {"model": nn.Sequential(compiled_in_place(nn.Linear(4, 3)), nn.ReLU())}
+    with tnp.follow() as run:
+        held["model"](torch.ones(2, 4))
+    assert [call.title for call in run] == ["Sequential", "0", "1"]
+    with pytest.raises(RuntimeError), tnp.follow() as run:
+        held["model"](torch.ones(2, 5))
+    assert run.failed is not None and run.failed.title == "0" and run.failed.status == "raised"
+
+
+@pytest.mark.skipif(not hasattr(torch.compiler, "set_stance"), reason="this torch always runs compiled code")
+def test_what_was_compiled_in_place_and_runs_as_it_was_is_called_once():
+    model = compiled_in_place(nn.Linear(4, 3))
+    with torch.compiler.set_stance("force_eager"), tnp.follow() as run:
+        model(torch.ones(2, 4))
+    assert [call.title for call in run] == ["Sequential", "0"]
+
+
+def test_passes_inside_and_beside_each_other_put_the_compiled_code_back():
+    model, x = compiled_in_place(nn.Linear(4, 3)), torch.ones(2, 4)
+    code = model._compiled_call_impl
+    with tnp.follow() as outer, tnp.follow(model) as inner:
+        model(x)
+    first, second = tnp.follow(), tnp.follow(model)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    model(x)
+    second.__exit__(None, None, None)
+    assert model._compiled_call_impl is code
+    assert [len(run) for run in (outer, inner, first, second)] == [1, 1, 0, 1]
+    assert not outer.record.notes and not inner.record.notes
+
+
+def test_what_was_compiled_in_place_inside_the_block_is_said_not_to_be_followed():
+    """And what another model is called beside it is not what was to be followed."""
+    other, x = nn.Linear(4, 3), torch.ones(2, 4)
+    with tnp.follow() as run:
+        model = compiled_in_place(nn.Linear(4, 3))
+        model(x)
+    said = "calls of what Module.compile has compiled inside the block were not followed (model): compile before it"
+    assert tnp.card(run).text == said
+    with tnp.follow() as run:
+        other(x)
+        model.compile(backend="eager")
+        model(x)
+    assert run.record.notes == (said,)
+    with tnp.follow(other) as run:
+        model(x)
+    assert tnp.card(run).text == "other was not called here; other modules were"
+
+
 @pytest.mark.parametrize(
     ("request_", "says"),
     [

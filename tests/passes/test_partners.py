@@ -61,6 +61,39 @@ def test_a_wrapped_model_is_compared_with_what_it_wraps(wrap: Callable[[nn.Modul
     assert name.endswith(".2.0.weight")
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda net: torch.compile(net, backend="eager"),
+        lambda net: torch.compile(Wrapper(net), backend="eager"),
+        lambda net: Wrapper(torch.compile(net, backend="eager")),
+    ],
+)
+def test_the_gradients_of_a_compiled_model_are_compared_with_those_of_what_was_compiled(
+    wrap: Callable[[nn.Module], nn.Module],
+):
+    """The calls inside stay in one of the passes alone: compiled code is one call."""
+    net = _net()
+    wrapped = wrap(copy.deepcopy(net))
+    runs = _followed(net), _followed(wrapped)
+    for sides in (runs, runs[::-1]):
+        found = tnp.compare(*sides)
+        assert not found.grads and not found.calls and all("alone" in told for told in found.problems)
+    with torch.no_grad():
+        wrapped.get_parameter([name for name, _ in wrapped.named_parameters()][2])[0] += 1
+    runs = runs[0], _followed(wrapped)
+    assert "0.weight" in tnp.compare(*runs).grads
+    assert not any(told for told in tnp.compare(*runs).problems if "got a gradient in" in told)
+
+
+def test_a_compiled_part_of_a_model_is_that_part():
+    net = nn.Sequential(_net(), nn.Linear(4, 2))
+    other = copy.deepcopy(net)
+    other[0] = torch.compile(other[0], backend="eager")
+    found = tnp.compare(_followed(net), _followed(other))
+    assert not found.grads and not found.calls and found.num_calls == 3
+
+
 def test_a_model_alone_is_compared_with_itself_beside_others():
     """By its expression, where others of its class are there."""
     torch.manual_seed(0)

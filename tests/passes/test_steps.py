@@ -296,6 +296,26 @@ def test_a_step_after_what_came_back_was_let_go_of_is_told(level: str):
         assert sum("found no gradient at any of its parameters" in one for one in run.problems) == is_told
 
 
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_step_before_all_that_it_could_take_is_told(is_bound: bool):
+    """As where it stands before the forward; one that has a gradient from before the block is none."""
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for is_zeroed in (True, False, True):
+        with tnp.follow(*[model] * is_bound) as run:
+            if is_zeroed:
+                optimizer.zero_grad()
+            optimizer.step()
+            model(torch.randn(4, 3)).mean().backward()
+        told = [one for one in run.problems if "backward() belongs before it" in one]
+        assert len(told) == is_zeroed and all("found no gradient at any of its parameters" in one for one in told)
+    with tnp.follow(*[model] * is_bound) as run:
+        optimizer.zero_grad()
+        optimizer.step()
+        step_of(model, optimizer)
+    assert not run.problems
+
+
 def test_an_optimizer_that_had_nothing_to_take_is_not_accused():
     """That of a head that was not called in this batch, stepped with the others."""
     body, heads = nn.Linear(3, 3), [nn.Linear(3, 1), nn.Linear(3, 2)]

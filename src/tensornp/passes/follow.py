@@ -155,7 +155,7 @@ class FollowedPass(Comparable[PassComparison]):
         self._scalers = Scalers(recorder.tensors)
         self._steps = OptimizerHooks(recorder, self._scalers)
         self._scalers.begin(namespace)
-        hooks.install()
+        hooks.install(namespace)
         self._steps.install()
         if options.level == "operators":
             recorder.has_operators = True
@@ -172,14 +172,15 @@ class FollowedPass(Comparable[PassComparison]):
 
     def _end(self, error: BaseException | None, frame: FrameType) -> None:
         """Make the record of a block that an error has ended, or none."""
-        recorder, steps, scalers = self._recorder, self._steps, self._scalers
-        if recorder is None or steps is None or scalers is None or self._results is None:
+        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
+        if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
             return
         namespace = self._names(frame)
         try:
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
+                recorder.compiled_since = hooks.compiled_since(namespace)
             if self._namespace is None and (place := recorder.lines.place_of(frame)):
                 recorder.codes.append(place[0])
         finally:

@@ -18,6 +18,8 @@ UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
 WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
 """The note of a compiled module, at whose calls torch looks for such hooks."""
+IN_PLACE = "compiled by Module.compile: compiled code is one call"
+"""The note of a module that was compiled in place."""
 NOT_CALLED = "of a module that was not called"
 """The note of the gradient of a parameter that was not used, where it is known to have got none."""
 HELD = "of a module that was not called: what its .grad holds was not looked at"
@@ -124,6 +126,8 @@ class Value:
         A copy on the host, of what was to be kept.
     grad : Figures or None
         Of the gradient that came back for it.
+    is_in_object : bool
+        Whether it is an attribute of an object that is no container, or lies below one.
     """
 
     path: str
@@ -140,6 +144,7 @@ class Value:
     grad: Figures | None = None
     operator: int | None = None
     tensor: Any = field(default=None, compare=False, repr=False)
+    is_in_object: bool = False
 
     @property
     def min(self) -> float | None:
@@ -234,6 +239,9 @@ class ModuleCall:
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     is_training : bool
         Whether the module was in ``train()``, not in ``eval()``.
+    attributes : tuple of Value
+        Tensors of its that are neither parameters nor buffers and were not finite as the block ended: of a call around
+        which something else was not, and none that a call has given.
     """
 
     index: int
@@ -258,6 +266,7 @@ class ModuleCall:
     zero_units: ZeroUnits | None = None
     is_grad_enabled: bool = True
     is_training: bool = True
+    attributes: tuple[Value, ...] = ()
 
     @property
     def is_fine(self) -> bool:

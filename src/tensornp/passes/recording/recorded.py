@@ -26,6 +26,7 @@ from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
+from tensornp.passes.recording.attributes import look_at_attributes
 from tensornp.passes.recording.distributed import note_of_gradient, this_rank
 from tensornp.passes.recording.gradients import AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
@@ -41,6 +42,7 @@ from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
     HELD,
     IN_ITS_PLACE,
+    IN_PLACE,
     NOT_CALLED,
     OF_KEPT_GRAPH,
     UNCOUNTED,
@@ -76,6 +78,7 @@ def remembered(
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
+        rows = [*rows, *look_at_attributes(recorder, rows)]
     making = _Recording(recorder, namespace, rows, samples, steps)
     awaited = list(recorder.gradients.found(recorder.known_parameters()))
     facts = {
@@ -105,7 +108,9 @@ def _recorded(
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
         *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
-    notes = *recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)
+    notes = [*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)]
+    if recorder.calls and recorder.compiled_since:
+        notes.append(_compiled_since(recorder))
     record = PassRecord(
         tuple(map(making.call, recorder.calls)),
         grads,
@@ -163,6 +168,12 @@ def _elsewhere(recorder: Recorder) -> Iterator[str]:
         yield "operators of other threads were not followed"
 
 
+def _compiled_since(recorder: Recorder) -> str:
+    """Return that modules may have been called of which nothing tells."""
+    told = listed(recorder.compiled_since)
+    return f"calls of what Module.compile has compiled inside the block were not followed ({told}): compile before it"
+
+
 def _leave_out_unset(calls: Iterable[Call], rows: Sequence[Row]) -> None:
     """Take the infinities of observers that have observed nothing yet for what they are: no figures."""
     for seen in (got.seen for call in calls if call.module.is_observer for got in call.params):
@@ -187,6 +198,14 @@ def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
     for seen, row in read:
         if not math.isfinite(now[row].min + now[row].max):
             seen.note = UNCOUNTED
+
+
+def _notes_of(call: Call) -> Iterator[str]:
+    yield from call.notes
+    if call.is_compiled:
+        yield IN_PLACE
+    elif call.module.class_name == "OptimizedModule":
+        yield WARNED
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
@@ -271,7 +290,11 @@ class _Recording:
 
     def passed_by(self, recorder: Recorder) -> str:
         """Return why no call was followed, where modules were called."""
-        if recorder.calls or not recorder.has_others:
+        if recorder.calls:
+            return ""
+        if recorder.compiled_since:
+            return _compiled_since(recorder)
+        if not recorder.has_others:
             return ""
         if not recorder.is_bound:
             return "no module was called here; what another thread or task calls is followed by name: tnp.follow(model)"
@@ -307,12 +330,13 @@ class _Recording:
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
-            (*call.notes, WARNED) if call.module.class_name == "OptimizedModule" else call.notes,
+            tuple(_notes_of(call)),
             call.module.is_torch,
             num_calls=call.module.num_calls,
             zero_units=self._zero_units(call),
             is_grad_enabled=call.is_grad_enabled,
             is_training=call.is_training,
+            attributes=tuple(map(self.value, call.attributes)),
         )
 
     def step(self, step: Step) -> OptimizerStep:
@@ -372,6 +396,7 @@ class _Recording:
             grad,
             operator=seen.operator,
             tensor=got.tensor,
+            is_in_object=got.is_in_object,
         )
 
     def operator(self, one: Operation) -> OperatorCall:

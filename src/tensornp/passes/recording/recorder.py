@@ -81,6 +81,7 @@ class Recorder:
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
         self.codes: list[CodeType] = []
+        self.compiled_since: list[str] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = self._is_ended = self.has_operators = False
@@ -103,9 +104,15 @@ class Recorder:
         """Whether what runs now may be followed: not in a forked process, nor what a look of tensornp's own calls."""
         return not self.is_over and self._process == os.getpid() and not modes.is_own_look()
 
-    def follows(self, module: torch.nn.Module, is_in_context: bool) -> bool:
-        """Return whether a call of `module` in this thread is one of the pass; none of a forked process is."""
+    def follows(self, module: torch.nn.Module, is_in_context: bool, *, is_compiled: bool = False) -> bool:
+        """Return whether a call of `module` in this thread is one of the pass; none of a forked process is.
+
+        Nor is it one where a module that `is_compiled` in place runs as it was, which its call there has told.
+        """
         if not self.is_at_work or _is_made_by_compiler(module):
+            return False
+        inner = None if is_compiled else self.innermost()
+        if inner is not None and inner.is_compiled and inner.module.reference() is module:
             return False
         if self.is_bound:
             is_followed = bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
@@ -190,14 +197,14 @@ class Recorder:
             known = self._modules[id(module)] = Module(module, root, name, None)
         return known
 
-    def began(self, module: torch.nn.Module, args: Any) -> None:
+    def began(self, module: torch.nn.Module, args: Any, *, is_compiled: bool = False) -> None:
         """Take in a call that begins."""
         frame = sys._getframe(2)
         self.has_inference = self.has_inference or torch.is_inference_mode_enabled()
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
         with self.lock:
             if not self.is_over:
-                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame)
+                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame, is_compiled)
 
     def _begin(
         self,
@@ -207,6 +214,7 @@ class Recorder:
         place: tuple[CodeType, int] | None,
         is_grad_enabled: bool,
         frame: FrameType,
+        is_compiled: bool,
     ) -> None:
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
@@ -228,6 +236,7 @@ class Recorder:
         # A scripted one has it elsewhere.
         call.is_training = module.__dict__.get("training") is not False
         call.has_grads = self._has_grads and is_grad_enabled
+        call.is_compiled = is_compiled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
@@ -243,7 +252,8 @@ class Recorder:
         if tensor is None:
             return Got(one.path, not_looked_into(one.note), (None, None, 0))
         before = storage_key(tensor), version_of(tensor), id(tensor)
-        got = Got(one.path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        seen = self.tensors.seen(tensor, has_sample=self._has_samples)
+        got = Got(one.path, seen, before, is_in_object=one.is_in_object)
         if call.is_kept:
             got.tensor = self.kept.copied(tensor, got.seen)
         return got
@@ -318,7 +328,7 @@ class Recorder:
                 call.outputs.append(Got(path, not_looked_into(note), None, "new"))
                 continue
             seen = self.tensors.seen(tensor, maker=call.index, has_sample=self._has_samples)
-            gave = Got(path, seen, None, _relation(tensor, before))
+            gave = Got(path, seen, None, _relation(tensor, before), is_in_object=is_in_object)
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
@@ -326,8 +336,7 @@ class Recorder:
                 maker = call.inputs[0].seen.maker if call.inputs else None
                 made_by = self.calls[maker].module.class_name if maker is not None else ""
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
-            # What lies in an object may be the work of a call inside, of which that has said nothing.
-            if self._has_grads and not is_in_object:
+            if self._has_grads:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)

@@ -94,10 +94,13 @@ def step_to(parent: Any, step: str) -> str:
 class Got:
     """A tensor that a call got or gave; `before` is its storage and version as the call began."""
 
-    __slots__ = ("before", "path", "relation", "seen", "tensor")
+    __slots__ = ("before", "is_in_object", "path", "relation", "seen", "tensor")
 
-    def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
+    def __init__(
+        self, path: Path | None, seen: Seen, before: Any = None, relation: str = "", *, is_in_object: bool = False
+    ) -> None:
         self.path, self.seen, self.before, self.relation = path, seen, before, relation
+        self.is_in_object = is_in_object
         self.tensor: torch.Tensor | None = None
 
 
@@ -114,6 +117,7 @@ class Call:
     """
 
     __slots__ = (
+        "attributes",
         "depth",
         "edges",
         "error",
@@ -122,6 +126,7 @@ class Call:
         "has_keywords",
         "index",
         "inputs",
+        "is_compiled",
         "is_functional",
         "is_grad_enabled",
         "is_kept",
@@ -156,9 +161,10 @@ class Call:
         self.inputs: list[Got] = []
         self.outputs: list[Got] = []
         self.params: list[Got] = []
+        self.attributes: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
         self.is_grad_enabled = self.is_training = True
-        self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
+        self.has_grads = self.has_keywords = self.is_compiled = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within
         self.is_functional: bool = parent is not None and parent.is_functional

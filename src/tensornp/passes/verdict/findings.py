@@ -169,6 +169,10 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs after it"
             yield Finding("step without gradient", "", told)
             return
+    steps = tree.record.steps if is_read and tree.record.had_backward else ()
+    if steps and not any(step.has_gradients or step.num_gradients or step.num_inside for step in steps):
+        told = f"{named_step(steps[0])} found no gradient at any of its parameters: backward() belongs before it"
+        yield Finding("step without gradient", "", told)
 
 
 def _stepped_others(tree: CallTree) -> Iterator[Finding]:

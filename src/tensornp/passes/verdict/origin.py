@@ -36,6 +36,7 @@ from tensornp.passes.verdict.wording import (
     named,
     number,
     odd_input,
+    odd_output,
     odd_param,
     parameter_name,
     reach_of,
@@ -152,7 +153,7 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
     """Return where the first trouble among calls came from: that which reached the end, or that which did not."""
     for call in calls:
-        gave = any(holds(what, one.figures) and (reaching or not is_mask(one)) for one in call.outputs)
+        gave = odd_output(what, call, has_masks=reaching)
         if not (gave or odd_param(what, call) or odd_input(what, call)):
             continue
         end = next((one for one in (call, *tree.above(call)) if are_finite(one.outputs)), None)
@@ -164,11 +165,11 @@ def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: 
 
 def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
     """Return where the trouble of a call came from, by way of what gave it, and of what called."""
-    seen = next((one for one in call.outputs if holds(what, one.figures)), None)
+    seen = odd_output(what, call)
     while True:
         if value := odd_param(what, call):
             return _held_before(tree, call, value, what)
-        value = odd_input(what, call)
+        value = odd_input(what, call) or _handed_on(call, seen)
         if value is None:
             assert seen is not None
             return _born_inside(tree, call, seen, what)
@@ -176,10 +177,20 @@ def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
         giver, above = tree.at(value.maker), tree.at(call.parent)
         if giver is not None and giver.index < call.index and not _is_clean(what, giver.outputs):
             call = giver
-        elif giver is None and above is not None and (odd_param(what, above) or odd_input(what, above)):
+        elif giver is None and above is not None and _has_got(what, above, value):
             call = above
         else:
             return _born_before(tree, call, value, what, giver)
+
+
+def _handed_on(call: ModuleCall, seen: Value | None) -> Value | None:
+    """Return what a call got in an object, as a bound is kept there, and has handed on as it was."""
+    facts = (seen.shape, seen.figures) if seen is not None else None
+    return next((one for one in call.inputs if one.is_in_object and (one.shape, one.figures) == facts), None)
+
+
+def _has_got(what: str, call: ModuleCall, seen: Value) -> bool:
+    return any((odd_param(what, call), odd_input(what, call), _handed_on(call, seen)))
 
 
 def _is_partly_unread(call: ModuleCall, below: Sequence[ModuleCall]) -> bool:
@@ -218,6 +229,9 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
         elif _is_partly_unread(above, came):
             sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
             sentence += f"{at(call.source)}: {_UNREAD}{given}"
+        elif _odd_attribute(what, above):
+            sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
+            sentence += f"{at(call.source)}{given}"
         else:
             sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
             sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
@@ -237,7 +251,7 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
 
 def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Origin:
     """Return that a call made what was seen, if only later, of inputs that did not hold it."""
-    gave = next((one for one in call.outputs if holds(what, one.figures)), seen)
+    gave = odd_output(what, call) or seen
     below = tree.below(call)
     is_unknown = _is_partly_unread(call, below)
     source = below[-1].source if below and not is_unknown else call.source
@@ -247,7 +261,8 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     else:
         where = f"{named(call)}{at(source)}"
     given, infinity = _given(tree, call, what)
-    sentence = f"the first {_word(gave)} was born in {where}{given}"
+    born = "came out of" if _odd_attribute(what, call) else "was born in"
+    sentence = f"the first {_word(gave)} {born} {where}{given}"
     if is_unknown:
         sentence = f"the first {_word(gave)} that was read came out of {where}: {_UNREAD}{given}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
@@ -276,7 +291,14 @@ def _given(tree: CallTree, call: ModuleCall, what: str) -> tuple[str, Origin | N
         told = f"; its {input_name(odd)} held {_word(odd)}"
         earlier = origin_of(tree.record, "inf") if what == "nan" and not is_mask(odd) else None
         return (f"{told}; before, {earlier.sentence}" if earlier else told), earlier
+    if odd := _odd_attribute(what, call) or next(iter(call.attributes), None):
+        told = f"; its {odd.path.lstrip('.')}, neither a parameter nor a buffer, holds {_word(odd)} now"
+        return f"{told}{_of_finite(tree, call)}", None
     return _of_finite(tree, call), None
+
+
+def _odd_attribute(what: str, call: ModuleCall) -> Value | None:
+    return next((one for one in call.attributes if holds(what, one.figures)), None)
 
 
 def _of_finite(tree: CallTree, call: ModuleCall) -> str:

@@ -34,17 +34,20 @@ def names_in_first(first: PassRecord, second: PassRecord) -> Names:
 
 def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRecord:
     """Return the second pass with the parameters of the first under their names there."""
-    known = {one.name for one in first.grads}
+    known, others = ({_without_compiler(one.name): one.name for one in record.grads} for record in (first, second))
+    inner, outer = _prefix(known, others), _prefix(others, known)
 
     def name_of(name: str) -> str:
-        module = name
+        module = found = name
         while module:
             module = module.rpartition(".")[0]
             if module in names:
                 place = names[module]
                 found = name if place is None else f"{place}.{name.removeprefix(f'{module}.')}".lstrip(".")
-                return found if found in known else name
-        return name
+                break
+        plain = _without_compiler(name)
+        wrapped = plain.removeprefix(inner) if inner else f"{outer}{plain}"
+        return known.get(_without_compiler(found)) or known.get(wrapped, name)
 
     grads = tuple(replace(one, name=name_of(one.name)) for one in second.grads)
     steps = tuple(
@@ -56,6 +59,18 @@ def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRe
         for one in second.steps
     )
     return replace(second, grads=grads, steps=steps)
+
+
+def _without_compiler(name: str) -> str:
+    """Return a name as it was before `torch.compile` has put its own module around one."""
+    return ".".join(step for step in name.split(".") if step != "_orig_mod")
+
+
+def _prefix(names: Collection[str], others: Collection[str]) -> str:
+    """Return with what before them some names are all of the others, as inside of what wraps a model; else nothing."""
+    first = min(names, default="")
+    found = {one.removesuffix(first) for one in others if one.endswith(f".{first}")}
+    return next((one for one in found if {f"{one}{name}" for name in names} == {*others}), "")
 
 
 def _inside(model: str, modules: Iterable[str]) -> list[str]:
