@@ -375,7 +375,8 @@ def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleC
     for call in record.calls:
         name = names.get(call.name, call.name)
         if name != "":
-            keyed[name, call.phase, call.nth] = call
+            # What is only around a model has a name of its own.
+            keyed[(call.name,) if name is None else name, call.phase, call.nth] = call
         else:
             keyed["", call.phase, num_nameless] = call
             num_nameless += 1
