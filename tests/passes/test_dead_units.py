@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -54,6 +56,7 @@ def test_what_is_no_activation_or_has_too_many_units_is_not_counted():
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.LayerNorm, nn.LazyBatchNorm1d])
 def test_units_behind_a_norm_of_a_batch_are_counted(norm):
+    torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 10), norm(*[10] * (norm is not nn.LazyBatchNorm1d)), nn.ReLU())
     with torch.no_grad():
         model(torch.randn(64, 4))
@@ -64,9 +67,33 @@ def test_units_behind_a_norm_of_a_batch_are_counted(norm):
     assert run.problems == ["3 of 10 units of 2 (ReLU) were 0 at all 64 positions"]
 
 
-def test_series_without_a_batch_are_not_counted():
+@pytest.mark.parametrize(
+    ("shape", "norm"),
+    [
+        ((64, 10), nn.GroupNorm(5, 10)),
+        ((8, 10, 20), nn.GroupNorm(5, 10)),
+        ((8, 10, 5, 6), nn.GroupNorm(5, 10)),
+        ((8, 10, 3, 4, 5), nn.GroupNorm(5, 10)),
+        ((8, 10, 20), nn.InstanceNorm1d(10, affine=True)),
+        ((10, 50), nn.InstanceNorm1d(10, affine=True)),
+        ((10, 5, 6), nn.InstanceNorm2d(10, affine=True)),
+        ((8, 10, 20), nn.BatchNorm1d(10)),
+    ],
+)
+def test_behind_a_module_with_channels_these_are_the_units(shape: tuple[int, ...], norm: nn.Module):
+    """However many dimensions it is given, without a batch as well, and through what drops elements."""
+    with torch.no_grad():
+        norm.weight[2:5], norm.bias[2:5] = 0, -1
+    for between in ((), (nn.Dropout(0.1),), (nn.ELU(), nn.Dropout(0.1))):
+        model = nn.Sequential(norm, *between, nn.ReLU())
+        with tnp.follow(model) as run:
+            model(torch.randn(shape))
+        assert run.calls[-1].zero_units == ZeroUnits(3, 10, math.prod(shape) // 10)
+
+
+def test_what_is_given_less_than_it_takes_is_not_counted():
     """Nobody says which axis the units are."""
-    model = nn.Sequential(nn.InstanceNorm1d(6), nn.ReLU())
+    model = nn.Sequential(nn.MaxPool1d(1), nn.ReLU())
     with tnp.follow(model) as run:
         model(torch.randn(6, 50))
     assert run.calls[-1].zero_units is None
@@ -119,6 +146,40 @@ def test_what_may_be_chance_or_is_common_is_no_finding():
     assert sentences(("a", (4, 8, 64), 0), ("a", (2, 8, 64), 1)) == [
         "2 of 8 units of a (ReLU, 2nd call) were 0 at all 64 positions"
     ]
+
+
+class Shares(nn.Module):
+    """Uses one activation behind two layers, of which the first may be used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.act = nn.Linear(8, 8), nn.Linear(8, 8), nn.ReLU()
+
+    def forward(self, x: torch.Tensor, num: int = 1) -> torch.Tensor:
+        """Compute."""
+        for _ in range(num):
+            x = self.act(self.a(x))
+        return self.act(self.b(x))
+
+
+def test_an_activation_behind_two_modules_has_the_units_of_both():
+    """Those of one behind the same module are the same each time."""
+    model = Shares()
+    with torch.no_grad():
+        for one in model.parameters():
+            one.fill_(0.1)
+        model.a.bias[:2] = -100
+    x = torch.rand(64, 8)
+    for num in (1, 2):
+        with tnp.follow(model) as run:
+            model(x, num)
+        assert run.problems[0] == "2 of 8 units of act (ReLU) behind a were 0 at all 64 positions"
+    with torch.no_grad():
+        model.b.bias[:3] = -100
+    with tnp.follow(model) as run:
+        model(x)
+    told = "2 activations have units that were 0 at all positions: act behind a (2 of 8), act behind b (3 of 8)"
+    assert run.problems == [told]
 
 
 def test_a_bias_that_kills_units_is_found():

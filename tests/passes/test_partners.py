@@ -130,6 +130,37 @@ def test_models_of_other_names_are_paired_where_each_has_one_of_its_build():
     assert found.num_calls == 8 and list(found.weights) == ["head.bias"]
 
 
+@pytest.mark.parametrize("name", ["head", "other"])
+@pytest.mark.parametrize("wrap", [Wrapper, nn.DataParallel, lambda net: Wrapper(Wrapper(net))])
+@pytest.mark.parametrize("wrapped", [("encoder",), ("head",), ("encoder", "head")])
+def test_of_several_models_each_may_be_wrapped(
+    wrapped: tuple[str, ...], wrap: Callable[[nn.Module], nn.Module], name: str
+):
+    """Under its own name or another one; what wraps it alone has no partner."""
+    torch.manual_seed(0)
+    nets: dict[str, nn.Module] = {"encoder": _net(), "head": nn.Linear(4, 2)}
+    others = {key: wrap(net) if key in wrapped else net for key, net in nets.items()}
+    others = {name if key == "head" else key: net for key, net in others.items()}
+    runs = _followed(*nets.values(), **nets), _followed(*others.values(), **others)
+    for sides, side in ((runs, "second"), (runs[::-1], "first")):
+        found = tnp.compare(*sides)
+        assert found.num_calls == 7 and not found.calls and not found.grads and found.first is None
+        alone = found.unexpected if side == "second" else found.missing
+        wrappers = [call for call in alone if call.class_name in ("Wrapper", "DataParallel")]
+        assert len(alone) == len(wrappers) == len(runs[1].calls) - 7
+    with torch.no_grad():
+        nets["head"].bias.add_(1)
+    assert list(tnp.compare(runs[0], _followed(*others.values(), **others)).weights) == ["head.bias"]
+
+
+def test_models_of_one_name_are_paired_where_those_of_their_build_are_several():
+    """Two towers of one build, each in a wrapper."""
+    nets = {"left": _net(), "right": _net()}
+    others = {name: Wrapper(net) for name, net in nets.items()}
+    found = tnp.compare(_followed(*nets.values(), **nets), _followed(*others.values(), **others))
+    assert found.num_calls == 12 and not found.calls and not found.grads
+
+
 def test_layers_of_one_name_in_both_are_no_others():
     """Although a part of the second is of the class of the first."""
     model, other = _net(), nn.Sequential(_net()[0], nn.ReLU(), nn.Sequential(*_net()[2]))

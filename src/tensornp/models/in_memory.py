@@ -22,7 +22,6 @@ def explorer_of(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
     """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
-    from tensornp.models.formats.contents import Beside
     from tensornp.models.live.module import entries_of_module, parameters_of
     from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
@@ -40,7 +39,7 @@ def explorer_of(
         reached = Reached([obj], namespace)
         entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
         source = expression or class_name(type(obj))
-        return WeightsExplorer(entries, source, metadata=Beside(metadata), problems=problems)
+        return WeightsExplorer(entries, source, metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:

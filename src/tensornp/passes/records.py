@@ -233,8 +233,8 @@ class ModuleCall:
     num_calls : int
         How many calls of this module there were in all.
     zero_units : ZeroUnits or None
-        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
-        module for series such as Conv1d.
+        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; behind a module
+        such as Conv1d or GroupNorm, where its channels are.
     is_grad_enabled : bool
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     is_training : bool

@@ -12,9 +12,10 @@ from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.formats.dcp.values import ByteValues
-from tensornp.models.optimizers.param_groups import GROUPS
+from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS
 
 _OF_SET = "']{…}"
+_KEYS = re.compile(rf"(?:^|\.){GROUPS}\.\d+\.(?:{PARAMS}|{NAMES})\.")
 _GROUP = re.compile(rf"(?:^|\.){GROUPS}\.\d+\.")
 _LIVE_GROUP = re.compile(rf"(?<![^.]){GROUPS}\[(\d+)\]\.")
 _NUMBERS = (bool, int, float, complex)
@@ -45,8 +46,8 @@ def not_compared(first: WeightsExplorer, second: WeightsExplorer) -> dict[str, s
         if _is_of_set(name, *both):
             told |= {} if has_same_sets else {name: "in sets that are not alike"}
         elif not all(has):
-            # A saved one has the numbers of its parameters in them, and lists that a live one does not tell.
-            told |= {} if _GROUP.search(name) else {name: f"only in {sides_of(first, second)[has[1]]}"}
+            # A saved one has the numbers of its parameters in them, which a live one does not tell.
+            told |= {} if _KEYS.search(name) else {name: f"only in {sides_of(first, second)[has[1]]}"}
         elif cls := own.others.get(name) or others.others.get(name):
             told[name] = f"of the class {cls}"
         elif not (is_plain_value(own[name]) and is_plain_value(others[name])):

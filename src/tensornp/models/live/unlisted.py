@@ -129,7 +129,7 @@ def _held_by(obj: Any, most: int) -> Iterator[Any]:
         return
     if cls is types.FunctionType:
         # Its module is not its own.
-        yield from filter(None, (obj.__closure__, obj.__defaults__, obj.__kwdefaults__))
+        yield from filter(None, (obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__))
         return
     if is_subclass(cls, torch.nn.Module):
         # A scripted one has its weights outside of Python.

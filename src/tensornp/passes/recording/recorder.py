@@ -333,13 +333,20 @@ class Recorder:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
             if call.module.is_activation and call.zero_units is None:
-                maker = call.inputs[0].seen.maker if call.inputs else None
-                made_by = self.calls[maker].module.class_name if maker is not None else ""
+                made_by = self._class_before(call)
                 call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
             if self._has_grads:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)
+
+    def _class_before(self, call: Call) -> str:
+        """Return the class of the module whose result an activation got; those that keep all axes have no say."""
+        while call.inputs and (maker := call.inputs[0].seen.maker) is not None and maker < call.index:
+            call = self.calls[maker]
+            if not (call.module.is_activation or call.module.class_name == "Dropout"):
+                return call.module.class_name
+        return ""
 
     def _await_others(self, call: Call) -> None:
         """Have the parameters of modules that a model did not call tell what comes, if it has computed with them."""

@@ -10,8 +10,12 @@ from tensornp.core.tensor.form import plain
 from tensornp.core.values.stats.row_table import RowTable
 from tensornp.passes.recording.seen_tensors import Seen
 
-_ACTIVATION = re.compile(r"(?i)[ercgs]elu|silu|swish|mish|tanh|sigmoid|activation")
+_ACTIVATION = re.compile(r"(?i)(?:\b|[rcgs])elu|silu|swish|mish|tanh|sigmoid|activation")
 _NEVER_NEGATIVE = ("ReLU", "ReLU6")
+_OF_ANY_DIMENSIONS = ("GroupNorm", "SyncBatchNorm", "LocalResponseNorm")
+"""Modules that are always given a batch, whose channels are on axis 1."""
+_WITHOUT_BATCH = re.compile(r"(Lazy)?(Conv(Transpose)?|InstanceNorm)[123]d")
+"""Modules that are given one series or image, by one dimension less: theirs has its channels first."""
 _MAX_UNITS = 4096
 _IMAGES = 4
 """Dimensions of images, which have their channels on axis 1, unless a module that is not for images gave them."""
@@ -47,10 +51,15 @@ def _counted(
     # Of two dimensions, batch norm alone is given a batch, and no series.
     is_of_series = len(shape) > 2 or "BatchNorm1d" not in made_by
     spatial = next((n for n in (1, 2, 3) if f"{n}d" in made_by), 0) if is_of_series else 0
-    if spatial not in (0, len(shape) - 2) or (len(shape) > _IMAGES and not made_by):
-        # Of what has no batch, nobody says which axis the units are.
+    if made_by in _OF_ANY_DIMENSIONS:
+        spatial = len(shape) - 2
+    num_before = len(shape) - 1 - spatial if spatial else 1
+    if num_before != 1 and not (num_before == 0 and _WITHOUT_BATCH.fullmatch(made_by)):
+        # Of another module without a batch, nobody says which axis the units are.
         return None
-    axis = 1 if spatial or (len(shape) == _IMAGES and not made_by) else len(shape) - 1
+    if len(shape) > _IMAGES and not made_by:
+        return None
+    axis = num_before if spatial or (len(shape) == _IMAGES and not made_by) else len(shape) - 1
     num_units, dims = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
     num_positions = tensor.numel() // num_units
     if num_units > _MAX_UNITS or num_positions < 2:

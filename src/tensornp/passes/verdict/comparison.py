@@ -50,7 +50,7 @@ class CallDifference:
     differs_inside : bool
         Whether a call that came inside it differs as well.
     has_others_inside : bool
-        Whether a call that came right inside it is in one of the passes alone.
+        Whether a call that came right inside it is in one of the passes alone, or was not kept.
     """
 
     call: ModuleCall
@@ -92,11 +92,13 @@ class PassComparison:
     weights, grads : dict of str to Difference
         Parameters and buffers that differed before, and parameters that got another gradient, by name.
     missing, unexpected : tuple of ModuleCall
-        Calls of the first pass and of the second that the other one has not.
+        Calls of the first pass and of the second that the other one has not, where it has kept all of its own.
     num_calls, num_unread : int
         Calls that are in both, and values that these gave, and gradients, of which figures were not read.
     problems : tuple of str
         What differs, in sentences, what came first before all.
+    num_dropped : tuple of int
+        Calls of the first pass and of the second that were not kept, since there were more than `max_calls`.
     """
 
     equal: bool
@@ -110,6 +112,7 @@ class PassComparison:
     num_calls: int = 0
     num_unread: int = 0
     problems: tuple[str, ...] = ()
+    num_dropped: tuple[int, int] = (0, 0)
 
     @property
     def first(self) -> CallDifference | None:
@@ -130,9 +133,9 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     both = _Both(first, second, names)
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
-    missing, unexpected = both.alone()
+    (missing, unexpected), num_dropped = both.alone(), both.num_dropped
     steps = tuple(_told_of_steps(first.steps, second.steps))
-    is_forward_equal = not (calls or missing or unexpected) and {*both.unread_outputs()} == {0}
+    is_forward_equal = not (calls or missing or unexpected or any(num_dropped)) and {*both.unread_outputs()} == {0}
     if not (calls or gradients or weights or grads or steps) and both.are_on_cpu:
         # What began with others ends with others.
         steps = tuple(_told_of_moved(first.steps, second.steps))
@@ -145,7 +148,8 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         *steps,
     )
     num_unread = sum(both.unread())
-    verdict = f"what was read is alike; {unread_told(num_unread)}" if num_unread else "figures equal"
+    unknown = [*filter(None, (unread_told(num_unread), dropped_told(num_dropped)))]
+    verdict = "; ".join(("what was read is alike", *unknown)) if unknown else "figures equal"
     if calls:
         verdict = f"the first call that differs is {named(calls[0].call)}"
     elif problems:
@@ -154,14 +158,23 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         )  # fmt: skip
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
-        not problems and not num_unread, verdict, calls, gradients, weights, grads, missing, unexpected,
-        len(both.pairs), num_unread, problems,
+        not problems and not unknown, verdict, calls, gradients, weights, grads, missing, unexpected,
+        len(both.pairs), num_unread, problems, num_dropped,
     )  # fmt: skip
 
 
 def unread_told(number: int) -> str:
-    """Return of how many values nothing tells whether they are equal."""
+    """Return of how many values nothing tells whether they are equal, if of any."""
+    if not number:
+        return ""
     return f"{counted(number, 'value')} {'was' if number == 1 else 'were'} not read"
+
+
+def dropped_told(numbers: tuple[int, int]) -> str:
+    """Return how many calls of either pass were not kept, and so not compared, if any were not."""
+    sides = [f"{number:,} of the {side}" for number, side in zip(numbers, SIDES, strict=True) if number]
+    calls = "call past max_calls was" if sum(numbers) == 1 else "calls past max_calls were"
+    return f"{calls} not kept: {' and '.join(sides)}" if sides else ""
 
 
 class _Both:
@@ -175,13 +188,37 @@ class _Both:
         found = [(own[key], others[key]) for key in own if key in others]
         self.pairs: list[tuple[ModuleCall, ModuleCall]] = sorted(found, key=lambda pair: end_of(pair[0]))
         self._other = {a.index: b for a, b in self.pairs}
+        self._dropped = _dropped(first), _dropped(second)
         self._has_partner = frozenset(self._other), frozenset(b.index for _, b in self.pairs)
 
     def alone(self) -> tuple[tuple[ModuleCall, ...], tuple[ModuleCall, ...]]:
         own, others = self._keys
-        return tuple(own[key] for key in own if key not in others), tuple(
-            others[key] for key in others if key not in own
+        # One of which the other pass has dropped calls may be among these.
+        return (
+            tuple(own[key] for key in own if key not in others and not self._dropped[1]),
+            tuple(others[key] for key in others if key not in own and not self._dropped[0]),
         )
+
+    @property
+    def num_dropped(self) -> tuple[int, int]:
+        """How many calls of each were not kept."""
+        return len(self._dropped[0]), len(self._dropped[1])
+
+    def _is_whole(self, call: ModuleCall) -> bool:
+        """Return whether all was kept that was called inside a call and the one that belongs to it."""
+        for tree, dropped, one in zip(self._trees, self._dropped, (call, self._other[call.index]), strict=True):
+            inside = {below.order for below in tree.inside(one)} if dropped else set()
+            before = one.order - 1
+            while before in inside:
+                before -= 1
+            if before in dropped:
+                return False
+        return True
+
+    def _is_whole_before(self, call: ModuleCall) -> bool:
+        """Return whether all was kept that ended before two calls."""
+        both = zip(self._dropped, (call, self._other[call.index]), strict=True)
+        return all(one.order < min(dropped, default=one.order + 1) for dropped, one in both)
 
     def calls(self) -> Iterator[CallDifference]:
         around: set[int | None] = set()
@@ -191,7 +228,7 @@ class _Both:
                 around.add(call.parent)
             if difference is not None:
                 inputs, weights = _are_equal(call.inputs, other.inputs), _are_weights_equal(call, other)
-                has_others = any(True for _ in self._alone_in(call, other))
+                has_others = any(True for _ in self._alone_in(call, other)) or not self._is_whole(call)
                 yield CallDifference(call, other, difference, inputs, weights, call.index in around, has_others)
 
     def _alone_in(
@@ -201,6 +238,8 @@ class _Both:
         ends = (before, self._other[before.index]) if before is not None else (None, None)
         where = " inside it" if before is None else " before it"
         for i, (above, end) in enumerate(zip((call, other), ends, strict=True)):
+            if self._dropped[1 - i]:
+                continue
             found = (one for one in self._trees[i].below(above) if one.index not in self._has_partner[i])
             yield from _told_of_alone([one for one in found if end is None or one.index < end.index], SIDES[i], where)
 
@@ -282,6 +321,8 @@ class _Both:
         place = f"in its own code, after {inside[-1].title}" if inside else "here"
         if any(value.figures is None for child in inside for value in child.outputs):
             place = "in it, where not all was read that calls gave"
+        if not self._is_whole(call):
+            place = "in it, where not all calls were kept"
         is_drawn = _RANDOM in call.class_name and call.is_training and one.other.is_training
         drawn = ", which draws random numbers" if is_drawn else ""
         return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
@@ -293,6 +334,8 @@ class _Both:
             if above.index not in self._other or _are_equal(above.inputs, self._other[above.index].inputs) is not False:
                 break
             call = above
+        if not self._is_whole_before(call):
+            return "its inputs had differed, and not all calls before it were kept"
         other = self._other[call.index]
         above_it = own.at(call.parent)
         around = self._other.get(above_it.index) if above_it is not None else None
@@ -368,6 +411,12 @@ def _told_of_weights_alone(call: ModuleCall, other: ModuleCall) -> Iterator[str]
             yield f"its {_few(alone)} {'is' if len(alone) == 1 else 'are'} in the {side} alone"
 
 
+def _dropped(record: PassRecord) -> frozenset[int]:
+    """Return which calls were not kept, by their place in the order in which they ended."""
+    ended = {call.order for call in record.calls} if record.num_dropped else {0}
+    return frozenset(range(max(ended))) - ended
+
+
 def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleCall]:
     """Return calls by what tells which belong together: name and number; of what has no name, the order."""
     keyed: dict[tuple[object, ...], ModuleCall] = {}
@@ -375,7 +424,8 @@ def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleC
     for call in record.calls:
         name = names.get(call.name, call.name)
         if name != "":
-            keyed[name, call.phase, call.nth] = call
+            # What is only around a model has a name of its own.
+            keyed[(call.name,) if name is None else name, call.phase, call.nth] = call
         else:
             keyed["", call.phase, num_nameless] = call
             num_nameless += 1
