@@ -238,8 +238,7 @@ def _placed(name: str, code: str, key: Any) -> tuple[str, str]:
 def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
     """Yield the weights in what is reached by `code`, if any, each with how its name goes on."""
     for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
-        keys = steps_below(path) if path is not None else []
-        tail = "".join(f".{key_of(key)}" for key in keys)
+        keys, tail = (steps_below(path), _tail_of(path)) if path is not None else ([], "")
         reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
         own = () if is_plain_value(leaf) else [*weights_of_leaf(leaf, name + tail, reached)]
         yield from ((entry, tail) for entry in own)
@@ -247,10 +246,18 @@ def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator
             unlisted.note(name + tail, leaf)
 
 
+def _tail_of(path: Path) -> str:
+    return "".join(f".{key_of(key)}" for key in steps_below(path))
+
+
 def _said_in(state: Any, number: int) -> dict[str, Any]:
     """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
-    items = items_of(state) if is_subclass(type(state), dict) else ()
-    return {f"{STATE}.{number}.{key_of((key,))}": value for key, value in items if is_plain_value(value)}
+    found = islice(leaves(state, (None, "")), MAX_LEAVES) if is_subclass(type(state), dict) else ()
+    return {
+        f"{STATE}.{number}{_tail_of(path)}": value
+        for path, value in found
+        if path is not None and is_plain_value(value)
+    }
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:
