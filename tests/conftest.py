@@ -97,7 +97,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "forking"
             if "/browser/" in file:
                 return "JupyterLab" if file in served else file
-            shared = ("test_toggle_js", "test_kernel", "test_cell_magic", "test_packaging", "test_euporie")
+            shared = ("test_kernel", "test_cell_magic", "test_packaging", "test_euporie", "test_house")
             if Path(file).stem in shared:
                 return file
             return nodeid
