@@ -252,7 +252,7 @@ def _tail_of(path: Path) -> str:
 
 def _said_in(state: Any, number: int) -> dict[str, Any]:
     """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
-    found = islice(leaves(state, (None, "")), MAX_LEAVES) if is_subclass(type(state), dict) else ()
+    found = islice(leaves(state, (None, "")), _MAX_SAID) if is_subclass(type(state), dict) else ()
     return {
         f"{STATE}.{number}{_tail_of(path)}": value
         for path, value in found
