@@ -215,6 +215,25 @@ def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
     assert not found.not_compared
 
 
+def test_numbers_in_a_checkpoint_are_compared_with_those_of_the_optimizer_that_it_holds(tmp_path: Path):
+    """Whichever comes first, under the name that the first has; what is elsewhere in it is named."""
+    model = torch.nn.Embedding(4, 3, sparse=True)
+    optimizer = torch.optim.SparseAdam(model.parameters())
+    model(torch.tensor([0])).sum().backward()
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    torch.save({"optimizer": saved, "epoch": 1}, tmp_path / "equal.pt")
+    saved["state"][0]["step"] = 9
+    torch.save({"optimizer": saved, "epoch": 1}, tmp_path / "other.pt")
+    found = tnp.compare(optimizer, tmp_path / "equal.pt")
+    assert found.same_bits
+    assert found.not_compared == {"epoch": "only in equal.pt"}
+    found = tnp.compare(optimizer, tmp_path / "other.pt")
+    assert (found.equal, found.beside) == (False, {"state.0.step": "1 → 9"})
+    found = tnp.compare(tmp_path / "other.pt", optimizer)
+    assert (found.equal, found.beside) == (False, {"optimizer.state.0.step": "9 → 1"})
+
+
 def test_values_are_compared_however_many_stand_before_them(tmp_path: Path):
     """A history, or the parameters of an optimizer, are numbers too."""
     first, second = ({"losses": [0.5] * 1500, "epoch": epoch, "a": torch.ones(2)} for epoch in (1, 2))

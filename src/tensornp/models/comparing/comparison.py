@@ -86,7 +86,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.retied = retied(first, second, names.pairs)
         self.requantized = requantized(first, second, names.pairs)
         self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
-        self.beside, self.not_compared = beside(first, second), not_compared(first, second)
+        self.beside = beside(first, second, names.prefixes)
+        self.not_compared = not_compared(first, second, names.prefixes)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
