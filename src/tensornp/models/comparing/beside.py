@@ -12,6 +12,7 @@ from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.formats.dcp.values import ByteValues
+from tensornp.models.names.matching import matched
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS
 
 _OF_SET = "']{…}"
@@ -64,12 +65,17 @@ def _both(first: WeightsExplorer, second: WeightsExplorer, prefixes: tuple[str, 
     )
     both = (own, others) if type(own) is Beside and type(others) is Beside else (Beside(), Beside())
     own, others = _as_saved(both[0]), _as_saved(both[1])
-    return own, _named_as(own, others, prefixes) if any(prefixes) else others
+    return own, _named_as(own, others, prefixes)
 
 
 def _named_as(own: Beside, others: Beside, prefixes: tuple[str, str]) -> Beside:
-    """Return what the second holds by the names that the first has for it, where they are one without the prefixes."""
-    names, taken = {*own, *own.others}, {*others, *others.others}
+    """Return what the second holds by the names that the first has for it, where they are one without the prefixes.
+
+    Where no name is that of another, and no weight tells the prefixes, the names themselves do: no step was made yet.
+    """
+    names, taken = dict.fromkeys([*own, *own.others]), dict.fromkeys([*others, *others.others])
+    if not any(prefixes) and names.keys().isdisjoint(taken):
+        prefixes = matched(names, taken).prefixes
     by_short = {name.removeprefix(prefixes[0]): name for name in names}
 
     def called(name: str) -> str:
