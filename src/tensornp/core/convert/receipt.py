@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import PARTITIONED, Obstacle
+from tensornp.core.tensor.kinds import PARTITIONED, QUANTIZED, Obstacle
 from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def no_data_text(info: TensorInfo) -> str:
         return f"{info.wrapper}; take it within deepspeed.zero.GatheredParameters(t), on all ranks together"
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info.wrapper, info.shard.pending_text)
+    if info.data_state == "freed" and info.kind is QUANTIZED and info.wrapper:
+        return f"{info.wrapper}; t.int_repr() gives the codes"
     if info.data_state == "freed" and info.wrapper:
         return f"the parts cannot be told apart: {info.wrapper}; make the tensor anew"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
