@@ -512,6 +512,29 @@ def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
     assert "compiled by Module.compile: compiled code is one call" in tnp.card(run).text
 
 
+def test_a_weight_of_compiled_code_that_is_nan_is_told():
+    """It calls no module that has it."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x)
+
+    for name in ("linear.weight", "_orig_mod.linear.weight"):
+        model = Net()
+        model.linear.weight.data[0] = torch.nan
+        if name.startswith("_"):
+            model = torch.compile(model, backend="eager")
+        else:
+            model.compile(backend="eager")
+        with tnp.follow() as run:
+            model(torch.ones(2, 4))
+        assert run.problems[0] == f"{name} held NaN before the pass"
+
+
 def test_a_part_that_was_compiled_in_place_is_one_call_and_one_that_raises_has_failed():
     """Also of a model that no name reaches."""
     held = {"model": nn.Sequential(compiled_in_place(nn.Linear(4, 3)), nn.ReLU())}

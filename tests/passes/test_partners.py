@@ -86,6 +86,25 @@ def test_the_gradients_of_a_compiled_model_are_compared_with_those_of_what_was_c
     assert not any(told for told in tnp.compare(*runs).problems if "got a gradient in" in told)
 
 
+def test_other_weights_of_compiled_models_are_told_however_they_were_compiled():
+    """Compiled code calls no module that has them; those of what was not compiled stand at its parts."""
+    net, runs = _net(), []
+    for is_in_place in (True, False):
+        other = copy.deepcopy(net)
+        with torch.no_grad():
+            other[0].bias += is_in_place
+        if is_in_place:
+            other.compile(backend="eager")
+        model = other if is_in_place else torch.compile(other, backend="eager")
+        runs.append(_followed(model, model=model))
+    found = tnp.compare(*runs)
+    assert list(found.weights) == ["0.bias"] and "its 0.bias had differed before" in found.problems[0]
+    assert list(tnp.compare(*runs[::-1]).weights) == ["_orig_mod.0.bias"]
+    found = tnp.compare(_followed(net), runs[0])
+    assert found.calls and "calls inside it are in the first alone" in found.problems[0]
+    assert "weights" not in found.problems[0]
+
+
 def test_a_compiled_part_of_a_model_is_that_part():
     net = nn.Sequential(_net(), nn.Linear(4, 2))
     other = copy.deepcopy(net)

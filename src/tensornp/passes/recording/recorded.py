@@ -40,6 +40,7 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    COMPILED,
     HELD,
     IN_ITS_PLACE,
     IN_PLACE,
@@ -204,7 +205,7 @@ def _notes_of(call: Call) -> Iterator[str]:
     yield from call.notes
     if call.is_compiled:
         yield IN_PLACE
-    elif call.module.class_name == "OptimizedModule":
+    elif call.module.class_name == COMPILED:
         yield WARNED
 
 

@@ -34,7 +34,7 @@ from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.tensors_in import Found, LooksInside
 from tensornp.passes.recording.zero_units import zero_units
-from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import BUFFER, COMPILED, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
 _functional_code = getattr(find("nn.utils.stateless._functional_call"), "__code__", None)
@@ -315,8 +315,9 @@ class Recorder:
         if call.is_lazy:
             call.params = list(self._params_of(module, call))
             call.edges.clear()
-        if self.calls[-1] is call and call.module.is_torch and module.__dict__.get("_modules"):
-            # The fast path of an encoder layer computes with the weights of what it does not call.
+        is_alone = call.is_compiled or call.module.is_torch or call.module.class_name == COMPILED
+        if self.calls[-1] is call and is_alone and module.__dict__.get("_modules"):
+            # Compiled code, and the fast path of an encoder layer, compute with the weights of what they do not call.
             own = {got.path for got in call.params}
             call.params += (got for got in self._params_below(module) if got.path not in own)
         if kwargs and not call.has_keywords:

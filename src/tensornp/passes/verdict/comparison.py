@@ -27,7 +27,7 @@ from tensornp.passes.verdict.compared_values import (
     difference_of_gradients,
     in_one_alone,
 )
-from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of
+from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of, without_compiler
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
@@ -253,9 +253,9 @@ class _Both:
         seen = set()
         for call, other in self.pairs:
             if call.nth == 0 and call.name not in seen:
-                others = {value.path: value for value in other.params}
-                for value in call.params:
-                    same = others.get(value.path)
+                others = _weights_of(other)
+                for place, value in _weights_of(call).items():
+                    same = others.get(place)
                     difference = difference_of(value, same) if same is not None else None
                     if difference is not None:
                         yield parameter_name(call, value), difference
@@ -315,7 +315,8 @@ class _Both:
             return f"its {_other_weights(one)} had differed before{inputs}"
         if one.inputs_equal is None:
             return "whether its inputs were equal is not known"
-        alone = [*self._alone_in(call, one.other), *_told_of_weights_alone(call, one.other)]
+        alone = list(self._alone_in(call, one.other))
+        alone += _told_of_weights_alone(call, one.other, has_those_below=not alone)
         if alone:
             return f"the figures of its inputs were equal, and {'; '.join(alone)}"
         place = f"in its own code, after {inside[-1].title}" if inside else "here"
@@ -386,9 +387,8 @@ class _Both:
 
 def _other_weights(one: CallDifference) -> str:
     """Return which weights and buffers of two calls differ, by their names where these are few."""
-    others = {value.path: value for value in one.other.params}
-    odd = [a.path for a in one.call.params if a.path in others and difference_of(a, others[a.path]) is not None]
-    return _few(odd)
+    own, others = map(_weights_of, (one.call, one.other))
+    return _few([a.path for at, a in own.items() if at in others and difference_of(a, others[at]) is not None])
 
 
 def _few(names: Sequence[str]) -> str:
@@ -397,17 +397,21 @@ def _few(names: Sequence[str]) -> str:
 
 def _are_weights_equal(call: ModuleCall, other: ModuleCall) -> bool | None:
     """Return whether the weights are equal that two calls have; None where one has others, or some were not read."""
-    own, others = ({value.path: value for value in one.params} for one in (call, other))
+    own, others = map(_weights_of, (call, other))
     names = [name for name in own if name in others]
     equal = _are_equal([own[name] for name in names], [others[name] for name in names])
     return None if equal and own.keys() != others.keys() else equal
 
 
-def _told_of_weights_alone(call: ModuleCall, other: ModuleCall) -> Iterator[str]:
-    """Yield which weights and buffers one of two calls has, and the other has not."""
-    own, others = ([value.path for value in one.params] for one in (call, other))
+def _weights_of(call: ModuleCall) -> dict[str, Value]:
+    return {without_compiler(value.path): value for value in call.params}
+
+
+def _told_of_weights_alone(call: ModuleCall, other: ModuleCall, *, has_those_below: bool) -> Iterator[str]:
+    """Yield which weights and buffers one of two calls alone has; those of parts may stand at calls in the other."""
+    own, others = map(_weights_of, (call, other))
     for names, rest, side in ((own, others, SIDES[0]), (others, own, SIDES[1])):
-        if alone := [name for name in names if name not in rest]:
+        if alone := [name for name in names if name not in rest and (has_those_below or "." not in name)]:
             yield f"its {_few(alone)} {'is' if len(alone) == 1 else 'are'} in the {side} alone"
 
 

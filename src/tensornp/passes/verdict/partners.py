@@ -42,7 +42,7 @@ def names_in_first(first: PassRecord, second: PassRecord) -> Names:
 
 def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRecord:
     """Return the second pass with the parameters of the first under their names there."""
-    known, others = ({_without_compiler(one.name): one.name for one in record.grads} for record in (first, second))
+    known, others = ({without_compiler(one.name): one.name for one in record.grads} for record in (first, second))
     inner, outer = _prefix(known, others), _prefix(others, known)
 
     def name_of(name: str) -> str:
@@ -53,9 +53,9 @@ def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRe
                 place = names[module]
                 found = name if place is None else f"{place}.{name.removeprefix(f'{module}.')}".lstrip(".")
                 break
-        plain = _without_compiler(name)
+        plain = without_compiler(name)
         wrapped = plain.removeprefix(inner) if inner else f"{outer}{plain}"
-        return known.get(_without_compiler(found)) or known.get(wrapped, name)
+        return known.get(without_compiler(found)) or known.get(wrapped, name)
 
     grads = tuple(replace(one, name=name_of(one.name)) for one in second.grads)
     steps = tuple(
@@ -69,7 +69,7 @@ def with_names_of(first: PassRecord, second: PassRecord, names: Names) -> PassRe
     return replace(second, grads=grads, steps=steps)
 
 
-def _without_compiler(name: str) -> str:
+def without_compiler(name: str) -> str:
     """Return a name as it was before `torch.compile` has put its own module around one."""
     return ".".join(step for step in name.split(".") if step != "_orig_mod")
 
