@@ -75,7 +75,7 @@ def _named_as(own: Beside, others: Beside, prefixes: tuple[str, str]) -> Beside:
     """
     names, taken = dict.fromkeys([*own, *own.others]), dict.fromkeys([*others, *others.others])
     if not any(prefixes) and names.keys().isdisjoint(taken):
-        prefixes = matched(names, taken).prefixes
+        prefixes = matched(names.keys(), taken.keys()).prefixes
     by_short = {name.removeprefix(prefixes[0]): name for name in names}
 
     def called(name: str) -> str:
