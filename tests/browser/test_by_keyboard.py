@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from playwright.sync_api import Page
+
 from browser.test_calls_js import Calls, small
 from browser.test_comparison_js import Compared
 from browser.test_navigator_js import Navigator, counted
 from browser.test_toggle_js import ANCHOR, Toggle
 from browser.test_weights_js import Tree, net
-from playwright.sync_api import Page
 
 MAX_STOPS = 30
 STOP = """() => {

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.announced import Announced
-from browser.contrast import illegible
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
 import tensornp as tnp
+from browser.announced import Announced
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.live.find import released_from
 from tensornp.render.models.comparison import live_rows, weights_comparison_document

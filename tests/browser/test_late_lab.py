@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from playwright.sync_api import Locator, Page, expect
+
 from browser.lab import Notebook, Server
 from browser.test_navigator_lab import open_values, where
 from browser.test_weights_lab import tree
-from playwright.sync_api import Locator, Page, expect
 
 LATE_MS = 100
 LATE = """window.numSent = 0;

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from playwright.sync_api import Locator, Page, expect
+
 from browser.lab import Notebook, Server
 from browser.test_weights_lab import tree
-from playwright.sync_api import Locator, Page, expect
 
 NUM_WEIGHTS = 200_000
 LOAD = """%load_ext tensornp

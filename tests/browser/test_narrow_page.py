@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from browser.every_view import every_view, page_of_views
-from browser.test_by_keyboard import WIDGETS, Make
 from playwright.sync_api import Page
 
+from browser.every_view import every_view, page_of_views
+from browser.test_by_keyboard import WIDGETS, Make
 from tensornp.widget.dock import STATIC
 
 WIDTH = 320

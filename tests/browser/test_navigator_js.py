@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.contrast import READABLE, contrast
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK, stop_clock
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
+from browser.contrast import READABLE, contrast
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK, stop_clock
 from tensornp.core.tensor.shards import Placement, ShardFacts
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import NameTakenError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser.lab import Notebook, Server
 from playwright.sync_api import Page, expect
+
+from browser.lab import Notebook, Server
 
 LOAD = "%load_ext tensornp\nimport torch"
 TIMES = 20

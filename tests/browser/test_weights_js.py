@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.announced import Announced
-from browser.contrast import illegible
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 from safetensors.torch import save_file
 
 import tensornp as tnp
+from browser.announced import Announced
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
 from tensornp.models.entries.released import Find, released
 from tensornp.widget.weights import WeightsWidget
 
