@@ -80,13 +80,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand tests out one by one, but to one worker what shares a server, a kernel or a fixture: these first."""
+    """Hand tests out one by one, but to one worker what shares a server, a fixture or a cache: these first."""
     from xdist.scheduler import LoadScopeScheduling
 
     forking, served, shared = (
         files_that_name("in_fork", "in_two_ranks", "forked", "gallery_child"),
         files_that_name("browser.lab"),
-        files_that_name('scope="module"', "names_of"),
+        files_that_name('scope="module"', "functools.cache"),
     )
 
     class OneServer(LoadScopeScheduling):
