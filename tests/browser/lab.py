@@ -12,11 +12,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import nbformat
+from kernels import warm_kernels
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 240
@@ -48,7 +50,8 @@ class Server:
             "JUPYTERLAB_SETTINGS_DIR": home / "settings", "JUPYTERLAB_WORKSPACES_DIR": home / "workspaces",
             "MPLCONFIGDIR": home / "matplotlib", "JUPYTER_PATH": home / "path",
         }  # fmt: skip
-        self._warm = _warm_kernels(home / "path") if sys.platform == "linux" else None
+        self._kernels = ExitStack()
+        self._kernels.enter_context(warm_kernels(home / "path"))
         self.log = folder / "server.log"
         command = [
             sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
@@ -121,9 +124,7 @@ class Server:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
             self.process.kill()
-        if self._warm is not None:
-            self._warm.kill()
-            self._warm.wait()
+        self._kernels.close()
 
 
 class Notebook:
@@ -229,17 +230,6 @@ class Notebook:
 def close_notebooks(page: Page) -> None:
     """Close all that is open in JupyterLab, saved or not."""
     page.evaluate(CLOSE)
-
-
-def _warm_kernels(folder: Path) -> subprocess.Popen[bytes]:
-    """Have Jupyter take its kernels from a process that has imported torch."""
-    file, name = Path(__file__).with_name("warm_kernel.py"), f"warm-{secrets.token_hex(8)}"
-    spec = {"argv": [sys.executable, str(file), name, "-f", "{connection_file}"], "display_name": "Python 3",
-            "language": "python", "metadata": {"debugger": True}, "kernel_protocol_version": "5.5"}  # fmt: skip
-    place = folder / "kernels" / "python3"
-    place.mkdir(parents=True)
-    (place / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    return subprocess.Popen([sys.executable, file, "serve", name])
 
 
 def _is_json(text: str) -> bool:
