@@ -46,6 +46,22 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="package")
+def _blank(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport=VIEWPORT)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def blank(_blank: Page) -> Page:
+    """A blank page for whoever leaves nothing behind that outlives its content: no clock, no medium, no listener."""
+    _blank.set_viewport_size(VIEWPORT)
+    _blank.mouse.move(-1, -1)
+    _blank.goto("about:blank")
+    return _blank
+
+
+@pytest.fixture(scope="package")
 def _lab(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport=VIEWPORT)
     yield context.new_page()

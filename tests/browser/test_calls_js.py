@@ -50,8 +50,8 @@ MakeCalls = Callable[..., Calls]
 
 
 @pytest.fixture
-def calls(page: Page) -> MakeCalls:
-    return lambda record, **options: Calls(page, record, **options)
+def calls(blank: Page) -> MakeCalls:
+    return lambda record, **options: Calls(blank, record, **options)
 
 
 def small() -> PassRecord:

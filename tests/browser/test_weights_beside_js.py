@@ -15,8 +15,8 @@ WIDE, NARROW = 1500, 1000
 
 
 @pytest.fixture
-def tree(page: Page) -> MakeTree:
-    return lambda obj, **options: Tree(page, obj, **options)
+def tree(blank: Page) -> MakeTree:
+    return lambda obj, **options: Tree(blank, obj, **options)
 
 
 def resize(shown: Tree, width: int, height: int = 900) -> None:

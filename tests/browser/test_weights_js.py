@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,16 +82,19 @@ MakeTree = Callable[..., Tree]
 
 
 @pytest.fixture
-def tree(page: Page) -> MakeTree:
-    return lambda obj, **options: Tree(page, obj, **options)
+def tree(blank: Page) -> MakeTree:
+    return lambda obj, **options: Tree(blank, obj, **options)
 
 
 @pytest.fixture
-def stored(page: Page) -> Page:
+def stored(blank: Page) -> Iterator[Page]:
     """A page of a site, which may store something."""
-    page.route("http://blank.test/", lambda route: route.fulfill(body="", content_type="text/html"))
-    page.goto("http://blank.test/")
-    return page
+    site = "http://blank.test/"
+    blank.route(site, lambda route: route.fulfill(body="", content_type="text/html"))
+    blank.goto(site)
+    yield blank
+    blank.evaluate("localStorage.clear()")
+    blank.unroute(site)
 
 
 def net() -> torch.nn.Module:
