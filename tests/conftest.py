@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -22,6 +23,12 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # What a user would see in a simpler form is to be seen here as the error that it is.
 os.environ["TENSORNP_RAISE"] = "1"
+
+# A busy machine takes longer than a fifth of a second for what takes none.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 if sys.dont_write_bytecode:
     # To compile torch anew in each of hundreds of children takes longer than all they do.
