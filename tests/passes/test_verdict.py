@@ -257,6 +257,16 @@ SITUATIONS = {
 }  # fmt: skip
 
 
+def test_a_gradient_of_an_infinity_was_not_born_in_the_loss():
+    """The forward held it."""
+    record = back((NAN,), (-1.0, INF), (-1.0, INF), forward=(-1.0, INF))
+    assert problems_of(record)[:2] == [
+        "the first Inf was born in fc1 (Linear); its inputs and weights were finite, the inputs from −1 to 2",
+        "NaN entered the gradients between fc2 (Inf) and fc1; before, what fc3 gave held Inf, and its gradient held "
+        "Inf",
+    ]
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_each_place_is_named_in_one_sentence(situation):
     what, record, phase, name, sentence = SITUATIONS[situation]

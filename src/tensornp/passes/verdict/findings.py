@@ -274,7 +274,7 @@ def _constant_calls(tree: CallTree) -> Iterator[ModuleCall]:
     """Yield innermost calls that gave one value, of inputs that had several."""
     for call in tree.ended:
         gave, ends = _figures(call), reach_of(call.inputs)
-        is_constant = gave and all(one.min == one.max and one.count > 1 for one in gave)
+        is_constant = gave and all(one.min == one.max and one.is_finite and one.count > 1 for one in gave)
         if is_constant and not tree.below(call) and (ends is None or ends[0] != ends[1]):
             yield call
 
