@@ -126,6 +126,24 @@ def test_a_weight_that_was_bad_before_is_named():
     assert (origin.phase, origin.name) == ("before the pass", "layers.1.proj.weight")
 
 
+def test_a_nan_of_targets_is_not_said_to_be_born_in_the_loss_alone():
+    """Nobody sees what a function gets; by the name of the loss, or by the gradient where nothing holds that."""
+    model, target = nn.Linear(2, 2), torch.tensor([[1.0, torch.nan]])
+    with tnp.follow(model) as run:
+        loss = nn.functional.mse_loss(model(torch.ones(1, 2)), target)
+    assert run.problems == [
+        "`loss` holds NaN, which was born in the code around the modules, or came in with targets and the like: "
+        "nothing that a module gave did"
+    ]
+    del loss
+    with tnp.follow(model) as run:
+        nn.functional.mse_loss(model(torch.ones(1, 2)), target).backward()
+    assert run.problems[0] == (
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after Linear, the last call "
+        "with a gradient, or came in with targets and the like"
+    )
+
+
 def test_what_does_not_fit_is_said_with_the_shapes():
     """The error goes on as it was; the block has a record all the same."""
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(6, 2))

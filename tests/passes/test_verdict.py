@@ -151,7 +151,8 @@ SITUATIONS = {
             chain(leaf("fc", grad=(NAN,)), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1)),
             1, ("fc.weight", (NAN,)),
         ), BACKWARD, "fc",
-        "the first NaN was born in the loss or its backward, after fc, the last call with a gradient",
+        "the first NaN was born in the loss or its backward, after fc, the last call with a gradient, or came "
+        "in with targets and the like",
     ),
     "a buffer that a call has spoilt": (
         "nan", chain(
@@ -216,7 +217,7 @@ SITUATIONS = {
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
         "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call "
-        "with a gradient",
+        "with a gradient, or came in with targets and the like",
     ),
     "between two calls": (
         "nan", back((NAN,), FINE, FINE), BACKWARD, "fc1",
@@ -229,7 +230,8 @@ SITUATIONS = {
     "NaN of Inf": (
         "nan", back((NAN,), (-1.0, INF), (-1.0, INF)), BACKWARD, "fc1",
         "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was "
-        "born in the loss or its backward, after fc3, the last call with a gradient",
+        "born in the loss or its backward, after fc3, the last call with a gradient, or came in with targets and the "
+        "like",
     ),
     "in the backward of a call": (
         "nan", with_grads(back(FINE, FINE, FINE), gradients(("fc3.weight", FINE), ("fc2.weight", (NAN,)))),
