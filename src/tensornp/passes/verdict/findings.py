@@ -226,7 +226,8 @@ def _several_backwards(tree: CallTree) -> Iterator[Finding]:
     if several:
         whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
         up_to = "up to " if len(set(several.values())) > 1 else ""
-        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told"
+        between = " with no step of theirs between" if tree.record.steps else ""
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards{between}: the last of them is told"
         yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
 
 
