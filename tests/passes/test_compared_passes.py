@@ -209,6 +209,23 @@ def test_shapes_dtypes_ends_and_nans_are_told_before_figures():
     assert compared(nans, nans).equal
 
 
+def test_gradients_of_values_of_other_dtypes_are_compared():
+    """By their figures; whether the loss differed, these do not tell."""
+
+    def with_grad(dtype: str, ends: tuple[float, ...], norm: float) -> PassRecord:
+        return chain(leaf("a"), leaf("b", grad=ends, grad_norm=norm, dtype=dtype))
+
+    base = with_grad("float32", (-1.0, 2.0), 3.0)
+    for ends, norm, told in (
+        ((-1.0, 2.0), 3.003, "norm 3 and 3.003, 0.001 relative, as float32 and bfloat16"),
+        ((NAN,), 3.0, "NaN in the second alone, as float32 and bfloat16"),
+    ):
+        found = compared(base, with_grad("bfloat16", ends, norm))
+        assert [one.difference.told for one in found.gradients] == [told]
+        assert f"another gradient came back for b (Linear): {told}" in found.problems
+    assert not compared(base, with_grad("bfloat16", (-1.0, 2.0), 3.0)).gradients
+
+
 class _Off(nn.Module):
     """A leaf that gives a little more than it should."""
 

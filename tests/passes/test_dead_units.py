@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from made_passes import leaf
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
 from tensornp.passes.records import PassRecord, ZeroUnits
@@ -124,7 +126,7 @@ def test_it_counts_in_place_too_and_changes_nothing():
 
 def sentences(*calls: tuple[str, tuple[int, int, int], int]) -> list[str]:
     """Return what is found of activations: each by its name, its units and which call of it."""
-    made = tuple(leaf(name, "ReLU", zero_units=ZeroUnits(*units), nth=nth, params=()) for name, units, nth in calls)
+    made = tuple(leaf(name, "ReLU", zero_in_all=ZeroUnits(*units), nth=nth, params=()) for name, units, nth in calls)
     return [one.sentence for one in dead_units(CallTree(PassRecord(made)))]
 
 
@@ -138,14 +140,66 @@ def test_the_finding_counts_units_and_positions():
 
 
 def test_what_may_be_chance_or_is_common_is_no_finding():
-    """Few positions, few units; and all of them, which is told otherwise; and of several calls one that is well."""
+    """Few positions, few units; and all of them, which is told otherwise."""
     assert not sentences(("a", (4, 8, 31), 0))
     assert not sentences(("a", (4, 100, 512), 0))
     assert not sentences(("a", (8, 8, 64), 0))
-    assert not sentences(("a", (4, 8, 64), 0), ("a", (0, 8, 64), 1))
-    assert sentences(("a", (4, 8, 64), 0), ("a", (2, 8, 64), 1)) == [
-        "2 of 8 units of a (ReLU, 2nd call) were 0 at all 64 positions"
-    ]
+
+
+def alive_in_turn(num_calls: int) -> tuple[nn.Module, list[torch.Tensor]]:
+    """Return a model, and batches for each of which 4 others of its 20 units are alive, and 4 for none."""
+    model = nn.Sequential(nn.Linear(4, 20, bias=False), nn.ReLU())
+    with torch.no_grad():
+        model[0].weight.fill_(-1)
+        model[0].weight[:16] = torch.eye(4).repeat_interleave(4, 0) * 2 - 1
+    return model, [torch.eye(4)[k].repeat(64 * 4 // num_calls, 1) for k in range(4) for _ in range(num_calls // 4)]
+
+
+@pytest.mark.parametrize("num_calls", [4, 256])
+def test_over_several_calls_those_units_are_dead_that_were_0_in_each(num_calls: int):
+    """At the positions of all, also where each call has one alone; a call by itself has its own count."""
+    model, batches = alive_in_turn(num_calls)
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    assert run.problems == ["4 of 20 units of 1 (ReLU) were 0 at all 256 positions"]
+    assert "4 of 20 units dead" in tnp.card(run).text
+    assert run["1"].zero_units == (ZeroUnits(16, 20, 64) if num_calls == 4 else None)
+    assert run["1"].zero_in_all == ZeroUnits(4, 20, 256)
+    with torch.no_grad():
+        model[0].weight[16:] = 1
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    assert run.problems == []
+
+
+def test_what_a_checkpoint_calls_again_is_counted_once():
+    """With a call in evaluation, which is one of the pass as well."""
+    model, batches = alive_in_turn(4)
+    with tnp.follow(model) as run:
+        for x in batches:
+            checkpoint(model, x.requires_grad_(), use_reentrant=True).sum().backward()
+        model.eval()(batches[0])
+    assert run["1"].zero_in_all == ZeroUnits(4, 20, 320)
+    assert len(run.find("1")) == 9
+    y = checkpoint(model, batches[0], use_reentrant=True)
+    with tnp.follow(model) as run:
+        y.sum().backward()
+    assert run["1"].zero_in_all == ZeroUnits(16, 20, 64)
+
+
+def test_nothing_of_the_units_is_kept_when_the_pass_is_over():
+    """The record has their numbers, and is made later."""
+    model, batches = alive_in_turn(4)
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if type(one) is torch.Tensor}
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    del x
+    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and id(one) not in before]
+    assert run["1"].zero_in_all is not None
 
 
 class Shares(nn.Module):
@@ -173,7 +227,7 @@ def test_an_activation_behind_two_modules_has_the_units_of_both():
     for num in (1, 2):
         with tnp.follow(model) as run:
             model(x, num)
-        assert run.problems[0] == "2 of 8 units of act (ReLU) behind a were 0 at all 64 positions"
+        assert run.problems[0] == f"2 of 8 units of act (ReLU) behind a were 0 at all {64 * num} positions"
     with torch.no_grad():
         model.b.bias[:3] = -100
     with tnp.follow(model) as run:

@@ -126,6 +126,24 @@ def test_a_weight_that_was_bad_before_is_named():
     assert (origin.phase, origin.name) == ("before the pass", "layers.1.proj.weight")
 
 
+def test_a_nan_of_targets_is_not_said_to_be_born_in_the_loss_alone():
+    """Nobody sees what a function gets; by the name of the loss, or by the gradient where nothing holds that."""
+    model, target = nn.Linear(2, 2), torch.tensor([[1.0, torch.nan]])
+    with tnp.follow(model) as run:
+        loss = nn.functional.mse_loss(model(torch.ones(1, 2)), target)
+    assert run.problems == [
+        "`loss` holds NaN, which was born in the code around the modules, or came in with targets and the like: "
+        "nothing that a module gave did"
+    ]
+    del loss
+    with tnp.follow(model) as run:
+        nn.functional.mse_loss(model(torch.ones(1, 2)), target).backward()
+    assert run.problems[0] == (
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after Linear, the last call "
+        "with a gradient, or came in with targets and the like"
+    )
+
+
 def test_what_does_not_fit_is_said_with_the_shapes():
     """The error goes on as it was; the block has a record all the same."""
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(6, 2))
@@ -333,12 +351,13 @@ def test_the_user_s_modes_see_no_look(mode):
     assert seen[0] == seen[1] != []
 
 
-@pytest.mark.parametrize("transform", ["vmap", "grad", "script", "trace"])
+@pytest.mark.parametrize("transform", ["vmap", "jvp", "grad", "script", "trace"])
 def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     """A transform, a script, a tracer: what they compute is the same, and no call is lost with a note."""
     model, x = nn.Linear(3, 1), torch.ones(4, 3)
     programs = {
         "vmap": lambda: torch.vmap(model)(x),
+        "jvp": lambda: torch.func.jvp(model, (x,), (x,))[1],
         "grad": lambda: torch.func.grad(lambda y: model(y).sum())(x),
         "script": lambda: torch.jit.script(model)(x),
         "trace": lambda: torch.jit.trace(model, x)(x),
@@ -348,7 +367,8 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
         followed = programs[transform]()
     assert torch.equal(plain, followed)
     assert run.record.notes == ()
-    assert tnp.card(run).text
+    assert ("inside a torch.func transform: not read" in tnp.card(run).text) is (transform in ("vmap", "jvp", "grad"))
+    assert "Error" not in tnp.card(run).text
 
 
 def test_a_thread_is_told_by_the_name_that_it_had():

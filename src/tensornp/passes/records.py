@@ -192,7 +192,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ZeroUnits:
-    """How many of the units of an activation gave 0 at all of its positions, in one call."""
+    """How many of the units of an activation gave 0 at all of its positions, in one call or in several."""
 
     num_zero: int
     num_units: int
@@ -237,6 +237,8 @@ class ModuleCall:
     zero_units : ZeroUnits or None
         Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; behind a module
         such as Conv1d or GroupNorm, where its channels are.
+    zero_in_all : ZeroUnits or None
+        The same over all calls of the module that got what the same module gave: units that were 0 in each of them.
     is_grad_enabled : bool
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     is_training : bool
@@ -269,6 +271,7 @@ class ModuleCall:
     is_grad_enabled: bool = True
     is_training: bool = True
     attributes: tuple[Value, ...] = ()
+    zero_in_all: ZeroUnits | None = None
 
     @property
     def is_fine(self) -> bool:

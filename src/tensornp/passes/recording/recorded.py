@@ -75,6 +75,7 @@ def remembered(
 
     What may be another one by then is asked for now, and held is nothing that leads to the user's objects.
     """
+    recorder.units.end()
     rows, samples = recorder.tensors.table.read()
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
@@ -334,7 +335,8 @@ class _Recording:
             tuple(_notes_of(call)),
             call.module.is_torch,
             num_calls=call.module.num_calls,
-            zero_units=self._zero_units(call),
+            zero_units=self._zero_units(call.zero_units),
+            zero_in_all=self._zero_units(call.units.count if call.units is not None else None),
             is_grad_enabled=call.is_grad_enabled,
             is_training=call.is_training,
             attributes=tuple(map(self.value, call.attributes)),
@@ -372,10 +374,10 @@ class _Recording:
         ends = [(self.rows[after].min, self.rows[after].max) for *_, after in step.rows()]
         return digest_of(repr(ends).encode()) if len(ends) == len(step.parameters) > 0 else b""
 
-    def _zero_units(self, call: Call) -> ZeroUnits | None:
-        if call.zero_units is None:
+    def _zero_units(self, count: tuple[int, int, int] | None) -> ZeroUnits | None:
+        if count is None:
             return None
-        row, *sizes = call.zero_units
+        row, *sizes = count
         return ZeroUnits(int(self.rows[row].max), *sizes)
 
     def value(self, got: Got) -> Value:

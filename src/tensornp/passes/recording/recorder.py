@@ -33,7 +33,7 @@ from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, not_looked
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.tensors_in import Found, LooksInside
-from tensornp.passes.recording.zero_units import zero_units
+from tensornp.passes.recording.zero_units import UnitsOfCalls
 from tensornp.passes.records import BUFFER, COMPILED, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 
 _graph_task = find("_C._current_graph_task_id")
@@ -71,6 +71,7 @@ class Recorder:
         self.kept = Kept()
         self._looks = LooksInside()
         self.tensors = SeenTensors()
+        self.units = UnitsOfCalls(self.tensors.table)
         self.held = HeldGradients(self.tensors)
         self.sharded = ShardedGradients(self.tensors)
         self._not_called = NotCalled()
@@ -333,13 +334,20 @@ class Recorder:
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
-            if call.module.is_activation and call.zero_units is None:
-                made_by = self._class_before(call)
-                call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
+            if call.module.is_activation and call.units is None:
+                both, made_by = (call.module, self._giver(call)), self._class_before(call)
+                call.zero_units, call.units = self.units.take(
+                    tensor, seen, both, call.module.class_name, made_by, call.phase
+                )
             if self._has_grads:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)
+
+    def _giver(self, call: Call) -> Module | None:
+        """Return the module whose result a call got first."""
+        maker = call.inputs[0].seen.maker if call.inputs else None
+        return self.calls[maker].module if maker is not None and maker < call.index else None
 
     def _class_before(self, call: Call) -> str:
         """Return the class of the module whose result an activation got; those that keep all axes have no say."""

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_plain_class, is_sub
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.distributed import own_class, wrapper_of
 from tensornp.passes.recording.seen_tensors import Seen
-from tensornp.passes.recording.zero_units import is_activation
+from tensornp.passes.recording.zero_units import Units, is_activation
 from tensornp.passes.records import FORWARD, LEFT
 
 
@@ -145,6 +145,7 @@ class Call:
         "status",
         "thread",
         "thread_name",
+        "units",
         "zero_units",
     )  # fmt: skip
 
@@ -164,6 +165,7 @@ class Call:
         self.attributes: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
+        self.units: Units | None = None
         self.is_grad_enabled = self.is_training = True
         self.has_grads = self.has_keywords = self.is_compiled = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within

@@ -226,7 +226,8 @@ def _several_backwards(tree: CallTree) -> Iterator[Finding]:
     if several:
         whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
         up_to = "up to " if len(set(several.values())) > 1 else ""
-        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told"
+        between = " with no step of theirs between" if tree.record.steps else ""
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards{between}: the last of them is told"
         yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
 
 
@@ -274,7 +275,7 @@ def _constant_calls(tree: CallTree) -> Iterator[ModuleCall]:
     """Yield innermost calls that gave one value, of inputs that had several."""
     for call in tree.ended:
         gave, ends = _figures(call), reach_of(call.inputs)
-        is_constant = gave and all(one.min == one.max and one.count > 1 for one in gave)
+        is_constant = gave and all(one.min == one.max and one.is_finite and one.count > 1 for one in gave)
         if is_constant and not tree.below(call) and (ends is None or ends[0] != ends[1]):
             yield call
 

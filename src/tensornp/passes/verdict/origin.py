@@ -19,7 +19,7 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
-from tensornp.passes.verdict.backward_origin import backward_origin
+from tensornp.passes.verdict.backward_origin import CAME_IN, backward_origin
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.operator_origin import operator_origin
 from tensornp.passes.verdict.scaling import is_overflow_of_scale
@@ -138,7 +138,7 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
     if found is None or (what != "nan" and record.scaling is not None and not _has_nan(found)):
         return None
     finite: bool | None = True
-    told = "which was born in the code around the modules"
+    told = f"which was born in the code around the modules{CAME_IN}"
     if not record.calls:
         finite = None
     elif any(is_unread(call.outputs) for call in record.calls):

@@ -87,9 +87,9 @@ def word_of(figures: Figures) -> str:
     return "NaN" if figures.has_nan else "Inf" if figures.max == math.inf else "−Inf"
 
 
-def named(call: ModuleCall, *, has_class: bool = True) -> str:
+def named(call: ModuleCall, *, has_class: bool = True, has_nth: bool = True) -> str:
     """Return how a call is named, with its class: ``norm (LayerNorm)``, ``shared (Linear, 2nd call)``."""
-    nth = f"{format_ordinal(call.nth + 1)} call" if call.nth else ""
+    nth = f"{format_ordinal(call.nth + 1)} call" if call.nth and has_nth else ""
     told = ", ".join(filter(None, (call.class_name if call.name and has_class else "", nth)))
     return f"{call.title} ({told})" if told else call.title
 
