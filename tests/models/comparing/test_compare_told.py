@@ -118,18 +118,40 @@ def test_one_memory_on_both_sides_is_said_first():
     assert found.same_memory == tuple(kept)
     lines = weights_comparison_document(found).text().splitlines()
     assert lines[1] == (
-        "both sides are the same memory: model.state_dict() shares it; copy.deepcopy(model.state_dict()) before the "
-        "step keeps what was"
+        "both sides are the same memory: b.state_dict() shares it; copy.deepcopy(b.state_dict()) before the step keeps "
+        "what was"
     )
     assert "background-color" in weights_comparison_document(found).html().partition("both sides are")[0][-100:]
     assert "10 same memory ('0.weight', …)" in repr(found)
     sides = tnp.weights(kept, expression="sd"), tnp.weights(model, expression="net")
     assert "copy.deepcopy(net.state_dict())" in told(*sides)[1]
+    nets = [model]
+    assert "nets[0].state_dict() shares it" in told(kept, tnp.weights(nets[0], expression="nets[0]"))[1]
     copied = copy.deepcopy(kept)
     assert compared(copied, model).same_memory == ()
     copied["0.weight"] = kept["0.weight"]
     assert told(copied, model)[1] == "1 weight of both sides is one memory"
     assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
+
+
+def test_what_would_keep_a_copy_of_a_dictionary_is_what_can_be_called():
+    """A state dict, a batch and a list have no `state_dict`; it is named where it was typed, and no name made up."""
+    model = torch.nn.Linear(2, 2)
+    before, after, made = model.state_dict(), model.state_dict(), [model(torch.ones(1, 2))]
+
+    def cure(*sides: tuple[object, str]) -> str:
+        return told(*(tnp.weights(one, expression=name) for one, name in sides))[1].partition(": ")[2]
+
+    by = "a copy that is made before a step, as by {}, keeps what was"
+    assert cure((before, "before"), (after, "after")) == by.format("copy.deepcopy(before)")
+    assert cure(([*before.values()], "one"), ([*after.values()], "two")) == by.format("copy.deepcopy(one)")
+    assert cure((made, "made"), (made, "made")) == by.format(".clone() of each")
+    typed = "m.state_dict()"
+    assert (
+        cure((before, "before"), (after, typed))
+        == f"{typed} shares it; copy.deepcopy({typed}) before the step keeps what was"
+    )
+    assert told(before, after)[1].endswith(by.format("copy.deepcopy"))
 
 
 @pytest.mark.parametrize(
