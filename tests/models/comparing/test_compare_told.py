@@ -250,6 +250,29 @@ def test_the_share_of_its_own_norm_stands_beside_that_of_the_median():
     assert not compared({"w": torch.ones(3)}, {"w": torch.ones(3) * 2}).is_floored("w")
 
 
+def test_what_moved_where_all_was_0_is_told_as_no_share():
+    """There is no norm beside which it has moved; it is sorted by how far, and what it was is said."""
+    before = {f"{i}.w": torch.zeros(4) for i in range(3)} | {"b": torch.zeros(2), "still": torch.zeros(3)}
+    after = {name: torch.full_like(one, int(name[0]) if name[0].isdecimal() else 9) for name, one in before.items()}
+    after["still"] = before["still"].clone()
+    found = compared(before, after)
+    assert (list(found), found.moved) == (["b", "2.w", "1.w", "0.w", "still"], {"0.w": 0.0, "still": 0.0})
+    assert "moved" not in repr(found)
+    lines = weights_comparison_document(found).text().splitlines()
+    assert lines[1:3] == ["nearly all elements differ in 3 weights", "≤: the largest of a line"]
+    assert re.split(r"  +", lines[3])[:3] == ["name", "‖Δ‖", "‖before‖"]
+    assert re.split(r"  +", lines[4])[:3] == ["b", "12.7", "from 0"]
+    assert re.split(r"  +", lines[5])[:3] == ["{1..2}.w × 2", "≤4", "from 0"]
+    lines = told({"w": torch.zeros(4)}, {"w": torch.ones(4)})
+    assert [re.split(r"  +", line)[0] for line in lines[1:]] == ["name", "w"]
+
+
+def test_that_nearly_all_elements_differ_is_said_of_integers_too():
+    """Of several it stands above their rows."""
+    first = {"a": torch.arange(8), "b": torch.arange(9)}
+    assert told(first, {name: one + 1 for name, one in first.items()})[1] == "nearly all elements differ in 2 weights"
+
+
 def test_long_names_keep_what_tells_them_apart():
     """Wherever it is; and equal names are equal."""
     parts = ("query", "quiet", "key", "value")
