@@ -74,8 +74,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         Weights that are the same memory on both sides: what is written there changes both.
     moved : dict
         The norm of each difference over that of the first, or over the median norm of its kind (`floor_of`) where that
-        is larger: what was zero has not moved infinitely. What was not compared, integers and the steps of optimizers,
-        which count or index, are not in it.
+        is larger: what was zero has not moved infinitely. What was not compared, what moved where all of its kind was
+        zero, integers and the steps of optimizers, which count or index, are not in it.
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
