@@ -27,12 +27,13 @@ def explorer_of(
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.quantization.by_names import with_packed
     from tensornp.models.storage.relations import relate
 
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems, classes = entries_of_module(obj, root or "model")
-        entries = with_pairs(relate(_with_gathered(entries)))
+        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
@@ -46,7 +47,7 @@ def explorer_of(
             raise BadRequestError("; ".join((why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
-        entries = with_pairs(relate(_with_gathered(entries)))
+        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
         source = expression or class_name(type(obj))
         return WeightsExplorer(
             entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,

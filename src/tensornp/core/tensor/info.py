@@ -124,6 +124,9 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         inner = _inner_of(tensor, form.kind)
         if inner is not None and form.state == "available":
             form = form._replace(state=inner.data_state)
+        elif inner is not None and inner.data_state in ("meta", "fake", "freed"):
+            # No rank has what this one's part lacks.
+            form = form._replace(state=inner.data_state, wrapper="")
         missing = _missing_part(tensor, form.kind) if form.state == "available" else None
     damage = misfit(tensor) if form.kind is NESTED and form.state == "available" and missing is None else ""
     if missing is not None or damage:
@@ -224,7 +227,7 @@ def _with_shape(
         wrapper=form.wrapper,
         inner_names=inner_names(tensor) if state == "wrapped" else (),
         kind=kind,
-        detail=detail_of(tensor, kind) if state in ("available", "remote") else "",
+        detail=detail_of(tensor, kind) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,

@@ -21,6 +21,7 @@ from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
@@ -77,19 +78,24 @@ def contents_of_tree(
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
+    alone: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
             entries.append(one if one.name == name else one.with_(name=name))
+            is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
+            alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
             # Of an optimizer that is saved, each state has its own.
-            keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
+            keys.append(leaf.keys if is_alone else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
-    problems = [*problems, *holders.problems(), *unlisted.problems()]
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
+    for name, held in held_by_tensors(alone):
+        unlisted.note(name, held)
+    problems = [*problems, *holders.problems(), *unlisted.problems()]
     return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
 
 
