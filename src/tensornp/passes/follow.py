@@ -150,6 +150,7 @@ class FollowedPass(Comparable[PassComparison]):
             keep=options.keep,
             names=names_of_now(frame) if self._namespace is None else lambda: namespace,
         )
+        recorder.at_begin.note((*self._modules, *namespace.values()))
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
         self._scalers = Scalers(recorder.tensors)
