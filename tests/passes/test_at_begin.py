@@ -342,3 +342,29 @@ def test_a_meta_and_a_lazy_weight_and_one_of_inference_are_noted_without_a_word(
             quiet(ONES)
     assert run.first("nan").sentence == "quiet.weight held NaN when quiet (Linear) was first called"
     assert not run.record.notes
+
+
+def test_two_passes_differ_before_them_where_that_is_known_of_both():
+    """Else when their weights were first read."""
+    model, states = linear(1.0), [linear(value).state_dict() for value in (1.0, 2.0)]
+    runs = []
+    for state in states:
+        model.load_state_dict(states[0])
+        with tnp.follow(model) as run:
+            model.load_state_dict(state)
+            model(ONES)
+        runs.append(run)
+    found = tnp.compare(*runs)
+    assert [*found.weights] == ["weight"] and not found.weights_before
+    assert found.problems[1].startswith("1 weight differed when first read: weight (")
+    assert "before the pass" not in tnp.card(found).text and "when first read" in tnp.card(found).text
+    runs = []
+    for state in states:
+        model.load_state_dict(state)
+        with tnp.follow(model) as run:
+            model(ONES)
+        runs.append(run)
+    found = tnp.compare(*runs)
+    assert found.weights_before == {"weight"}
+    assert found.problems[1].startswith("1 weight differed before: weight (")
+    assert "before the pass" in tnp.card(found).text
