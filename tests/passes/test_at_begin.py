@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import tensornp as tnp
+from tensornp.core.lowlevel import raw_memory
 
 NAN = float("nan")
 LEVELS = ("modules", "operators")
@@ -70,6 +71,18 @@ def registered(model: nn.Linear) -> None:
     model.register_parameter("weight", nn.Parameter(torch.full((3, 3), NAN)))
 
 
+def merged(model: nn.Linear) -> None:
+    model.weight.data += torch.full((3, 1), 1e30) @ torch.full((1, 3), 1e30) * torch.tensor(0.0)
+
+
+def copied(model: nn.Linear) -> None:
+    model.weight.data.copy_(torch.full((3, 3), NAN))
+
+
+def through_numpy(model: nn.Linear) -> None:
+    model.weight.detach().numpy()[:] = NAN
+
+
 WRITTEN, PUT = "it had been written in the pass", "it had been put there in the pass"
 
 
@@ -77,7 +90,10 @@ WRITTEN, PUT = "it had been written in the pass", "it had been put there in the 
 @pytest.mark.parametrize("is_given", [True, False])
 @pytest.mark.parametrize(
     ("change", "told"),
-    [(divided, WRITTEN), (loaded, WRITTEN), (moved, WRITTEN), (replaced, PUT), (set_data, PUT), (registered, PUT)],
+    [
+        *((one, WRITTEN) for one in (divided, loaded, moved, merged, copied, through_numpy)),
+        *((one, PUT) for one in (replaced, set_data, registered)),
+    ],
 )
 def test_what_was_done_to_a_weight_before_its_first_call_is_told(change, told, is_given, level):
     """Nothing is known of what it held before the pass."""
@@ -91,6 +107,19 @@ def test_what_was_done_to_a_weight_before_its_first_call_is_told(change, told, i
     # Where operators are followed that have made it, these are told first.
     assert run.problems[-1] == f"weight held NaN when Linear was first called: {told}"
     assert len(run.problems) == 1 or (level == "operators" and not is_given)
+
+
+def test_what_torch_does_not_count_is_not_seen_where_no_memory_is_read():
+    """As on another device: it is as it was, as far as torch counts."""
+    model = linear(1.0)
+    raw_memory.switch(False)
+    try:
+        with tnp.follow(model) as run:
+            copied(model)
+            model(ONES)
+    finally:
+        raw_memory.switch(True)
+    assert run.problems == ["weight held NaN before the pass"]
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,6 +1,7 @@
 """The weights of models that a program can name, as a block begins: the memory of each, and how often it was written.
 
-No value is read, and no tensor held: what is found in a weight at a call is known to have been there before by this.
+No tensor is held, and none is read but for some bytes on the CPU, which tell what is written through ``.data``: torch
+does not count that. By this, what a call finds in a weight is known to have been there before.
 """
 
 from __future__ import annotations
@@ -8,15 +9,14 @@ from __future__ import annotations
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.weak_storages import WeakStorages
@@ -32,6 +32,7 @@ _OPAQUE = (types.ModuleType, type, torch.Tensor)
 
 _State = tuple[int, int | None, int | None]
 """A tensor by its number, its version, and its storage; None of what torch does not count, or has no memory."""
+_NUM_BYTES = 8
 
 
 class AtBegin:
@@ -41,6 +42,7 @@ class AtBegin:
         self._noted: dict[int, tuple[weakref.ref[torch.nn.Module], dict[str, _State]]] = {}
         # While they are referred to, no other storage has their addresses.
         self._storages = WeakStorages()
+        self._bytes: dict[tuple[int, str], bytes] = {}
 
     def note(self, objects: Iterable[Any]) -> None:
         """Note the weights of the modules among some objects, and in what these hold: of so many at most."""
@@ -52,7 +54,12 @@ class AtBegin:
                 for table in _TABLES:
                     for name, tensor in _items_of(held.get(table)):
                         if tensor is not None:
-                            states[name] = _state_of(tensor, add)
+                            memory = _memory_of(tensor)
+                            number = None if memory is None else add(memory)
+                            states[name] = id(tensor), version_of(tensor), number
+                            # What lies in a file would be read from there.
+                            if memory is not None and memory.resizable() and (found := _bytes_of(tensor, memory)):
+                                self._bytes[id(module), name] = found
                 self._noted[id(module)] = weakref.ref(module), states
                 num_left -= len(states)
                 if num_left <= 0:
@@ -70,34 +77,46 @@ class AtBegin:
         noted = self._noted.get(id(module))
         if noted is None or noted[0]() is not module:
             return GIVEN if is_functional and type(tensor) is torch.Tensor else NOT_SEEN
-        was, now = noted[1].get(name), _state_of(tensor, _number_of)
+        was, memory = noted[1].get(name), _memory_of(tensor)
         if was is None:
             return GIVEN if is_functional else PUT_IN
+        now = id(tensor), version_of(tensor), None if memory is None else memory._cdata
         is_same = was[0] == now[0]
         if was[1] is None or (was[2] is None and not (is_same and now[2] is None)):
             # For what is sharded, another one stands in at each call; what is lazy is made in its first.
             return NOT_SEEN
         if was[1:] == now[1:]:
-            return ""
+            # When that is asked first.
+            known = self._bytes.pop((id(module), name), b"")
+            return WRITTEN if known and memory is not None and _bytes_of(tensor, memory) not in (known, b"") else ""
         if is_same:
             return WRITTEN if was[2] == now[2] else PUT_IN
         return GIVEN if is_functional else PUT_IN
 
     def end(self) -> None:
         """Forget all of them."""
-        self._noted = {}
+        self._noted, self._bytes = {}, {}
         self._storages.let_go()
 
 
-_number_of = attrgetter("_cdata")
-
-
-def _state_of(tensor: Any, number_of: Callable[[torch.UntypedStorage], int]) -> _State:
+def _memory_of(tensor: Any) -> torch.UntypedStorage | None:
     try:
-        return id(tensor), tensor._version, number_of(tensor.untyped_storage()) if is_of_torch(tensor) else None
+        return tensor.untyped_storage() if is_of_torch(tensor) else None
     except Exception:
-        # Those of inference are not counted; what a transform of torch.func wraps has no storage.
-        return id(tensor), version_of(tensor), None
+        # What a transform of torch.func wraps has none.
+        return None
+
+
+def _bytes_of(tensor: torch.Tensor, memory: torch.UntypedStorage) -> bytes:
+    """Return some bytes in the middle of a tensor of the CPU, in memory that torch has allocated; else none."""
+    if not (tensor.is_cpu and tensor.is_contiguous()):
+        return b""
+    size, nbytes = tensor.itemsize, tensor.nbytes
+    start = int(tensor.storage_offset()) * size
+    if nbytes < _NUM_BYTES or start + nbytes > memory.nbytes():
+        return b""
+    start += torch_private.storage_address(tensor)
+    return raw_memory.bytes_in_place(memory, start + (nbytes - _NUM_BYTES) // 2 // size * size, _NUM_BYTES)
 
 
 def _modules_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dict[str, Any]]]:
