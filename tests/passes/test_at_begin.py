@@ -397,3 +397,44 @@ def test_two_passes_differ_before_them_where_that_is_known_of_both():
     assert found.weights_before == {"weight"}
     assert found.problems[1].startswith("1 weight differed before: weight (")
     assert "before the pass" in tnp.card(found).text
+
+
+class Keeps(nn.Module):
+    """Computes with the weights of what it holds, and never calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = nn.ParameterDict({"a": nn.Parameter(torch.ones(3, 3)), "b": nn.Parameter(torch.ones(3, 3))})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.own["a"] @ self.own["b"]
+
+
+def test_weights_of_what_is_never_called_are_known_by_the_module_that_has_them():
+    """One that was written, and one that is as it was."""
+    model = Keeps()
+    nn.init.constant_(model.own["b"], NAN)
+    with tnp.follow() as run:
+        nn.init.constant_(model.own["a"], NAN)
+        model(ONES)
+    assert run.problems == [
+        f"own.a held NaN when Keeps was first called: {WRITTEN}", "own.b held NaN before the pass"
+    ]  # fmt: skip
+
+
+def test_a_weight_that_was_swapped_is_another_one():
+    """Nothing that is noted keeps torch from it."""
+    model = linear(1.0)
+    with tnp.follow() as run:
+        torch.utils.swap_tensors(model.weight, nn.Parameter(torch.full((3, 3), NAN)))
+        model(ONES)
+    assert run.problems == [f"weight held NaN when Linear was first called: {PUT}"]
+
+
+def test_more_models_than_are_noted_are_not_known(monkeypatch: pytest.MonkeyPatch):
+    """Of the rest it is said when it was called."""
+    monkeypatch.setattr("tensornp.passes.recording.at_begin._MOST_TENSORS", 2)
+    models = [linear(NAN), linear(NAN)]
+    with tnp.follow(models[1], models[0]) as run:
+        models[0](ONES)
+    assert run.problems == ["Linear #2.weight held NaN when Linear #2 (Linear) was first called"]

@@ -51,8 +51,12 @@ class AtBegin:
         with suppress(Exception), modes.undisturbed():
             for module, held in _modules_in(objects):
                 states: dict[str, _State] = {}
-                for table in _TABLES:
-                    for name, tensor in _items_of(held.get(table)):
+                tables = [held.get(table, {}) for table in _TABLES]
+                if not all(is_subclass(type(table), dict) for table in tables):
+                    # A scripted one keeps its own elsewhere.
+                    continue
+                for table in tables:
+                    for name, tensor in _items_of(table):
                         if tensor is not None:
                             memory = _memory_of(tensor)
                             number = None if memory is None else add(memory)
@@ -70,15 +74,16 @@ class AtBegin:
 
         `is_functional` says that a functional call may have put another one in its place.
         """
-        if "." in name:
-            *path, name = name.split(".")
-            for step in path:
-                module = dict(_items_of((dict_of(module) or {}).get("_modules"))).get(step, module)
         noted = self._noted.get(id(module))
         if noted is None or noted[0]() is not module:
             return GIVEN if is_functional and type(tensor) is torch.Tensor else NOT_SEEN
         was, memory = noted[1].get(name), _memory_of(tensor)
         if was is None:
+            step, _, rest = str(name).partition(".")
+            below = dict(_items_of((dict_of(module) or {}).get("_modules"))).get(step) if rest else None
+            if below is not None:
+                # It computes with the weights of what it holds.
+                return self.since(below, rest, tensor, is_functional=is_functional)
             return GIVEN if is_functional else PUT_IN
         now = id(tensor), version_of(tensor), None if memory is None else memory._cdata
         is_same = was[0] == now[0]
@@ -169,7 +174,6 @@ def _contents_of(cells: Iterable[types.CellType]) -> Iterator[Any]:
 
 
 def _items_of(table: Any) -> Iterable[tuple[str, Any]]:
-    # A scripted one keeps its own elsewhere.
     return dict.items(table) if table and is_subclass(type(table), dict) else ()
 
 
