@@ -28,6 +28,10 @@ HELD = "of a module that was not called: what its .grad holds was not looked at"
 """The note of the gradient of a parameter that has one, which nobody knows to be of this pass."""
 IN_ITS_PLACE = "of what took its place in a functional call"
 """The note of the gradient of a tensor with which a module computed instead of its own parameter."""
+WRITTEN, PUT_IN = "written in the pass", "put there in the pass"
+"""What is known of a weight since the pass began: it is the same one of another version, or another one."""
+GIVEN, NOT_SEEN = "given in a functional call", "not seen before"
+"""The same of what stands in for a weight, and of one of which nothing is known that was there before."""
 UNSET = "nothing was observed yet"
 """The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
 NOT_LOOKED_INTO = "not looked into"
@@ -130,6 +134,9 @@ class Value:
         Of the gradient that came back for it.
     is_in_object : bool
         Whether it is an attribute of an object that is no container, or lies below one.
+    since : str
+        Of a module's own, what is known of it since the pass began: empty where it is as it was, as far as torch counts
+        writes; else "written in the pass", "put there in the pass", "given in a functional call" or "not seen before".
     """
 
     path: str
@@ -147,6 +154,7 @@ class Value:
     operator: int | None = None
     tensor: Any = field(default=None, compare=False, repr=False)
     is_in_object: bool = False
+    since: str = ""
 
     @property
     def min(self) -> float | None:

@@ -27,7 +27,7 @@ from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.attributes import look_at_attributes
-from tensornp.passes.recording.distributed import note_of_gradient, this_rank
+from tensornp.passes.recording.distributed import FSDP, note_of_gradient, this_rank
 from tensornp.passes.recording.gradients import AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
 from tensornp.passes.recording.operator_mode import Operation
@@ -45,6 +45,7 @@ from tensornp.passes.records import (
     IN_ITS_PLACE,
     IN_PLACE,
     NOT_CALLED,
+    NOT_SEEN,
     OF_KEPT_GRAPH,
     UNCOUNTED,
     UNSET,
@@ -278,7 +279,8 @@ class _Recording:
         self._operations: list[Operation] = recorder.operations
         self._param_names = {
             id(got.seen): ".".join(filter(None, (self.name(call.module), expression_of(got.path))))
-            for call in (self._calls if self._operations else ())
+            # The first name of a tied one is that by which it was read first.
+            for call in (reversed(self._calls) if self._operations else ())
             for got in call.params
         }
 
@@ -331,7 +333,7 @@ class _Recording:
             call.thread_name,
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
-            tuple(map(self.value, call.params)),
+            self._weights_of(call),
             tuple(_notes_of(call)),
             call.module.is_torch,
             num_calls=call.module.num_calls,
@@ -341,6 +343,13 @@ class _Recording:
             is_training=call.is_training,
             attributes=tuple(map(self.value, call.attributes)),
         )
+
+    def _weights_of(self, call: Call) -> tuple[Value, ...]:
+        values = map(self.value, call.params)
+        if any(got.since for got in call.params) and self._wrapper_around(call.module) == FSDP:
+            # It puts what it has gathered into their places, and takes it out again.
+            return tuple(replace(one, since=NOT_SEEN) if one.since else one for one in values)
+        return tuple(values)
 
     def step(self, step: Step) -> OptimizerStep:
         """Return the record of a step, with what it has spoilt, or changed though frozen, under each of its names."""
@@ -400,6 +409,7 @@ class _Recording:
             operator=seen.operator,
             tensor=got.tensor,
             is_in_object=got.is_in_object,
+            since=got.since,
         )
 
     def operator(self, one: Operation) -> OperatorCall:

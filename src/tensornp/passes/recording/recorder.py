@@ -22,6 +22,7 @@ from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import name_of
+from tensornp.passes.recording.at_begin import AtBegin
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
@@ -34,7 +35,18 @@ from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.tensors_in import Found, LooksInside
 from tensornp.passes.recording.zero_units import UnitsOfCalls
-from tensornp.passes.records import BUFFER, COMPILED, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.records import (
+    BUFFER,
+    COMPILED,
+    HOOKS,
+    NOT_SEEN,
+    PRE_HOOKS,
+    RAISED,
+    RECOMPUTED,
+    RETURNED,
+    STOPPED_EARLY,
+    WRITTEN,
+)
 
 _graph_task = find("_C._current_graph_task_id")
 _functional_code = getattr(find("nn.utils.stateless._functional_call"), "__code__", None)
@@ -72,6 +84,7 @@ class Recorder:
         self._looks = LooksInside()
         self.tensors = SeenTensors()
         self.units = UnitsOfCalls(self.tensors.table)
+        self.at_begin = AtBegin()
         self.held = HeldGradients(self.tensors)
         self.sharded = ShardedGradients(self.tensors)
         self._not_called = NotCalled()
@@ -272,21 +285,33 @@ class Recorder:
                 elif seen.requires_grad and call.has_grads:
                     self.sharded.expect(place_of(call.module, name), tensor)
                     self.gradients.of_parameter(tensor, name, seen, call)
-                yield Got((None, name), seen)
+                yield self._weight(module, name, tensor, seen, call)
         for name, tensor in buffers.items():
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 # Batch norm writes its own in a training, and torch does not count that.
-                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training), relation=BUFFER)
+                seen = self.tensors.seen(tensor, is_written=module.training)
+                yield self._weight(module, name, tensor, seen, call, BUFFER)
 
-    def _params_below(self, module: torch.nn.Module, prefix: str = "") -> Iterator[Got]:
+    def _weight(
+        self, module: torch.nn.Module, name: str, tensor: torch.Tensor, seen: Seen, call: Call, relation: str = ""
+    ) -> Got:
+        got = Got((None, name), seen, relation=relation)
+        got.since = self.at_begin.since(module, name, tensor, is_functional=call.is_functional)
+        if seen.operator is not None and got.since in ("", NOT_SEEN):
+            got.since = WRITTEN
+        return got
+
+    def _params_below(self, module: torch.nn.Module, call: Call, prefix: str = "") -> Iterator[Got]:
         for step, child in module.__dict__.get("_modules", {}).items():
             for name, tensor in child.__dict__.get("_parameters", {}).items() if child is not None else ():
                 if tensor is not None and not isinstance(tensor, UninitializedTensorMixin):
                     self._held.add(storage_key(tensor) or -1)
-                    yield Got((None, f"{prefix}{step}.{name}"), self.tensors.seen(tensor))
+                    got = self._weight(child, name, tensor, self.tensors.seen(tensor), call)
+                    got.path = None, f"{prefix}{step}.{name}"
+                    yield got
             if child is not None:
-                yield from self._params_below(child, f"{prefix}{step}.")
+                yield from self._params_below(child, call, f"{prefix}{step}.")
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
@@ -320,7 +345,7 @@ class Recorder:
         if self.calls[-1] is call and is_alone and module.__dict__.get("_modules"):
             # Compiled code, and the fast path of an encoder layer, compute with the weights of what they do not call.
             own = {got.path for got in call.params}
-            call.params += (got for got in self._params_below(module) if got.path not in own)
+            call.params += (got for got in self._params_below(module, call) if got.path not in own)
         if kwargs and not call.has_keywords:
             found = self._looks.tensors_in(kwargs, is_inner=call.parent is not None)
             call.inputs += [self._input(one, call) for one in found]
@@ -436,6 +461,7 @@ class Recorder:
         self.is_over = True
         with self.lock:
             self.tensors.end()
+            self.at_begin.end()
             self.gradients.end()
             for call in self.calls:
                 call.edges.clear()

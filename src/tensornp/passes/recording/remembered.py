@@ -92,9 +92,12 @@ def step_to(parent: Any, step: str) -> str:
 
 
 class Got:
-    """A tensor that a call got or gave; `before` is its storage and version as the call began."""
+    """A tensor that a call got or gave; `before` is its storage and version as the call began.
 
-    __slots__ = ("before", "is_in_object", "path", "relation", "seen", "tensor")
+    Of a module's own, `since` is what has happened to it since the block began.
+    """
+
+    __slots__ = ("before", "is_in_object", "path", "relation", "seen", "since", "tensor")
 
     def __init__(
         self, path: Path | None, seen: Seen, before: Any = None, relation: str = "", *, is_in_object: bool = False
@@ -102,6 +105,7 @@ class Got:
         self.path, self.seen, self.before, self.relation = path, seen, before, relation
         self.is_in_object = is_in_object
         self.tensor: torch.Tensor | None = None
+        self.since = ""
 
 
 def _name_of(thread: int) -> str:

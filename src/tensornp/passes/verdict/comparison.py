@@ -6,7 +6,7 @@ Of each value its shape, its dtype and its figures were read: where these are eq
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -89,7 +89,10 @@ class PassComparison:
     gradients : tuple of CallDifference
         Those for which another gradient came back, from the loss backwards.
     weights, grads : dict of str to Difference
-        Parameters and buffers that differed before, and parameters that got another gradient, by name.
+        Parameters and buffers that differed when they were first read, and parameters that got another gradient, by
+        name.
+    weights_before : frozenset of str
+        Those of `weights` that are known to have differed before both passes.
     missing, unexpected : tuple of ModuleCall
         Calls of the first pass and of the second that the other one has not, where it has kept all of its own.
     num_calls, num_unread : int
@@ -112,6 +115,7 @@ class PassComparison:
     num_unread: int = 0
     problems: tuple[str, ...] = ()
     num_dropped: tuple[int, int] = (0, 0)
+    weights_before: frozenset[str] = frozenset()
 
     @property
     def first(self) -> CallDifference | None:
@@ -140,7 +144,7 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         steps = tuple(_told_of_moved(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
-        *_told_of_weights(weights),
+        *_told_of_weights(weights, both.weights_before),
         *both.told_of_gradients(gradients, grads, is_forward_equal=is_forward_equal),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
@@ -158,7 +162,7 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
         not problems and not unknown, verdict, calls, gradients, weights, grads, missing, unexpected,
-        len(both.pairs), num_unread, problems, num_dropped,
+        len(both.pairs), num_unread, problems, num_dropped, frozenset(both.weights_before),
     )  # fmt: skip
 
 
@@ -189,6 +193,7 @@ class _Both:
         self._other = {a.index: b for a, b in self.pairs}
         self._dropped = _dropped(first), _dropped(second)
         self._has_partner = frozenset(self._other), frozenset(b.index for _, b in self.pairs)
+        self.weights_before: set[str] = set()
 
     def alone(self) -> tuple[tuple[ModuleCall, ...], tuple[ModuleCall, ...]]:
         own, others = self._keys
@@ -256,8 +261,11 @@ class _Both:
                 for place, value in _weights_of(call).items():
                     same = others.get(place)
                     difference = difference_of(value, same) if same is not None else None
-                    if difference is not None:
-                        yield parameter_name(call, value), difference
+                    if same is not None and difference is not None:
+                        name = parameter_name(call, value)
+                        if not (value.since or same.since):
+                            self.weights_before.add(name)
+                        yield name, difference
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
@@ -470,11 +478,11 @@ def _are_equal(own: Sequence[Value], others: Sequence[Value]) -> bool | None:
     return True if is_known else None
 
 
-def _told_of_weights(weights: dict[str, Difference]) -> Iterator[str]:
-    if weights:
-        names = list(weights)
-        told = f" ({weights[names[0]].told})" if len(names) == 1 else ""
-        yield f"{counted(len(names), 'weight')} differed before: {listed(names)}{told}"
+def _told_of_weights(weights: dict[str, Difference], before: Collection[str]) -> Iterator[str]:
+    for is_before, when in ((True, "before"), (False, "when first read")):
+        if names := [name for name in weights if (name in before) is is_before]:
+            told = f" ({weights[names[0]].told})" if len(names) == 1 else ""
+            yield f"{counted(len(names), 'weight')} differed {when}: {listed(names)}{told}"
 
 
 def _told_of_alone(calls: Sequence[ModuleCall], side: str, where: str = "") -> Iterator[str]:

@@ -25,6 +25,7 @@ from tensornp.passes.records import (
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
+from tensornp.passes.verdict.held import held_told, several_told
 from tensornp.passes.verdict.scaling import told_of_scaling
 from tensornp.passes.verdict.step_origin import named_step, step_origin
 from tensornp.passes.verdict.wording import (
@@ -59,15 +60,21 @@ def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, 
 
 
 def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
-    words, nouns, seen = {}, set(), set()
+    found: defaultdict[str, dict[str, tuple[ModuleCall, Value]]] = defaultdict(dict)
+    seen = set()
     for call in tree.ended:
         for odd in odd_params("nonfinite", call) if call.name not in seen else ():
-            if odd.figures:
-                words[parameter_name(call, odd)] = word_of(odd.figures)
-                nouns.add(BUFFER if odd.relation == BUFFER else "parameter")
+            found[odd.since][parameter_name(call, odd)] = call, odd
         seen.add(call.name)
-    held = f"held {' or '.join(sorted(set(words.values())))} before the pass"
-    yield from _folded("bad parameter", words, held, nouns.pop() if len(nouns) == 1 else "weight", held)
+    for since, odds in sorted(found.items()):
+        words = {name: word_of(odd.figures) for name, (_, odd) in odds.items() if odd.figures}
+        nouns = {BUFFER if odd.relation == BUFFER else "parameter" for _, odd in odds.values()}
+        told = several_told(since, words.values())
+        if len(odds) == 1:
+            ((name, only),) = odds.items()
+            yield Finding("bad parameter", name, held_told(*only), (1,))
+        else:
+            yield from _folded("bad parameter", words, told, nouns.pop() if len(nouns) == 1 else "weight", told)
     for call in tree.ended:
         value = odd_input("nonfinite", call) if call.parent is None else None
         if value and value.figures and value.made_by == CAME_WITH_THE_CALL:

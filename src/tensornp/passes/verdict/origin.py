@@ -11,9 +11,11 @@ from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
     FORWARD,
+    GIVEN,
     OPTIMIZER,
     PRE_HOOKS,
     UNCOUNTED,
+    WRITTEN,
     ModuleCall,
     Origin,
     PassRecord,
@@ -21,6 +23,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.verdict.backward_origin import CAME_IN, backward_origin
 from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.held import held_since
 from tensornp.passes.verdict.operator_origin import operator_origin
 from tensornp.passes.verdict.scaling import is_overflow_of_scale
 from tensornp.passes.verdict.step_origin import step_origin
@@ -168,7 +171,12 @@ def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
     seen = odd_output(what, call)
     while True:
         if value := odd_param(what, call):
-            return _held_before(tree, call, value, what)
+            giver = tree.at(value.maker) if value.since else None
+            if giver is None or giver.index >= call.index or _is_clean(what, giver.outputs):
+                return _held_before(tree, call, value, what)
+            # It was put there as a call gave it, as a network for weights does.
+            call, seen = giver, value
+            continue
         value = odd_input(what, call) or _handed_on(call, seen)
         if value is None:
             assert seen is not None
@@ -205,15 +213,15 @@ def _is_clean(what: str, values: Sequence[Value]) -> bool:
 def _held_before(tree: CallTree, call: ModuleCall, value: Value, what: str) -> Origin:
     """Return that a parameter or a buffer was not finite when it was first read."""
     name = parameter_name(call, value)
-    earlier = (one for one in tree.ended if one.name == call.name and one.index < call.index)
-    if own := step_origin(tree, what, name=name, before=call):
+    own = step_origin(tree, what, name=name, before=call) if value.since != GIVEN else None
+    if own is None and value.since == WRITTEN:
+        # It may be made of what a step has spoilt, as a moving average is.
+        own = step_origin(tree, what, before=call)
+    if own:
         # What a step has written may come from a gradient.
         return backward_origin(tree, what, before=call) or own
-    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
-        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: written since"
-        return Origin(what, FORWARD, name, "", None, call.source, sentence, value.path, call.index)
-    sentence = f"{name} held {_word(value)} before the pass"
-    return Origin(what, BEFORE, name, "", None, call.source, sentence, value.path, call.index)
+    phase, sentence = held_since(tree, call, value, what)
+    return Origin(what, phase, name, "", None, call.source, sentence, value.path, call.index)
 
 
 def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, giver: ModuleCall | None) -> Origin:

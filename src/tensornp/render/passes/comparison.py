@@ -41,7 +41,8 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
     calls = [_call_row(one, is_first=one is found.first) for one in found.calls]
     yield from _some(calls, "call", begins_group=False)
     weights, grads = found.weights or {}, found.grads or {}
-    yield from _some([_row(name, one, "before the pass") for name, one in weights.items()], "weight")
+    when = {name: "before the pass" if name in found.weights_before else "when first read" for name in weights}
+    yield from _some([_row(name, one, when[name]) for name, one in weights.items()], "weight")
     # Where the forward differs, so does what comes back.
     told = [*((named(one.call), one.difference, "came back") for one in found.gradients)]
     for several in (told, [(name, one, "gradient") for name, one in grads.items()]):
