@@ -104,7 +104,6 @@ class Ledger:
         )
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: Former) -> None:
-        former.forget_the_dead()
         kept = _Record(snapshot, former)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
@@ -139,7 +138,7 @@ def _change(record: _Record | None, now: Snapshot) -> Change | None:
 def _former(record: _Record | None) -> Former:
     from tensornp.core.memory.former import Former
 
-    return record.former if record is not None else Former()
+    return record.former.living() if record is not None else Former()
 
 
 def _place(info: TensorInfo) -> Any:

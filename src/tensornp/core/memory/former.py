@@ -40,10 +40,12 @@ class Former:
         storage = _storage_of(other) if self._storages else None
         return storage is not None and storage._cdata in self._storages
 
-    def forget_the_dead(self) -> None:
-        """Let go of what is gone."""
-        self._arrays = {key: one for key, one in self._arrays.items() if one() is not None}
-        self._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+    def living(self) -> Former:
+        """Return what of it is not gone, which takes more by itself."""
+        made = Former()
+        made._arrays = {key: one for key, one in self._arrays.items() if one() is not None}
+        made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+        return made
 
 
 def _storage_of(obj: Any) -> torch.UntypedStorage | None:
