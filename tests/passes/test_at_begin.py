@@ -181,7 +181,7 @@ def test_averages_of_what_a_step_has_spoilt_come_from_it(average, level):
         one == "2 parameters that had been written in the pass held −Inf when first read: "
         f"{name}.weight, {name}.bias" for one in run.problems
     )  # fmt: skip
-    assert "target" not in run.problems[0]
+    assert f"{name}." not in run.problems[0]
 
 
 @pytest.mark.parametrize("level", LEVELS)
