@@ -752,3 +752,16 @@ def test_the_end_of_float16_is_told_where_no_operator_is_known():
     with tnp.follow() as run:
         model(torch.full((1, 2), 9.0, dtype=torch.float16))
     assert run.problems[0].endswith("its inputs and weights were finite; float16 ends at 65,504")
+
+
+def test_a_compiled_model_that_goes_inside_the_block_is_freed():
+    """Nothing of what stands in for its code keeps it."""
+    net = nn.Linear(2, 2)
+    net.compile(backend="eager")
+    reference = weakref.ref(net)
+    with tnp.follow() as run:
+        net(torch.ones(1, 2))
+        del net
+        gc.collect()
+        assert reference() is None
+    assert len(run.calls) == 1

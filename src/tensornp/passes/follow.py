@@ -449,12 +449,12 @@ def follow(
     and read by the hundred KiB. The record is made as it is first read, or shown. An operator costs one read of what it
     makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
     compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
-    written through NumPy, or through ``.data``, behind torch, is not seen, but for weights of the CPU before their
-    first call. A weight that is not finite then was so before the pass, if names reach its model as the block begins,
-    and it is as it was: else what is known of it is told. A gradient scaler is known by a name that the block sees, or
-    as an attribute below one. Of several ranks, each tells its own part; none is asked. Beside any hook for all modules
-    torch takes four frames of Python's for a call of a module, not three: of some 200 modules, each inside the next
-    one, the recursion limit is to be raised.
+    written through NumPy, or through ``.data``, behind torch, is not seen. A weight that is not finite when it is first
+    read was so before the pass, if names reach its model as the block begins, and it is as it was: else what is known
+    of it is told. A gradient scaler is known by a name that the block sees, or as an attribute below one. Of several
+    ranks, each tells its own part; none is asked. Beside any hook for all modules torch takes four frames of Python's
+    for a call of a module, not three: of some 200 modules, each inside the next one, the recursion limit is to be
+    raised.
 
     Examples
     --------

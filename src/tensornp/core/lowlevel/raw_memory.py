@@ -193,14 +193,6 @@ def _refuse_unless_device(address: int) -> None:
         raise NotReadError(GIVEN_BACK)
 
 
-def bytes_in_place(_: torch.UntypedStorage, address: int, nbytes: int) -> bytes:
-    """Return the bytes at an address, read where they lie, as torch itself reads them; none where it is turned off.
-
-    Of a storage that torch has allocated, and that the caller holds: it is no file's, and stays where it is.
-    """
-    return ctypes.string_at(address, nbytes) if _known.is_on else b""
-
-
 def array_at(
     address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:

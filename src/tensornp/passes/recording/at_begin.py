@@ -1,7 +1,6 @@
 """The weights of models that a program can name, as a block begins: the memory of each, and how often it was written.
 
-No tensor is held, and none is read but for some bytes on the CPU, which tell what is written through ``.data``: torch
-does not count that. By this, what a call finds in a weight is known to have been there before.
+No value is read, and no tensor held: what is found in a weight at a call is known to have been there before by this.
 """
 
 from __future__ import annotations
@@ -9,14 +8,15 @@ from __future__ import annotations
 import itertools
 import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-from tensornp.core.lowlevel import modes, raw_memory, torch_private
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.weak_storages import WeakStorages
@@ -32,7 +32,6 @@ _OPAQUE = (types.ModuleType, type, torch.Tensor)
 
 _State = tuple[int, int | None, int | None]
 """A tensor by its number, its version, and its storage; None of what torch does not count, or has no memory."""
-_NUM_BYTES = 8
 
 
 class AtBegin:
@@ -42,11 +41,11 @@ class AtBegin:
         self._noted: dict[int, tuple[weakref.ref[torch.nn.Module], dict[str, _State]]] = {}
         # While they are referred to, no other storage has their addresses.
         self._storages = WeakStorages()
-        self._bytes: dict[tuple[int, str], bytes] = {}
+        self._shared: set[int] = set()
 
     def note(self, objects: Iterable[Any]) -> None:
         """Note the weights of the modules among some objects, and in what these hold: of so many at most."""
-        num_left, add = _MOST_TENSORS, self._storages.add
+        num_left, add, owners = _MOST_TENSORS, self._storages.add, dict[int | None, int]()
         # Of a class of the user's anything may raise: what is not noted is not known.
         with suppress(Exception), modes.undisturbed():
             for module, held in _modules_in(objects):
@@ -58,12 +57,9 @@ class AtBegin:
                 for table in tables:
                     for name, tensor in _items_of(table):
                         if tensor is not None:
-                            memory = _memory_of(tensor)
-                            number = None if memory is None else add(memory)
-                            states[name] = id(tensor), version_of(tensor), number
-                            # What lies in a file would be read from there.
-                            if memory is not None and memory.resizable() and (found := _bytes_of(tensor, memory)):
-                                self._bytes[id(module), name] = found
+                            states[name] = state = _state_of(tensor, add)
+                            if owners.setdefault(state[2], state[0]) != state[0] and state[2] is not None:
+                                self._shared.add(state[2])
                 self._noted[id(module)] = weakref.ref(module), states
                 num_left -= len(states)
                 if num_left <= 0:
@@ -77,7 +73,7 @@ class AtBegin:
         noted = self._noted.get(id(module))
         if noted is None or noted[0]() is not module:
             return GIVEN if is_functional and type(tensor) is torch.Tensor else NOT_SEEN
-        was, memory = noted[1].get(name), _memory_of(tensor)
+        was, now = noted[1].get(name), _state_of(tensor, _number_of)
         if was is None:
             step, _, rest = str(name).partition(".")
             below = dict(_items_of((dict_of(module) or {}).get("_modules"))).get(step) if rest else None
@@ -85,43 +81,35 @@ class AtBegin:
                 # It computes with the weights of what it holds.
                 return self.since(below, rest, tensor, is_functional=is_functional)
             return GIVEN if is_functional else PUT_IN
-        now = id(tensor), version_of(tensor), None if memory is None else memory._cdata
         is_same = was[0] == now[0]
         if was[1] is None or (was[2] is None and not (is_same and now[2] is None)):
             # For what is sharded, another one stands in at each call; what is lazy is made in its first.
             return NOT_SEEN
         if was[1:] == now[1:]:
-            # When that is asked first.
-            known = self._bytes.pop((id(module), name), b"")
-            return WRITTEN if known and memory is not None and _bytes_of(tensor, memory) not in (known, b"") else ""
+            return ""
+        if is_same and was[2] == now[2]:
+            # Of several in one memory, as in a flat buffer, torch counts together what is written.
+            return NOT_SEEN if was[2] in self._shared else WRITTEN
         if is_same:
-            return WRITTEN if was[2] == now[2] else PUT_IN
+            return PUT_IN
         return GIVEN if is_functional else PUT_IN
 
     def end(self) -> None:
         """Forget all of them."""
-        self._noted, self._bytes = {}, {}
+        self._noted = {}
+        self._shared.clear()
         self._storages.let_go()
 
 
-def _memory_of(tensor: Any) -> torch.UntypedStorage | None:
+_number_of = attrgetter("_cdata")
+
+
+def _state_of(tensor: Any, number_of: Callable[[torch.UntypedStorage], int]) -> _State:
     try:
-        return tensor.untyped_storage() if is_of_torch(tensor) else None
+        return id(tensor), tensor._version, number_of(tensor.untyped_storage()) if is_of_torch(tensor) else None
     except Exception:
-        # What a transform of torch.func wraps has none.
-        return None
-
-
-def _bytes_of(tensor: torch.Tensor, memory: torch.UntypedStorage) -> bytes:
-    """Return some bytes in the middle of a tensor of the CPU, in memory that torch has allocated; else none."""
-    if not (tensor.is_cpu and tensor.is_contiguous()):
-        return b""
-    size, nbytes = tensor.itemsize, tensor.nbytes
-    start = int(tensor.storage_offset()) * size
-    if nbytes < _NUM_BYTES or start + nbytes > memory.nbytes():
-        return b""
-    start += torch_private.storage_address(tensor)
-    return raw_memory.bytes_in_place(memory, start + (nbytes - _NUM_BYTES) // 2 // size * size, _NUM_BYTES)
+        # Those of inference are not counted; what a transform of torch.func wraps has no storage.
+        return id(tensor), version_of(tensor), None
 
 
 def _modules_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dict[str, Any]]]:
@@ -129,16 +117,15 @@ def _modules_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dict[
     kinds, seen, num_others = dict[type, str](), set[int](), 0
     waiting: list[tuple[Any, str, int]] = []
 
-    def await_all(children: Iterable[Any], depth: int) -> int:
-        num = len(waiting)
+    def await_all(children: Sequence[Any], depth: int) -> int:
         for one in children:
             cls = type(one)
             kind = kinds.get(cls) or kinds.setdefault(cls, _known_kind_of(cls))
             if kind != "opaque":
                 waiting.append((one, kind, depth))
-        return len(waiting) - num
+        return len(children)
 
-    await_all(objects, 0)
+    await_all([*objects], 0)
     for obj, kind, depth in waiting:
         if id(obj) in seen:
             continue
@@ -146,15 +133,14 @@ def _modules_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dict[
         if kind == "module":
             held = dict_of(obj) or {}
             yield obj, held
-            await_all((child for _, child in _items_of(held.get("_modules"))), depth)
-            others: Iterable[Any] = [one for name, one in held.items() if name not in _OWN]
-        else:
-            others = _held_by(obj, kind)
+            await_all([child for _, child in _items_of(held.get("_modules"))], depth)
         if depth < _MOST_DEPTH and num_others < _MOST_OBJECTS:
-            num_others += await_all(itertools.islice(others, _MOST_ITEMS), depth + 1)
+            num_others += await_all([*itertools.islice(_held_by(obj, kind), _MOST_ITEMS)], depth + 1)
 
 
 def _held_by(obj: Any, kind: str) -> Iterable[Any]:
+    if kind == "module":
+        return [one for name, one in (dict_of(obj) or {}).items() if name not in _OWN]
     if kind == "dict":
         return dict.values(obj)
     if kind == "row":

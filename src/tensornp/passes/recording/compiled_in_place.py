@@ -34,7 +34,8 @@ class CompiledInPlace:
         for module, code in _compiled_in(objects):
             if not self._has_seen(code):
                 # First, so that Ctrl-C cannot leave it behind.
-                self._put.append((weakref.ref(module), call := self._told(module, code)))
+                call = self._told(module, code)
+                self._put.append((weakref.ref(module), weakref.ref(call)))
                 module.__dict__[_CODE] = call
 
     def compiled_since(self, objects: Mapping[str, Any]) -> list[str]:
@@ -45,7 +46,9 @@ class CompiledInPlace:
 
     def remove(self) -> None:
         """Put their own code back, below what another pass has put there since."""
-        for reference, call in self._put:
+        for reference, call_reference in self._put:
+            if (call := call_reference()) is None:
+                continue
             held, code = getattr(reference(), "__dict__", {}), call.__wrapped__
             if held.get(_CODE) is call:
                 held[_CODE] = code
@@ -54,7 +57,8 @@ class CompiledInPlace:
                     above.__wrapped__ = code
 
     def _has_seen(self, code: Any) -> bool:
-        return any(one is call or one is call.__wrapped__ for one in _chain(code) for _, call in self._put)
+        put = [call for _, reference in self._put if (call := reference()) is not None]
+        return any(one is call or one is call.__wrapped__ for one in _chain(code) for call in put)
 
     def _told(self, module: torch.nn.Module, code: Any) -> Any:
         @functools.wraps(code)

@@ -8,7 +8,7 @@ from tensornp.passes.records import BEFORE, FORWARD, GIVEN, NOT_SEEN, PUT_IN, WR
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import holds, named, parameter_name, word_of
 
-_SINCE = {WRITTEN: ": it had been written in the pass", PUT_IN: ": it had been put there in the pass", NOT_SEEN: ""}
+_SINCE = {WRITTEN: ", and had been written in the pass", PUT_IN: ", and had been put there in the pass", NOT_SEEN: ""}
 _SEVERAL = {
     "": "held {} before the pass",
     WRITTEN: "that had been written in the pass held {} when first read",
