@@ -10,13 +10,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 from jupyter_client import BlockingKernelClient
-from kernels import TIMEOUT_S, warm_kernels
+from kernels import TIMEOUT_S
 from nbclient import NotebookClient
 from older import TELLS_WHAT_IS_SAVED, since
 
@@ -27,39 +26,23 @@ SAVED = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory) -> Iterator[Path]:
-    """What is to be ``JUPYTER_PATH`` of who would not have torch imported once more."""
-    folder = tmp_path_factory.mktemp("warm")
-    with warm_kernels(folder):
-        yield folder
-
-
-@pytest.fixture
-def executed(tmp_path, warm) -> Callable[[str], list[str]]:
-    """Runs a notebook, and gives the text of each code cell's outputs; a second run must save the same bytes.
-
-    So a difference of two versions of a notebook is a difference of what it shows.
-    """
-
-    def execute(name: str) -> list[str]:
-        cells = run(name, tmp_path)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("JUPYTER_PATH", str(warm))
-            again = run(name, tmp_path)
-        for cell, other in zip(cells, again, strict=True):
-            assert saved(cell.outputs) == saved(other.outputs), cell.source
-        return ["".join(map(text_of, cell.outputs)) for cell in cells]
-
-    return execute
-
-
 def run(name: str, folder: Path) -> list[nbformat.NotebookNode]:
     """Run a notebook as a newcomer would, and return its code cells."""
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     patience = {"timeout": TIMEOUT_S, "startup_timeout": TIMEOUT_S}
     NotebookClient(notebook, resources={"metadata": {"path": folder}}, **patience).execute()
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def executed(name: str, folder: Path) -> list[str]:
+    """Run a notebook, and return the text of each code cell's outputs; a second run must save the same bytes.
+
+    So a difference of two versions of a notebook is a difference of what it shows.
+    """
+    cells, again = run(name, folder), run(name, folder)
+    for cell, other in zip(cells, again, strict=True):
+        assert saved(cell.outputs) == saved(other.outputs), cell.source
+    return ["".join(map(text_of, cell.outputs)) for cell in cells]
 
 
 def saved(outputs: list[nbformat.NotebookNode]) -> str:
@@ -84,9 +67,9 @@ def text_of(output: dict) -> str:
 
 
 @pytest.mark.slow
-def test_the_first_tour(executed):
+def test_the_first_tour(tmp_path):
     """On the real weights: the table, the card, and each badge that the text names."""
-    cells = executed("1-display.ipynb")
+    cells = executed("1-display.ipynb", tmp_path)
     assert "dict of 104 tensors · 86.6 MiB" in cells[2]
     story = "\n".join(cells[3:])
     for promised in (
@@ -99,9 +82,9 @@ def test_the_first_tour(executed):
 
 @pytest.mark.slow
 @since("2.8", "float4 is there")
-def test_every_kind_of_tensor(executed):
+def test_every_kind_of_tensor(tmp_path):
     """Each kind that the text names: its array, or the reason why there is none."""
-    story = "\n".join(executed("8-every-kind.ipynb"))
+    story = "\n".join(executed("8-every-kind.ipynb", tmp_path))
     for promised in (
         "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
         "2 stored, in 40 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
@@ -112,9 +95,9 @@ def test_every_kind_of_tensor(executed):
 
 
 @pytest.mark.slow
-def test_memory(executed):
+def test_memory(tmp_path):
     """The map, the change that torch has not counted, the table, the watch, the stale array, and the wrong gradient."""
-    story = "\n".join(executed("3-memory.ipynb"))
+    story = "\n".join(executed("3-memory.ipynb", tmp_path))
     for promised in (
         "same memory as b (NumPy array), turned", "overlaps row, even, odd", "other elements of the same storage: odd",
         "same storage   tensor", "changed since the card in In[3] · not counted by torch",
@@ -129,9 +112,9 @@ def test_memory(executed):
 
 
 @pytest.mark.slow
-def test_values(executed):
+def test_values(tmp_path):
     """A planted NaN is found, the outlier channel comes first, and two layers are compared."""
-    cells = executed("4-values.ipynb")
+    cells = executed("4-values.ipynb", tmp_path)
     assert "1 NaN" in cells[2]
     assert "[123, 45]" in cells[3]
     assert cells[4].split("axis 0")[1].split("\n")[1].split()[0] == "17"
@@ -145,9 +128,9 @@ def test_values(executed):
 
 
 @pytest.mark.slow
-def test_weights(executed):
+def test_weights(tmp_path):
     """The table folds what repeats, four rows cost their bytes, the NaN comes first, and nothing of the file runs."""
-    cells = executed("5-weights.ipynb")
+    cells = executed("5-weights.ipynb", tmp_path)
     assert "104 weights · 22,713,728 elements · 86.6 MiB" in cells[2]
     assert "encoder.layer.{0..5}.attention.self.query.weight" in cells[2]
     assert "2 weights · 147,840 elements" in cells[3]
@@ -160,9 +143,9 @@ def test_weights(executed):
 
 
 @pytest.mark.slow
-def test_compare(executed):
+def test_compare(tmp_path):
     """The planted NaN comes first, the scaled norm and the adapter are told, and so is the prefix."""
-    cells = executed("6-compare.ipynb")
+    cells = executed("6-compare.ipynb", tmp_path)
     assert "3 of 103 weights differ" in cells[3]
     lines = cells[3].split("\n")
     begins = next(i for i, line in enumerate(lines) if line.startswith("name ")) + 1
@@ -176,9 +159,9 @@ def test_compare(executed):
 
 
 @pytest.mark.slow
-def test_follow(executed):
+def test_follow(tmp_path):
     """Each planted fault is told in the first line under its cell: overflow, gradient, shapes, dead units."""
-    cells = executed("7-follow.ipynb")
+    cells = executed("7-follow.ipynb", tmp_path)
     assert cells[3].startswith("the first NaN was born in norm (LayerNorm), In[3] line 11")
     assert "layers.3 (Linear) left the range of float16 (65,504)" in cells[3]
     assert cells[4].startswith("layers.3 (Linear)") and "output · Inf" in cells[4]
@@ -196,10 +179,10 @@ def test_follow(executed):
 @pytest.mark.slow
 @since("2.5", "DTensor is public")
 @pytest.mark.skipif(sys.platform == "win32", reason="ranks meet by gloo")
-def test_ranks(executed, monkeypatch, tmp_path):
+def test_ranks(tmp_path, monkeypatch):
     """Two engines are one table; the NaN has its rank, and so has the replica that has drifted."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    cells = executed("8-ranks.ipynb")
+    cells = executed("8-ranks.ipynb", tmp_path)
     assert cells[3].startswith("model · 2 ranks: the same 39 tensors")
     assert "S(0) on tp 2" in cells[3]
     assert "on rank 1, at [133, 7]" in cells[5]
@@ -213,9 +196,9 @@ def test_ranks(executed, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_view_share_and_copy(executed):
+def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
-    cells = executed("2-view-share-copy.ipynb")
+    cells = executed("2-view-share-copy.ipynb", tmp_path)
     assert "[0.25, 0.5 , 0.75, 1.  ]" in cells[1]
     assert "NumPy refuses: output array is read-only" in cells[2]
     assert "[100., 200.,   3.,   4.]" in cells[3]

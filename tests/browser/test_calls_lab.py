@@ -7,11 +7,10 @@ import re
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from fronts.nbconvert.latex import outputs_for_latex
-from playwright.sync_api import Locator, Page, expect
-
 from browser.contrast import illegible
 from browser.lab import Notebook, Server
+from fronts.nbconvert.latex import outputs_for_latex
+from playwright.sync_api import Locator, Page, expect
 
 LOAD = """%load_ext tensornp
 import math, pickle, torch

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
-
 from browser.lab import Notebook, Server
+from playwright.sync_api import Locator, Page, expect
 
 LOAD = """%load_ext tensornp
 import torch

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PIL import Image
-from playwright.sync_api import Page, expect
-
 from browser.lab import Notebook, Server
 from browser.moving_picture import Film, play, play_weights
+from PIL import Image
+from playwright.sync_api import Page, expect
 
 MAKE = """
     import torch

@@ -1,1 +1,0 @@
-"""The tests in a browser, which they all share."""
