@@ -25,9 +25,6 @@ _MAGICS = {
 }  # fmt: skip
 _CALLED = rf"^({'|'.join(_MAGICS)}) takes "
 """How errors of a function begin, which name the magic that was called."""
-_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
-"""What spaces separate, which in quotes they do not."""
-_QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
 MAX_MESSAGE = 1000
 """Characters of a usage error."""
 _Arguments = ParamSpec("_Arguments")
@@ -161,9 +158,9 @@ def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], 
     """Return the options in front of `line` by long name, and the rest of it verbatim.
 
     IPython's own parsers join the rest with single spaces or look for options inside it, which changes expressions
-    such as ``d["a  b"]``. Quotes around the value of an option are taken off, as a shell does.
+    such as ``d["a  b"]``.
     """
-    words = list(_WORD.finditer(line))
+    words = list(re.finditer(r"\S+", line))
     count = 0
     while count < len(words):
         word = words[count].group()
@@ -188,7 +185,7 @@ def _without_options_behind(rest: str, options: tuple[Option, ...]) -> tuple[str
     if not any(option.long for option in options) or is_expression(body):
         return rest, {}
     for word in re.finditer(r"(?<=\s)-\S+", body):
-        words = _WORD.findall(body[word.start() :])
+        words = body[word.start() :].split()
         before = body[: word.start()].strip()
         try:
             found = _parsed(words, options, is_all=True)
@@ -227,7 +224,7 @@ def _parsed(words: list[str], options: tuple[Option, ...], *, is_all: bool = Fal
         said = f"the options are {known}" if known else "there are no options"
         raise UsageError(f"{error.msg}; {said}, and an expression that begins with - goes into parentheses") from None
     names = {flag: option.long for option in options for flag in option.flags}
-    return {names[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs}
+    return {names[flag]: value for flag, value in pairs}
 
 
 def split_names(text: str) -> list[str]:
