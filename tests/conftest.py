@@ -80,12 +80,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand tests out one by one, but to one worker what shares a server, a kernel or a warm process: these first."""
+    """Hand tests out one by one, but to one worker what shares a server, a kernel or a fixture: these first."""
     from xdist.scheduler import LoadScopeScheduling
 
-    forking, served = (
+    forking, served, shared = (
         files_that_name("in_fork", "in_two_ranks", "forked", "gallery_child"),
         files_that_name("browser.lab"),
+        files_that_name('scope="module"', "names_of"),
     )
 
     class OneServer(LoadScopeScheduling):
@@ -97,10 +98,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "forking"
             if "/browser/" in file:
                 return "JupyterLab" if file in served else file
-            shared = ("test_toggle_js", "test_kernel", "test_cell_magic", "test_packaging", "test_euporie")
-            if Path(file).stem in shared:
-                return file
-            return nodeid
+            return file if file in shared else nodeid
 
     return OneServer(config, log)
 
@@ -108,6 +106,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def files_that_name(*names: str) -> set[str]:
     """The files of tests in whose text one of these names is, as they stand in the names of tests."""
     folder = Path(__file__).parent
-    word = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+    word = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)")
     files = [file for file in folder.rglob("test_*.py") if word.search(file.read_text(encoding="utf-8"))]
     return {file.relative_to(folder.parent).as_posix() for file in files}

@@ -1140,10 +1140,11 @@ def torchao_float8() -> Case:
 
 def _one_rank() -> Any:
     """Return a mesh of this process alone."""
-    from torch.distributed import init_process_group
+    from torch.distributed import init_process_group, is_initialized
     from torch.distributed.device_mesh import init_device_mesh
 
-    init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    if not is_initialized():
+        init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     return init_device_mesh("cpu", (1,))
 
 

@@ -38,6 +38,7 @@ class Served:
         self.folder, self.requests = folder, list[Asked]()
         self.has_ranges = True
         self.told: dict[str, str] = {}
+        self.has_validators = True
         self.statuses: dict[str, int] = {}
         self.moved: dict[str, str] = {}
         self.login: str | None = None
@@ -111,8 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
         served, status = self.served, file.stat()
         headers = {
             "ETag": f'"{hashlib.md5(f"{status.st_mtime_ns} {status.st_size}".encode()).hexdigest()}"',
-            "Last-Modified": formatdate(status.st_mtime, usegmt=True), **served.told,
+            "Last-Modified": formatdate(status.st_mtime, usegmt=True),
         }  # fmt: skip
+        headers = (headers if served.has_validators else {}) | served.told
         part = RANGE.fullmatch(self.headers.get("Range", ""))
         if part is None or not served.has_ranges:
             self._answer(200, file.read_bytes(), login, headers)

@@ -126,17 +126,21 @@ def called(value: Any) -> Any:
     return value() if inspect.ismethod(value) else value
 
 
+CELLS = (
+    "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x",
+    "%tonumpy --explain x", "%tonumpy -w x", "%tonumpy --shard local x", "%tonumpy --explain --shard local x",
+    "%tonumpy --explain --shard full x", "%tonumpy --shard full x",
+    "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x", "%tensorwatch x", "y.add_(1)",
+    "%%follow\n0", "%tensornp", "%tensordiff x x", "%tensordiff x y", "%tensorstats x", "%tensorstats --axis 0 x",
+)  # fmt: skip
+"""What is run where `x` is looked at; `y` is another tensor."""
+
+
 def run_magics(found: Found, name: str, obj: Any) -> None:
     """Show it in a notebook, and name it to every magic."""
     shell = the_shell()
     shell.user_ns.update(x=obj, y=torch.ones(3))
-    for cell in (
-        "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x",
-        "%tonumpy --explain x", "%tonumpy -w x", "%tonumpy --shard local x", "%tonumpy --explain --shard local x",
-        "%tonumpy --explain --shard full x", "%tonumpy --shard full x",
-        "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x", "%tensorwatch x", "y.add_(1)",
-        "%tensordiff x x", "%tensordiff x y", "%tensorstats x", "%tensorstats --axis 0 x",
-    ):  # fmt: skip
+    for cell in CELLS:
         found.read(f"{cell} of {name}", printed(shell, cell))
     found.read(f"a watch of {name} ends", printed(shell, "%tensorwatch --off"))
 
@@ -268,3 +272,11 @@ def test_every_public_function_is_tried_alone():
     stub = (Path(tnp.__file__).parent / "__init__.pyi").read_text()
     public = {name for name in re.findall(r"as (\w+)$", stub, re.MULTILINE) if name[0].islower()} - {"errors"}
     assert public == FUNCTIONS.keys() | TAKE_NONE
+
+
+@in_fork
+def test_every_magic_is_tried_alone():
+    """And so has a magic."""
+    magics = (name for kind in the_shell().magics_manager.magics.values() for name, one in kind.items()
+              if one.__module__.startswith("tensornp"))  # fmt: skip
+    assert set(magics) == {found for cell in CELLS for found in re.findall(r"^%+(\w+)", cell)}

@@ -24,10 +24,12 @@ from IPython.utils.capture import capture_output
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.tensor.containers import BUILT_IN
+from tensornp.core.tensor.containers import _KEPT_IN, BUILT_IN
 
-NUM_EXAMPLES = 25
-"""Containers of each class that are built."""
+NUM_EXAMPLES = 15
+"""Containers of each class that are built at random."""
+MOST = 50
+"""Leaves of one of them."""
 
 
 @dataclasses.dataclass
@@ -39,6 +41,18 @@ class Batch:
 
 
 Pair = collections.namedtuple("Pair", "first second")
+
+
+class BatchEncoding(collections.UserDict):  # type: ignore[type-arg]
+    """As a tokenizer gives them, by the class that tells where its items are."""
+
+    __module__ = "transformers.tokenization_utils_base"
+
+
+class BatchFeature(BatchEncoding):
+    """As a processor of pictures gives them."""
+
+    __module__ = "transformers.feature_extraction_utils"
 
 
 class Odd:
@@ -61,20 +75,25 @@ class Refusing:
         raise ValueError("no <values>")
 
 
+ODD_KEYS = [None, 1, (2, "a"), "é\u202e", b"x", 1.5, *range(7, MOST + 7)]
 CLASSES: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
     "tuple": tuple,
     "dict": lambda leaves: {f"<k>{i}": leaf for i, leaf in enumerate(leaves)},
-    "dict of odd keys": lambda leaves: dict(zip([None, 1, (2, "a"), "é\u202e", b"x", 1.5, 7], leaves, strict=False)),
+    "dict of odd keys": lambda leaves: dict(zip(ODD_KEYS, leaves, strict=False)),
     "namedtuple": lambda leaves: Pair(leaves[:1], tuple(leaves[1:])),
-    "deque": lambda leaves: collections.deque(leaves, 40),
+    "deque": lambda leaves: collections.deque(leaves, MOST),
     "set": lambda leaves: {leaf for leaf in leaves if isinstance(leaf, (torch.Tensor, str, int))},
     "frozenset": lambda leaves: frozenset(leaf for leaf in leaves if isinstance(leaf, (torch.Tensor, str, int))),
     "OrderedDict": lambda leaves: collections.OrderedDict(enumerate(leaves)),
     "defaultdict": lambda leaves: collections.defaultdict(list, enumerate(leaves)),
     "UserDict": lambda leaves: collections.UserDict(enumerate(leaves)),
+    "BatchEncoding": lambda leaves: BatchEncoding(enumerate(leaves)),
+    "BatchFeature": lambda leaves: BatchFeature(enumerate(leaves)),
     "dataclass": Batch,
-    "TensorDict": lambda leaves: tensordict.TensorDict({"a": torch.ones(2), "b": {"c": torch.arange(2)}}, []),
+    "TensorDict": lambda leaves: tensordict.TensorDict(
+        {f"k{i}": {"in": one} if i % 2 else one for i, one in enumerate(leaves) if isinstance(one, torch.Tensor)}, []
+    ),
     "nested": lambda leaves: {"a": leaves[::2], "b": [tuple(leaves[1::2]), {"c": {}}]},
     "holds itself": lambda leaves: (leaves, leaves.append(leaves))[0],
 }
@@ -84,6 +103,7 @@ def test_every_class_of_containers_is_among_them():
     """What the walk of containers knows by itself."""
     built = {base for make in CLASSES.values() for base in type(make([])).__mro__}
     assert set(BUILT_IN) <= built and Batch in built
+    assert set(_KEPT_IN) <= {(cls.__module__.partition(".")[0], cls.__name__) for cls in built}
 
 
 def cases() -> dict[str, Case]:
@@ -149,11 +169,24 @@ def check_looks(obj: Any, tensors: list[torch.Tensor]) -> None:
             check_html(output.data.get("text/html", ""))
 
 
-def check_values(obj: Any, expected: dict[int, Any]) -> None:
+def check_compared(obj: Any, *, must_be_equal: bool = False) -> None:
+    """With itself, it ends in a view; or one sentence says that there is nothing to compare."""
+    try:
+        found = tnp.compare(obj, obj)
+    except tnp.TensornpError as error:
+        assert "\n" not in str(error)
+        assert not any(isinstance(one, torch.Tensor) for one in held_by(obj)), error
+        return
+    assert found.equal or not must_be_equal, found
+    check_html(tnp.card(found).html)
+
+
+def check_values(obj: Any, expected: dict[int, Any], *, may_refuse: bool = True) -> None:
     """Converted as a whole, each tensor is the array that it is by itself; or one sentence says where it stops."""
     try:
         arrays = tnp.to_numpy(obj, copy=True)
     except tnp.TensornpError as error:
+        assert may_refuse, error
         assert "\n" not in str(error)
         return
     found = [one for one in held_by(arrays) if isinstance(one, (np.ndarray, np.generic, list))]
@@ -179,7 +212,7 @@ def held_by(obj: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("container", CLASSES)
 @in_fork
 def test_a_container_of_any_kinds_keeps_the_promises(container):
-    """0 to 50 leaves: tensors of the gallery, arrays and plain objects, the same one several times."""
+    """0 to 50 leaves: tensors of the gallery, arrays and plain objects, all of them once, and then at random."""
     pool = cases()
     assert len(pool) > len(KINDS) * 0.8
     plain: list[Any] = [1, "<i>", None, 2.5, np.arange(3.0), np.float32(1), b"x", Odd(), Refusing(), [], {}]
@@ -188,14 +221,21 @@ def test_a_container_of_any_kinds_keeps_the_promises(container):
     held = {**{name: case.tensor for name, case in pool.items()}, **{f"plain {i}": one for i, one in enumerate(plain)}}
     leaf = st.one_of(st.sampled_from(list(pool)), st.sampled_from(list(held)[len(pool) :]))
 
-    @settings(max_examples=NUM_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(leaf, max_size=50))
     def check(names: list[str]) -> None:
         leaves = [held[name] for name in names]
         tensors = [case.tensor for name, case in pool.items() if name in names]
+        sound = [one for one in leaves if id(one) in expected]
         obj = CLASSES[container](leaves)
         check_looks(obj, tensors)
         if container != "holds itself":
+            check_compared(obj)
             check_values(obj, expected)
+            check_compared(CLASSES[container](sound), must_be_equal=True)
+            check_values(CLASSES[container](sound), expected, may_refuse="set" in container)
 
-    check()
+    for first in range(0, len(held), MOST):
+        check(list(held)[first : first + MOST])
+    at_random = settings(
+        max_examples=NUM_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    at_random(given(st.lists(leaf, max_size=MOST))(check))()

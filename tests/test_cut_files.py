@@ -105,7 +105,7 @@ def over_cut_files(tensor: Any, number: int | None = None) -> tuple[Any, int] | 
                 return storage
             files.append(os.path.join(folder, str(len(files))))
             with open(files[-1], "wb") as file:
-                file.write(bytes(storage))
+                file.write(torch.empty(0, dtype=torch.uint8).set_(storage).numpy())
             return torch.UntypedStorage.from_file(files[-1], shared=False, nbytes=storage.nbytes())
 
         try:

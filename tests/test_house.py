@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -19,7 +20,7 @@ ROOMS = {
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
-    "passes": "short -> records -> verdict, outline -> opened -> recording -> follow",
+    "passes": "short -> records -> verdict -> outline -> opened -> recording -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }
@@ -55,19 +56,38 @@ def place_of(name: str) -> tuple[str, ...]:
     return tuple(name.split(".")[1:])
 
 
+class Names(NamedTuple):
+    """What a file names, wherever in it."""
+
+    imports: set[str]
+    """Modules, for type checkers and by a string too."""
+    attributes: set[str]
+    methods: set[str]
+    """Attributes that are called."""
+
+
 @functools.cache
-def imports_of(path: Path) -> set[str]:
-    """Return every module that a file imports, wherever in it, for type checkers and by a string too."""
-    found = set()
+def names_of(path: Path) -> Names:
+    """Return what a file names."""
+    names = Names(set(), set(), set())
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.imports.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names.imports.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tensornp."):
-            found.add(node.value)
-    return found
+            names.imports.add(node.value)
+        elif isinstance(node, ast.Attribute):
+            names.attributes.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            names.methods.add(node.func.attr)
+    return names
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return every module that a file imports."""
+    return names_of(path).imports
 
 
 def floors_of(line: str) -> dict[str, int]:
@@ -75,20 +95,22 @@ def floors_of(line: str) -> dict[str, int]:
     return {room: floor for floor, rooms in enumerate(line.split(" -> ")) for room in rooms.split(", ")}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SRC).as_posix())
-def test_imports_go_one_way(path):
+def test_imports_go_one_way():
     """From the right to the left of the two lines above, and within a room."""
-    own = path.relative_to(SRC).with_suffix("").parts
-    for name in imports_of(path):
-        other = place_of(name) if name.startswith("tensornp.") else ()
-        for place, line in ROOMS.items():
-            above = tuple(filter(None, place.split("/")))
-            depth = len(above)
-            if len(own) <= depth or len(other) <= depth or not own[:depth] == other[:depth] == above:
-                continue
-            floors = floors_of(line)
-            if own[depth] != other[depth] and own[depth] != "__init__":
-                assert floors[other[depth]] < floors[own[depth]], f"{'/'.join(own)} imports {name}"
+    floors = {place: floors_of(line) for place, line in ROOMS.items()}
+    wrong = []
+    for path in MODULES:
+        own = path.relative_to(SRC).with_suffix("").parts
+        for name in imports_of(path):
+            other = place_of(name) if name.startswith("tensornp.") else ()
+            for place, floor in floors.items():
+                above = tuple(filter(None, place.split("/")))
+                depth = len(above)
+                if len(own) <= depth or len(other) <= depth or not own[:depth] == other[:depth] == above:
+                    continue
+                if own[depth] not in (other[depth], "__init__") and floor[other[depth]] >= floor[own[depth]]:
+                    wrong.append(f"{'/'.join(own)} imports {name}")
+    assert not wrong
 
 
 def test_no_two_modules_import_each_other():
@@ -102,13 +124,16 @@ def test_no_two_modules_import_each_other():
     graphlib.TopologicalSorter(edges).prepare()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SRC).as_posix())
-def test_each_library_has_one_home(path):
+def test_each_library_has_one_home():
     """matplotlib in plot, widget libraries in widget, IPython in its front, torch not in render."""
-    own = path.relative_to(SRC).with_suffix("").as_posix()
-    for name in imports_of(path):
-        homes = HOMES.get(name.split(".")[0])
-        assert homes is None or any(f"{own}/".startswith(f"{home}/") for home in homes), f"{own} imports {name}"
+    wrong = []
+    for path in MODULES:
+        own = path.relative_to(SRC).with_suffix("").as_posix()
+        for name in imports_of(path):
+            homes = HOMES.get(name.split(".")[0])
+            if homes is not None and not any(f"{own}/".startswith(f"{home}/") for home in homes):
+                wrong.append(f"{own} imports {name}")
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", ["convert/plan", "tensor/steps", "convert/receipt", "tensor/dtypes", "memory/extents"])
@@ -128,34 +153,23 @@ def test_a_verdict_needs_no_torch():
 
 def test_only_info_and_private_names_read_tensor_attributes_that_can_lie():
     """`core/convert/to_numpy.py` is the only place that calls `.numpy()`."""
-    for path in MODULES:
-        calls = [
-            node
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"
-        ]
-        assert not calls or path == SRC / "core" / "convert" / "to_numpy.py"
+    assert {path for path in MODULES if "numpy" in names_of(path).methods} <= {SRC / "core" / "convert" / "to_numpy.py"}
 
 
 def test_gradients_are_read_in_one_place():
     """Torch does not guard them against a backward in another thread: who reads them must ask first."""
     for path in MODULES:
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
-        if "passes" in path.relative_to(SRC).parts and not any(
-            name.split(".")[0] == "torch" for name in imports_of(path)
-        ):
+        names = names_of(path)
+        if "passes" in path.relative_to(SRC).parts and not any(name.split(".")[0] == "torch" for name in names.imports):
             # Records of a pass bear that name too, and where there is no torch, there are records alone.
             continue
-        assert not reads or path == SRC / "core" / "lowlevel" / "gradients.py", path
+        assert "grad" not in names.attributes or path == SRC / "core" / "lowlevel" / "gradients.py", path
 
 
 def test_modes_are_left_in_one_way():
     """What torch has for that is written in Python, so that Ctrl-C may come before it has set back what it has set."""
     for path in MODULES:
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        used = names & {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode"}
+        used = names_of(path).attributes & {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode"}
         assert not used or path == SRC / "core" / "lowlevel" / "modes.py", path
 
 

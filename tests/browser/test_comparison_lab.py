@@ -127,7 +127,7 @@ def _text_ends_at(cell: Locator) -> float:
 LONG = """%load_ext tensornp
 import torch
 names = ["encoder." * 25 + "weight", "x" * 10_000, "head.weight", "a b" * 70]
-before = {name: torch.zeros(i + 2, 3) for i, name in enumerate(names)}
+before = {name: torch.ones(i + 2, 3) for i, name in enumerate(names)}
 after = {name: one + 0.01 for name, one in before.items()}
 after["head.weight"][0, 0] = float("nan")"""
 

@@ -24,6 +24,15 @@ def test_no_view_makes_a_narrow_page_scroll_sideways(page: Page) -> None:
             assert style[0] or style[1] == "auto", name
 
 
+@pytest.mark.parametrize("name", ["container", "module", "models", "pass", "passes", "tensors"])
+def test_a_table_of_names_has_room_in_a_narrow_page(page: Page, name: str) -> None:
+    """A name has a line of its own, badges and figures break, and nobody scrolls for what differs."""
+    page.set_viewport_size({"width": WIDTH, "height": 800})
+    page.set_content(page_of_views({name: every_view()[name]}))
+    for node in page.locator(".tensornp").all():
+        assert node.evaluate("(one) => one.scrollWidth - one.clientWidth") <= 1
+
+
 @pytest.mark.parametrize("make", WIDGETS)
 def test_no_widget_makes_a_narrow_page_scroll_sideways(page: Page, make: Make) -> None:
     """Each control has room."""

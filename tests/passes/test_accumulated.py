@@ -74,7 +74,7 @@ def test_gradients_of_several_backwards_are_told_to_be_those_of_the_last():
     """Of which a step takes the sum; those of another step are no part of that."""
     model = made()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    said = "gradients came in 3 backwards: the last of them is told"
+    said = "gradients came in 3 backwards with no step of theirs between: the last of them is told"
     with tnp.follow() as run:
         backward(model)
         optimizer.step()
@@ -230,7 +230,8 @@ def test_gradients_are_counted_from_the_last_step_of_their_own_parameters():
             of_other.zero_grad()
             backward(other)
             of_other.step()
-    said = "gradients came in 4 backwards: the last of them is told (model.0.weight, model.0.bias, model.1.weight, …)"
+    names = "(model.0.weight, model.0.bias, model.1.weight, …)"
+    said = f"gradients came in 4 backwards with no step of theirs between: the last of them is told {names}"
     assert said in run.problems
 
 

@@ -209,6 +209,23 @@ def test_shapes_dtypes_ends_and_nans_are_told_before_figures():
     assert compared(nans, nans).equal
 
 
+def test_gradients_of_values_of_other_dtypes_are_compared():
+    """By their figures; whether the loss differed, these do not tell."""
+
+    def with_grad(dtype: str, ends: tuple[float, ...], norm: float) -> PassRecord:
+        return chain(leaf("a"), leaf("b", grad=ends, grad_norm=norm, dtype=dtype))
+
+    base = with_grad("float32", (-1.0, 2.0), 3.0)
+    for ends, norm, told in (
+        ((-1.0, 2.0), 3.003, "norm 3 and 3.003, 0.001 relative, as float32 and bfloat16"),
+        ((NAN,), 3.0, "NaN in the second alone, as float32 and bfloat16"),
+    ):
+        found = compared(base, with_grad("bfloat16", ends, norm))
+        assert [one.difference.told for one in found.gradients] == [told]
+        assert f"another gradient came back for b (Linear): {told}" in found.problems
+    assert not compared(base, with_grad("bfloat16", (-1.0, 2.0), 3.0)).gradients
+
+
 class _Off(nn.Module):
     """A leaf that gives a little more than it should."""
 
@@ -559,3 +576,59 @@ def test_how_far_figures_differ_is_told_of_the_figure_that_is_named(first, secon
     sides = (Value("", (4,), "float32", "cpu", figures=Figures(*one, 4)) for one in (first, second))
     found = difference_of(*sides)
     assert found is not None and found.told == told and f"{found.relative:.2g} " in told
+
+
+def times(number: int, max_calls: int, other: int = -1) -> tnp.FollowedPass:
+    """Follow a model that is called so often, one time with another input."""
+    model, x = mlp(), torch.ones(5, 4)
+    with tnp.follow(max_calls=max_calls) as run:
+        for i in range(number):
+            model(x + (i == other))
+    return run
+
+
+def test_calls_that_were_not_kept_are_named_and_prove_nothing():
+    """One of them may be what differs, or the partner of one that is in the other pass alone."""
+    num = len(times(1, 10_000))
+    complete, cut = times(10, 10_000), times(10, num * 4)
+    found = tnp.compare(cut, times(10, num * 4, other=5))
+    left = num * 10 - len(cut)
+    assert (found.equal, found.problems, found.num_dropped) == (False, (), (left, left))
+    told = f"calls past max_calls were not kept: {left} of the first"
+    assert found.verdict == f"what was read is alike; {told} and {left} of the second"
+    found = tnp.compare(cut, complete)
+    assert (found.equal, found.problems, found.unexpected) == (False, (), ())
+    assert f"<PassComparison: what was read is alike; {told}>" in repr(found)
+    assert tnp.compare(complete, times(10, 10_000)).equal
+    found = tnp.compare(cut, times(11, num * 4))
+    assert not found.missing and not found.unexpected
+
+
+def test_operators_that_were_not_kept_are_no_calls_that_were_not():
+    """Calls alone are compared."""
+    model, runs = nn.ReLU(), []
+    for _ in "ab":
+        with tnp.follow(max_calls=4, level="operators") as run:
+            model(torch.ones(2)).exp().log().exp().log().exp()
+        runs.append(run)
+    assert runs[0].record.num_dropped and len(runs[0]) == 1
+    assert tnp.compare(*runs).equal
+
+
+def test_where_calls_were_not_kept_no_difference_is_born():
+    """In a call of which all that it called was kept, one is, as in any pass."""
+    num = len(times(1, 10_000))
+    found = tnp.compare(times(10, num * 4), times(10, num * 4, other=9))
+    assert found.problems and found.problems[0].endswith(
+        "its inputs had differed, and not all calls before it were kept"
+    )
+    assert "calls past max_calls were not kept" in tnp.card(found).text
+    found = tnp.compare(times(10, num * 4), times(10, num * 4, other=1))
+    assert "its inputs had differed when " in found.problems[0]
+    inner, outer = one_call(1, "m.a", parent=0, order=0, gave=[value()]), one_call(0, "m", gave=[value()], order=3)
+    other = replace(outer, outputs=(value((0.0, 9.0)),))
+    for dropped, told in ((0, "in its own code, after m.a"), (2, "in it, where not all calls were kept")):
+        both = [PassRecord((one, inner), num_dropped=dropped) for one in (outer, other)]
+        found = compared(*both)
+        assert found.problems[0].endswith(f"the difference was born {told}")
+        assert found.first is not None and found.first.is_born_here is not bool(dropped)

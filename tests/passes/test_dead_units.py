@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import math
+
 import numpy as np
 import pytest
 import torch
 from made_passes import leaf
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
 from tensornp.passes.records import PassRecord, ZeroUnits
@@ -54,6 +58,7 @@ def test_what_is_no_activation_or_has_too_many_units_is_not_counted():
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.LayerNorm, nn.LazyBatchNorm1d])
 def test_units_behind_a_norm_of_a_batch_are_counted(norm):
+    torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 10), norm(*[10] * (norm is not nn.LazyBatchNorm1d)), nn.ReLU())
     with torch.no_grad():
         model(torch.randn(64, 4))
@@ -64,9 +69,33 @@ def test_units_behind_a_norm_of_a_batch_are_counted(norm):
     assert run.problems == ["3 of 10 units of 2 (ReLU) were 0 at all 64 positions"]
 
 
-def test_series_without_a_batch_are_not_counted():
+@pytest.mark.parametrize(
+    ("shape", "norm"),
+    [
+        ((64, 10), nn.GroupNorm(5, 10)),
+        ((8, 10, 20), nn.GroupNorm(5, 10)),
+        ((8, 10, 5, 6), nn.GroupNorm(5, 10)),
+        ((8, 10, 3, 4, 5), nn.GroupNorm(5, 10)),
+        ((8, 10, 20), nn.InstanceNorm1d(10, affine=True)),
+        ((10, 50), nn.InstanceNorm1d(10, affine=True)),
+        ((10, 5, 6), nn.InstanceNorm2d(10, affine=True)),
+        ((8, 10, 20), nn.BatchNorm1d(10)),
+    ],
+)
+def test_behind_a_module_with_channels_these_are_the_units(shape: tuple[int, ...], norm: nn.Module):
+    """However many dimensions it is given, without a batch as well, and through what drops elements."""
+    with torch.no_grad():
+        norm.weight[2:5], norm.bias[2:5] = 0, -1
+    for between in ((), (nn.Dropout(0.1),), (nn.ELU(), nn.Dropout(0.1))):
+        model = nn.Sequential(norm, *between, nn.ReLU())
+        with tnp.follow(model) as run:
+            model(torch.randn(shape))
+        assert run.calls[-1].zero_units == ZeroUnits(3, 10, math.prod(shape) // 10)
+
+
+def test_what_is_given_less_than_it_takes_is_not_counted():
     """Nobody says which axis the units are."""
-    model = nn.Sequential(nn.InstanceNorm1d(6), nn.ReLU())
+    model = nn.Sequential(nn.MaxPool1d(1), nn.ReLU())
     with tnp.follow(model) as run:
         model(torch.randn(6, 50))
     assert run.calls[-1].zero_units is None
@@ -97,7 +126,7 @@ def test_it_counts_in_place_too_and_changes_nothing():
 
 def sentences(*calls: tuple[str, tuple[int, int, int], int]) -> list[str]:
     """Return what is found of activations: each by its name, its units and which call of it."""
-    made = tuple(leaf(name, "ReLU", zero_units=ZeroUnits(*units), nth=nth, params=()) for name, units, nth in calls)
+    made = tuple(leaf(name, "ReLU", zero_in_all=ZeroUnits(*units), nth=nth, params=()) for name, units, nth in calls)
     return [one.sentence for one in dead_units(CallTree(PassRecord(made)))]
 
 
@@ -111,14 +140,100 @@ def test_the_finding_counts_units_and_positions():
 
 
 def test_what_may_be_chance_or_is_common_is_no_finding():
-    """Few positions, few units; and all of them, which is told otherwise; and of several calls one that is well."""
+    """Few positions, few units; and all of them, which is told otherwise."""
     assert not sentences(("a", (4, 8, 31), 0))
     assert not sentences(("a", (4, 100, 512), 0))
     assert not sentences(("a", (8, 8, 64), 0))
-    assert not sentences(("a", (4, 8, 64), 0), ("a", (0, 8, 64), 1))
-    assert sentences(("a", (4, 8, 64), 0), ("a", (2, 8, 64), 1)) == [
-        "2 of 8 units of a (ReLU, 2nd call) were 0 at all 64 positions"
-    ]
+
+
+def alive_in_turn(num_calls: int) -> tuple[nn.Module, list[torch.Tensor]]:
+    """Return a model, and batches for each of which 4 others of its 20 units are alive, and 4 for none."""
+    model = nn.Sequential(nn.Linear(4, 20, bias=False), nn.ReLU())
+    with torch.no_grad():
+        model[0].weight.fill_(-1)
+        model[0].weight[:16] = torch.eye(4).repeat_interleave(4, 0) * 2 - 1
+    return model, [torch.eye(4)[k].repeat(64 * 4 // num_calls, 1) for k in range(4) for _ in range(num_calls // 4)]
+
+
+@pytest.mark.parametrize("num_calls", [4, 256])
+def test_over_several_calls_those_units_are_dead_that_were_0_in_each(num_calls: int):
+    """At the positions of all, also where each call has one alone; a call by itself has its own count."""
+    model, batches = alive_in_turn(num_calls)
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    assert run.problems == ["4 of 20 units of 1 (ReLU) were 0 at all 256 positions"]
+    assert "4 of 20 units dead" in tnp.card(run).text
+    assert run["1"].zero_units == (ZeroUnits(16, 20, 64) if num_calls == 4 else None)
+    assert run["1"].zero_in_all == ZeroUnits(4, 20, 256)
+    with torch.no_grad():
+        model[0].weight[16:] = 1
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    assert run.problems == []
+
+
+def test_what_a_checkpoint_calls_again_is_counted_once():
+    """With a call in evaluation, which is one of the pass as well."""
+    model, batches = alive_in_turn(4)
+    with tnp.follow(model) as run:
+        for x in batches:
+            checkpoint(model, x.requires_grad_(), use_reentrant=True).sum().backward()
+        model.eval()(batches[0])
+    assert run["1"].zero_in_all == ZeroUnits(4, 20, 320)
+    assert len(run.find("1")) == 9
+    y = checkpoint(model, batches[0], use_reentrant=True)
+    with tnp.follow(model) as run:
+        y.sum().backward()
+    assert run["1"].zero_in_all == ZeroUnits(16, 20, 64)
+
+
+def test_nothing_of_the_units_is_kept_when_the_pass_is_over():
+    """The record has their numbers, and is made later."""
+    model, batches = alive_in_turn(4)
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if type(one) is torch.Tensor}
+    with tnp.follow(model) as run:
+        for x in batches:
+            model(x)
+    del x
+    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and id(one) not in before]
+    assert run["1"].zero_in_all is not None
+
+
+class Shares(nn.Module):
+    """Uses one activation behind two layers, of which the first may be used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.act = nn.Linear(8, 8), nn.Linear(8, 8), nn.ReLU()
+
+    def forward(self, x: torch.Tensor, num: int = 1) -> torch.Tensor:
+        """Compute."""
+        for _ in range(num):
+            x = self.act(self.a(x))
+        return self.act(self.b(x))
+
+
+def test_an_activation_behind_two_modules_has_the_units_of_both():
+    """Those of one behind the same module are the same each time."""
+    model = Shares()
+    with torch.no_grad():
+        for one in model.parameters():
+            one.fill_(0.1)
+        model.a.bias[:2] = -100
+    x = torch.rand(64, 8)
+    for num in (1, 2):
+        with tnp.follow(model) as run:
+            model(x, num)
+        assert run.problems[0] == f"2 of 8 units of act (ReLU) behind a were 0 at all {64 * num} positions"
+    with torch.no_grad():
+        model.b.bias[:3] = -100
+    with tnp.follow(model) as run:
+        model(x)
+    told = "2 activations have units that were 0 at all positions: act behind a (2 of 8), act behind b (3 of 8)"
+    assert run.problems == [told]
 
 
 def test_a_bias_that_kills_units_is_found():

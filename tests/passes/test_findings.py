@@ -68,6 +68,7 @@ SITUATIONS = {
         chain(leaf("fc"), leaf("drop", "Dropout", (0.5, 0.5))),
         ["drop (Dropout) gave one value only, 0.5"],
     ),
+    "an infinity throughout, of which the verdict tells": (chain(leaf("fc"), leaf("fc2", ends=(INF, INF))), []),
     "a constant that is 0, behind its sign": (
         chain(leaf("fc"), leaf("drop", "Dropout", (-0.0, 0.0))),
         ["drop (Dropout) gave one value only, 0"],

@@ -126,6 +126,24 @@ def test_a_weight_that_was_bad_before_is_named():
     assert (origin.phase, origin.name) == ("before the pass", "layers.1.proj.weight")
 
 
+def test_a_nan_of_targets_is_not_said_to_be_born_in_the_loss_alone():
+    """Nobody sees what a function gets; by the name of the loss, or by the gradient where nothing holds that."""
+    model, target = nn.Linear(2, 2), torch.tensor([[1.0, torch.nan]])
+    with tnp.follow(model) as run:
+        loss = nn.functional.mse_loss(model(torch.ones(1, 2)), target)
+    assert run.problems == [
+        "`loss` holds NaN, which was born in the code around the modules, or came in with targets and the like: "
+        "nothing that a module gave did"
+    ]
+    del loss
+    with tnp.follow(model) as run:
+        nn.functional.mse_loss(model(torch.ones(1, 2)), target).backward()
+    assert run.problems[0] == (
+        "what modules gave was finite; the first NaN was born in the loss or its backward, after Linear, the last call "
+        "with a gradient, or came in with targets and the like"
+    )
+
+
 def test_what_does_not_fit_is_said_with_the_shapes():
     """The error goes on as it was; the block has a record all the same."""
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(6, 2))
@@ -333,12 +351,13 @@ def test_the_user_s_modes_see_no_look(mode):
     assert seen[0] == seen[1] != []
 
 
-@pytest.mark.parametrize("transform", ["vmap", "grad", "script", "trace"])
+@pytest.mark.parametrize("transform", ["vmap", "jvp", "grad", "script", "trace"])
 def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     """A transform, a script, a tracer: what they compute is the same, and no call is lost with a note."""
     model, x = nn.Linear(3, 1), torch.ones(4, 3)
     programs = {
         "vmap": lambda: torch.vmap(model)(x),
+        "jvp": lambda: torch.func.jvp(model, (x,), (x,))[1],
         "grad": lambda: torch.func.grad(lambda y: model(y).sum())(x),
         "script": lambda: torch.jit.script(model)(x),
         "trace": lambda: torch.jit.trace(model, x)(x),
@@ -348,7 +367,8 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
         followed = programs[transform]()
     assert torch.equal(plain, followed)
     assert run.record.notes == ()
-    assert tnp.card(run).text
+    assert ("inside a torch.func transform: not read" in tnp.card(run).text) is (transform in ("vmap", "jvp", "grad"))
+    assert "Error" not in tnp.card(run).text
 
 
 def test_a_thread_is_told_by_the_name_that_it_had():
@@ -488,6 +508,104 @@ assert "warn of hooks" in tnp.card(run).text
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == 0, found.stderr
     assert found.stdout.split()[:3] == ["OptimizedModule", "returned", "True"]
+
+
+def compiled_in_place(*modules: nn.Module) -> nn.Module:
+    model = nn.Sequential(*modules)
+    model.compile(backend="eager")
+    return model
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
+    """Torch calls no hooks there; its own code is put back."""
+    model = compiled_in_place(nn.Linear(4, 3), nn.ReLU())
+    x, code = torch.ones(2, 4), model._compiled_call_impl
+    before = model(x)
+    with tnp.follow(*[model] * is_bound) as run:
+        during = model(input=x)
+        during.sum().backward()
+    assert torch.equal(before, during) and model._compiled_call_impl is code
+    assert [call.title for call in run] == ["Sequential"] and run.complete and not run.problems
+    assert run[0].inputs[0].path == "['input']" and run[0].outputs[0].grad_norm == pytest.approx(6**0.5)
+    assert set(run.grads) == {"0.weight", "0.bias"} and None not in run.grads.values()
+    assert "compiled by Module.compile: compiled code is one call" in tnp.card(run).text
+
+
+def test_a_weight_of_compiled_code_that_is_nan_is_told():
+    """It calls no module that has it."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x)
+
+    for name in ("linear.weight", "_orig_mod.linear.weight"):
+        model = Net()
+        model.linear.weight.data[0] = torch.nan
+        if name.startswith("_"):
+            model = torch.compile(model, backend="eager")
+        else:
+            model.compile(backend="eager")
+        with tnp.follow() as run:
+            model(torch.ones(2, 4))
+        assert run.problems[0] == f"{name} held NaN before the pass"
+
+
+def test_a_part_that_was_compiled_in_place_is_one_call_and_one_that_raises_has_failed():
+    """Also of a model that no name reaches."""
+    held = {"model": nn.Sequential(compiled_in_place(nn.Linear(4, 3)), nn.ReLU())}
+    with tnp.follow() as run:
+        held["model"](torch.ones(2, 4))
+    assert [call.title for call in run] == ["Sequential", "0", "1"]
+    with pytest.raises(RuntimeError), tnp.follow() as run:
+        held["model"](torch.ones(2, 5))
+    assert run.failed is not None and run.failed.title == "0" and run.failed.status == "raised"
+
+
+@pytest.mark.skipif(not hasattr(torch.compiler, "set_stance"), reason="this torch always runs compiled code")
+def test_what_was_compiled_in_place_and_runs_as_it_was_is_called_once():
+    model = compiled_in_place(nn.Linear(4, 3))
+    with torch.compiler.set_stance("force_eager"), tnp.follow() as run:
+        model(torch.ones(2, 4))
+    assert [call.title for call in run] == ["Sequential", "0"]
+
+
+def test_passes_inside_and_beside_each_other_put_the_compiled_code_back():
+    model, x = compiled_in_place(nn.Linear(4, 3)), torch.ones(2, 4)
+    code = model._compiled_call_impl
+    with tnp.follow() as outer, tnp.follow(model) as inner:
+        model(x)
+    first, second = tnp.follow(), tnp.follow(model)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    model(x)
+    second.__exit__(None, None, None)
+    assert model._compiled_call_impl is code
+    assert [len(run) for run in (outer, inner, first, second)] == [1, 1, 0, 1]
+    assert not outer.record.notes and not inner.record.notes
+
+
+def test_what_was_compiled_in_place_inside_the_block_is_said_not_to_be_followed():
+    """And what another model is called beside it is not what was to be followed."""
+    other, x = nn.Linear(4, 3), torch.ones(2, 4)
+    with tnp.follow() as run:
+        model = compiled_in_place(nn.Linear(4, 3))
+        model(x)
+    said = "calls of what Module.compile has compiled inside the block were not followed (model): compile before it"
+    assert tnp.card(run).text == said
+    with tnp.follow() as run:
+        other(x)
+        model.compile(backend="eager")
+        model(x)
+    assert run.record.notes == (said,)
+    with tnp.follow(other) as run:
+        model(x)
+    assert tnp.card(run).text == "other was not called here; other modules were"
 
 
 @pytest.mark.parametrize(
@@ -634,3 +752,16 @@ def test_the_end_of_float16_is_told_where_no_operator_is_known():
     with tnp.follow() as run:
         model(torch.full((1, 2), 9.0, dtype=torch.float16))
     assert run.problems[0].endswith("its inputs and weights were finite; float16 ends at 65,504")
+
+
+def test_a_compiled_model_that_goes_inside_the_block_is_freed():
+    """Nothing of what stands in for its code keeps it."""
+    net = nn.Linear(2, 2)
+    net.compile(backend="eager")
+    reference = weakref.ref(net)
+    with tnp.follow() as run:
+        net(torch.ones(1, 2))
+        del net
+        gc.collect()
+        assert reference() is None
+    assert len(run.calls) == 1

@@ -261,3 +261,107 @@ class Calling(nn.Module):
     def forward(self, x: torch.Tensor, many: Any) -> torch.Tensor:
         """Compute it."""
         return x + 1
+
+
+INF = float("inf")
+KEPT = {
+    "bound": lambda: torch.tensor(INF),
+    "greatest": lambda: torch.full((3, 1), -INF),
+    "mask": lambda: torch.full((3, 3), -INF).triu(1),
+    "bounds": lambda: torch.tensor([-INF, INF]),
+}
+
+
+class Keeping(nn.Module):
+    """Gives an object with its result and what `kept` makes of that."""
+
+    def __init__(self, kept: Any) -> None:
+        super().__init__()
+        self.linear, self.kept = nn.Linear(4, 4), kept
+
+    def forward(self, x: torch.Tensor) -> State:
+        state = State(self.linear(x))
+        state.kept = self.kept(state.h)
+        return state
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+def test_infinities_that_an_object_keeps_are_no_finding(kept: Any, level: str):
+    """As those of a mask that is an argument: what holds them came in so, or was given so, and a NaN is one."""
+    giver, taker, given = Keeping(lambda _: kept()), Cell(), State(torch.ones(3, 4))
+    given.kept = kept()
+    with tnp.follow(level=level) as run:
+        taker(torch.ones(3, 4), giver(torch.ones(3, 4)))
+        taker(torch.ones(3, 4), given)
+    assert not run.problems and run.first("nonfinite") is None
+    assert "no NaN, and no infinity but" in tnp.card(run).text
+    given.kept = torch.tensor(NAN)
+    with tnp.follow(level=level) as run:
+        taker(torch.ones(3, 4), given)
+    assert run.problems[0].startswith("the input [1].kept held NaN when Cell was called")
+
+
+def test_infinities_that_are_computed_are_found_in_an_object():
+    """And what an object that came in has them in, where that was computed with."""
+    with tnp.follow() as run:
+        Keeping(lambda h: (h.sum() * 1e30).square())(torch.ones(3, 4))
+    assert run.problems[0].startswith("the first Inf was born in Keeping")
+    with tnp.follow() as run:
+        Handing()(State(torch.full((3, 4), INF)))
+    assert "before, the input [0].h held Inf when Handing was called" in run.problems[0]
+
+
+class Handing(nn.Module):
+    """Hands on what its state holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, state: State) -> torch.Tensor:
+        return self.linear(state.h)
+
+
+class Scaled(nn.Module):
+    """Gives an object with a scale, that `put` makes of what `inner` gives."""
+
+    def __init__(self, put: Any, inner: nn.Module) -> None:
+        super().__init__()
+        self.put, self.inner = put, inner
+
+    def forward(self, x: torch.Tensor) -> State:
+        return State(self.put(self.inner(x)))
+
+
+def _softplus(h: torch.Tensor) -> torch.Tensor:
+    return nn.functional.softplus(h)
+
+
+def _root(h: torch.Tensor) -> torch.Tensor:
+    return (h * 0).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "last", "says"),
+    [
+        (Scaled(_softplus, nn.Linear(4, 4)), _root, "born in the loss or its backward, after Scaled, the last call"),
+        (Scaled(_root, nn.Linear(4, 4)), torch.clone, "NaN entered the gradients in Scaled, after inner:"),
+        (
+            Scaled(lambda state: _root(state.h), Scaled(_softplus, nn.Linear(4, 4))),
+            torch.clone,
+            "NaN entered the gradients in Scaled, after inner:",
+        ),
+        (
+            Scaled(lambda state: state.h, Scaled(_root, nn.Linear(4, 4))),
+            torch.clone,
+            "NaN entered the gradients in inner, after inner:",
+        ),
+    ],
+)
+def test_a_backward_is_accused_where_it_was_born_before_or_after_an_object_was_given(
+    encoder: nn.Module, last: Any, says: str
+):
+    with tnp.follow() as run:
+        last(encoder(torch.ones(3, 4)).h).sum().backward()
+    assert says in run.problems[0]

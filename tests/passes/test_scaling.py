@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import tensornp as tnp
+from tensornp.passes.recording.scalers import scalers_in
 
 X = torch.tensor([[1.0, 2.0, -1.0], [0.5, 1.0, 3.0]])
 
@@ -216,3 +217,24 @@ def test_gradients_of_a_scale_that_has_grown_are_told_to_be_scaled():
         scaler.step(optimizer)
         scaler.update()
     assert "1 gradient back, those of scaled losses larger by their scales ·" in str(tnp.card(run))
+
+
+def test_no_class_of_the_program_is_asked_for_its_hash():
+    """Its metaclass may compute that; a scaler below what is of such a class is found."""
+    asked: list[str] = []
+
+    class Counting(type):
+        def __hash__(cls) -> int:
+            asked.append(cls.__name__)
+            return type.__hash__(cls)
+
+        __eq__ = type.__eq__
+
+    class Trainer(metaclass=Counting):
+        def __init__(self) -> None:
+            self.scaler = torch.amp.GradScaler("cpu")
+
+    trainers = [Trainer(), Trainer()]
+    asked.clear()
+    found = scalers_in({"a": trainers[0], "b": trainers[1]})
+    assert not asked and [*map(id, found)] == [id(one.scaler) for one in trainers]

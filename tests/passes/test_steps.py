@@ -296,6 +296,26 @@ def test_a_step_after_what_came_back_was_let_go_of_is_told(level: str):
         assert sum("found no gradient at any of its parameters" in one for one in run.problems) == is_told
 
 
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_step_before_all_that_it_could_take_is_told(is_bound: bool):
+    """As where it stands before the forward; one that has a gradient from before the block is none."""
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for is_zeroed in (True, False, True):
+        with tnp.follow(*[model] * is_bound) as run:
+            if is_zeroed:
+                optimizer.zero_grad()
+            optimizer.step()
+            model(torch.randn(4, 3)).mean().backward()
+        told = [one for one in run.problems if "backward() belongs before it" in one]
+        assert len(told) == is_zeroed and all("found no gradient at any of its parameters" in one for one in told)
+    with tnp.follow(*[model] * is_bound) as run:
+        optimizer.zero_grad()
+        optimizer.step()
+        step_of(model, optimizer)
+    assert not run.problems
+
+
 def test_an_optimizer_that_had_nothing_to_take_is_not_accused():
     """That of a head that was not called in this batch, stepped with the others."""
     body, heads = nn.Linear(3, 3), [nn.Linear(3, 1), nn.Linear(3, 2)]
@@ -452,6 +472,18 @@ def test_a_step_whose_closure_calls_the_model_first_has_its_parameters():
     assert by_closure(0.1).steps[0].after == by_closure(0.1).steps[0].after != b""
 
 
+def test_what_a_step_has_spoilt_is_told_once():
+    """Of infinite gradients, clipping makes NaN, and a step takes these."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow(model) as run:
+        model(torch.full((4, 3), 1e30)).square().sum().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert run.problems[1].startswith("weight held NaN after a step of the optimizer")
+    assert len(run.problems) == 2
+
+
 @pytest.mark.parametrize("is_zeroed", [False, True])
 def test_what_comes_in_a_closure_is_taken_by_its_step(is_zeroed):
     """With what came before it; gradients are accumulated so where a training has closures."""
@@ -470,5 +502,5 @@ def test_what_comes_in_a_closure_is_taken_by_its_step(is_zeroed):
             backward()
             optimizer.step(backward)
     assert [one.num_backwards for one in run.record.grads] == [2, 2]
-    assert any("gradients came in 2 backwards" in one for one in run.problems)
+    assert any("gradients came in 2 backwards with no step of theirs between:" in one for one in run.problems)
     assert any("not zeroed between two steps" in one for one in run.problems) is not is_zeroed

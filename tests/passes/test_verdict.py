@@ -151,7 +151,8 @@ SITUATIONS = {
             chain(leaf("fc", grad=(NAN,)), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1)),
             1, ("fc.weight", (NAN,)),
         ), BACKWARD, "fc",
-        "the first NaN was born in the loss or its backward, after fc, the last call with a gradient",
+        "the first NaN was born in the loss or its backward, after fc, the last call with a gradient, or came "
+        "in with targets and the like",
     ),
     "a buffer that a call has spoilt": (
         "nan", chain(
@@ -216,7 +217,7 @@ SITUATIONS = {
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
         "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call "
-        "with a gradient",
+        "with a gradient, or came in with targets and the like",
     ),
     "between two calls": (
         "nan", back((NAN,), FINE, FINE), BACKWARD, "fc1",
@@ -229,7 +230,8 @@ SITUATIONS = {
     "NaN of Inf": (
         "nan", back((NAN,), (-1.0, INF), (-1.0, INF)), BACKWARD, "fc1",
         "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was "
-        "born in the loss or its backward, after fc3, the last call with a gradient",
+        "born in the loss or its backward, after fc3, the last call with a gradient, or came in with targets and the "
+        "like",
     ),
     "in the backward of a call": (
         "nan", with_grads(back(FINE, FINE, FINE), gradients(("fc3.weight", FINE), ("fc2.weight", (NAN,)))),
@@ -255,6 +257,16 @@ SITUATIONS = {
         "the forward was finite; the gradient of c.weight, the first that came, held NaN",
     ),
 }  # fmt: skip
+
+
+def test_a_gradient_of_an_infinity_was_not_born_in_the_loss():
+    """The forward held it."""
+    record = back((NAN,), (-1.0, INF), (-1.0, INF), forward=(-1.0, INF))
+    assert problems_of(record)[:2] == [
+        "the first Inf was born in fc1 (Linear); its inputs and weights were finite, the inputs from −1 to 2",
+        "NaN entered the gradients between fc2 (Inf) and fc1; before, what fc3 gave held Inf, and its gradient held "
+        "Inf",
+    ]
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

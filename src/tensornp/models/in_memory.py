@@ -22,32 +22,32 @@ def explorer_of(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
     """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
-    from tensornp.models.formats.contents import Beside
     from tensornp.models.live.module import entries_of_module, parameters_of
     from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.quantization.by_names import with_packed
     from tensornp.models.storage.relations import relate
 
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems, classes = entries_of_module(obj, root or "model")
-        entries = with_pairs(relate(_with_gathered(entries)))
+        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
         reached = Reached([obj], namespace)
         entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
         source = expression or class_name(type(obj))
-        return WeightsExplorer(entries, source, metadata=Beside(metadata), problems=problems)
+        return WeightsExplorer(entries, source, metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:
             raise BadRequestError("; ".join((why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
-        entries = with_pairs(relate(_with_gathered(entries)))
+        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
         source = expression or class_name(type(obj))
         return WeightsExplorer(
             entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,

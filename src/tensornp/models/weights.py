@@ -34,7 +34,8 @@ def weights(
         ``{"model": model, "optimizer": optimizer}``; what else in them holds tensors is named in ``.problems``.
         Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
         offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
-        unpacked or computed when it is asked for; objects that hold others are named in ``.problems``. A path leads to
+        unpacked or computed when it is asked for; objects that hold others are named in ``.problems``, as are tensors
+        that other tensors have as attributes, live or in a file of torch.save. A path leads to
         a safetensors file or a file of `torch.save`, in either format, an index of several (``.index.json``), a folder
         of them, a folder of `torch.distributed.checkpoint`, one to which accelerate has offloaded weights
         (``index.json`` and ``.dat``), a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
@@ -72,7 +73,7 @@ def weights(
 
     Quantized weights of GGUF and float8 with block scales (``X_scale_inv`` beside ``X``) give what they mean, in
     float32, of which statistics are made too; the float8 codes are those of ``entry.codes``. Packed integers of other
-    formats, which ``config.json`` names, give their codes, and no statistics.
+    formats, which ``config.json`` names, or their own names and shapes, give their codes, and no statistics.
     """
     if is_subclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]

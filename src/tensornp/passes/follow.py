@@ -150,12 +150,13 @@ class FollowedPass(Comparable[PassComparison]):
             keep=options.keep,
             names=names_of_now(frame) if self._namespace is None else lambda: namespace,
         )
+        recorder.at_begin.note((*self._modules, *namespace.values()))
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
         self._scalers = Scalers(recorder.tensors)
         self._steps = OptimizerHooks(recorder, self._scalers)
         self._scalers.begin(namespace)
-        hooks.install()
+        hooks.install(namespace)
         self._steps.install()
         if options.level == "operators":
             recorder.has_operators = True
@@ -172,14 +173,15 @@ class FollowedPass(Comparable[PassComparison]):
 
     def _end(self, error: BaseException | None, frame: FrameType) -> None:
         """Make the record of a block that an error has ended, or none."""
-        recorder, steps, scalers = self._recorder, self._steps, self._scalers
-        if recorder is None or steps is None or scalers is None or self._results is None:
+        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
+        if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
             return
         namespace = self._names(frame)
         try:
             scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
+                recorder.compiled_since = hooks.compiled_since(namespace)
             if self._namespace is None and (place := recorder.lines.place_of(frame)):
                 recorder.codes.append(place[0])
         finally:
@@ -447,10 +449,12 @@ def follow(
     and read by the hundred KiB. The record is made as it is first read, or shown. An operator costs one read of what it
     makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
     compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
-    written through NumPy, behind torch, is not seen. A gradient scaler is known by a name that the block sees, or as an
-    attribute below one. Of several ranks, each tells its own part; none is asked. Beside any hook for all modules torch
-    takes four frames of Python's for a call of a module, not three: of some 200 modules, each inside the next one, the
-    recursion limit is to be raised.
+    written through NumPy, or through ``.data``, behind torch, is not seen. A weight that is not finite when it is first
+    read was so before the pass, if names reach its model as the block begins, and it is as it was: else what is known
+    of it is told. A gradient scaler is known by a name that the block sees, or as an attribute below one. Of several
+    ranks, each tells its own part; none is asked. Beside any hook for all modules torch takes four frames of Python's
+    for a call of a module, not three: of some 200 modules, each inside the next one, the recursion limit is to be
+    raised.
 
     Examples
     --------

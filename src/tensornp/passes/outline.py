@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.units import number_ranges
 from tensornp.models.outline.fold import Branch, put_together
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
+from tensornp.passes.verdict.wording import is_kept
 
 MAX_LINES = 98
 """Lines of a tree."""
@@ -68,9 +68,9 @@ def state_of(call: ModuleCall) -> str:
     return PASSED_ON if not_finite(call.inputs) in ("NaN", given) else TROUBLE
 
 
-def not_finite(values: Iterable[Value]) -> str:
+def not_finite(values: Sequence[Value]) -> str:
     """Return "NaN" where a value has one, "Inf" where one is infinite, else nothing; a mask of −Inf is fine."""
-    return _worst(value.figures for value in values if not _is_mask(value.figures))
+    return _worst(value.figures for value in values if not is_kept(value, values))
 
 
 def not_finite_back(values: Iterable[Value]) -> str:
@@ -81,10 +81,6 @@ def not_finite_back(values: Iterable[Value]) -> str:
 def _worst(figures: Iterable[Figures | None]) -> str:
     known = [one for one in figures if one is not None and not one.is_finite]
     return "NaN" if any(one.has_nan for one in known) else "Inf" if known else ""
-
-
-def _is_mask(figures: Figures | None) -> bool:
-    return figures is not None and figures.min == -math.inf and math.isfinite(figures.max)
 
 
 def _root_of(calls: Sequence[ModuleCall], told: frozenset[int]) -> Branch:

@@ -18,12 +18,20 @@ UNCOUNTED = "written in a way that torch does not count"
 """The note of a weight that was finite when it was read, and is not, although its version is the same."""
 WARNED = "torch may warn of hooks for all modules: they follow it, and go with the block"
 """The note of a compiled module, at whose calls torch looks for such hooks."""
+COMPILED = "OptimizedModule"
+"""The class of what `torch.compile` makes of a module."""
+IN_PLACE = "compiled by Module.compile: compiled code is one call"
+"""The note of a module that was compiled in place."""
 NOT_CALLED = "of a module that was not called"
 """The note of the gradient of a parameter that was not used, where it is known to have got none."""
 HELD = "of a module that was not called: what its .grad holds was not looked at"
 """The note of the gradient of a parameter that has one, which nobody knows to be of this pass."""
 IN_ITS_PLACE = "of what took its place in a functional call"
 """The note of the gradient of a tensor with which a module computed instead of its own parameter."""
+WRITTEN, PUT_IN = "written in the pass", "put there in the pass"
+"""What is known of a weight since the pass began: it is the same one of another version, or another one."""
+GIVEN, NOT_SEEN = "given in a functional call", "not seen before"
+"""The same of what stands in for a weight, and of one of which nothing is known that was there before."""
 UNSET = "nothing was observed yet"
 """The note of a buffer in which an observer of torch's own has infinities until it has observed something."""
 NOT_LOOKED_INTO = "not looked into"
@@ -124,6 +132,11 @@ class Value:
         A copy on the host, of what was to be kept.
     grad : Figures or None
         Of the gradient that came back for it.
+    is_in_object : bool
+        Whether it is an attribute of an object that is no container, or lies below one.
+    since : str
+        Of a module's own, what is known of it since the pass began: empty where it is as it was, as far as torch counts
+        writes; else "written in the pass", "put there in the pass", "given in a functional call" or "not seen before".
     """
 
     path: str
@@ -140,6 +153,8 @@ class Value:
     grad: Figures | None = None
     operator: int | None = None
     tensor: Any = field(default=None, compare=False, repr=False)
+    is_in_object: bool = False
+    since: str = ""
 
     @property
     def min(self) -> float | None:
@@ -185,7 +200,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ZeroUnits:
-    """How many of the units of an activation gave 0 at all of its positions, in one call."""
+    """How many of the units of an activation gave 0 at all of its positions, in one call or in several."""
 
     num_zero: int
     num_units: int
@@ -228,12 +243,17 @@ class ModuleCall:
     num_calls : int
         How many calls of this module there were in all.
     zero_units : ZeroUnits or None
-        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; of three, behind a
-        module for series such as Conv1d.
+        Of an activation with up to 4,096 units, which stand on the last axis, or on axis 1 of four; behind a module
+        such as Conv1d or GroupNorm, where its channels are.
+    zero_in_all : ZeroUnits or None
+        The same over all calls of the module that got what the same module gave: units that were 0 in each of them.
     is_grad_enabled : bool
         Whether autograd recorded where it was called: not under `torch.no_grad`, nor in inference mode.
     is_training : bool
         Whether the module was in ``train()``, not in ``eval()``.
+    attributes : tuple of Value
+        Tensors of its that are neither parameters nor buffers and were not finite as the block ended: of a call around
+        which something else was not, and none that a call has given.
     """
 
     index: int
@@ -258,6 +278,8 @@ class ModuleCall:
     zero_units: ZeroUnits | None = None
     is_grad_enabled: bool = True
     is_training: bool = True
+    attributes: tuple[Value, ...] = ()
+    zero_in_all: ZeroUnits | None = None
 
     @property
     def is_fine(self) -> bool:

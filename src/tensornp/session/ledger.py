@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ from tensornp.session.names import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Change, Snapshot
+    from tensornp.core.memory.former import Former
     from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
@@ -23,10 +23,10 @@ MAX_RECORDS = 1024
 
 
 class _Record(NamedTuple):
-    """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
+    """One tensor as it was when it was last shown or converted, and what has shared its memory."""
 
     snapshot: Snapshot
-    arrays: dict[int, Any]
+    former: Former
 
 
 class Ledger:
@@ -41,14 +41,15 @@ class Ledger:
         """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
-        around, change = self._search(tensor, info, record), _change(record, now)
-        self._keep(tensor, info, now, record)
+        former = _former(record)
+        around, change = self._search(tensor, info, former), _change(record, now)
+        self._keep(tensor, info, now, former)
         return replace(around, change=change) if change is not None else around
 
     def surroundings_of(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return what surrounds a tensor and how it has changed; nothing is remembered."""
         record = self._record_of(tensor, info)
-        return replace(self._search(tensor, info, record), change=self.change_of(tensor, info))
+        return replace(self._search(tensor, info, _former(record)), change=self.change_of(tensor, info))
 
     def note_conversion(self, tensor: Any, array: Any) -> None:
         """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
@@ -58,11 +59,11 @@ class Ledger:
         from tensornp.core.tensor.info import inspect
 
         info = inspect(tensor)
-        before = self._record_of(tensor, info)
-        record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), before)
+        former = _former(self._record_of(tensor, info))
+        self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), former)
         # A copy has never shared, so it must not be said to share no longer.
         if isinstance(array, np.ndarray) and Target(tensor, info).compare(array)[0] in WRITTEN:
-            record.arrays[id(array)] = weakref.ref(array)
+            former.note(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
         """Return how a tensor has changed since it was last shown or converted here; reads it under the same budget."""
@@ -83,13 +84,12 @@ class Ledger:
         where = f"{event} in {self._session.cell}"
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
-    def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
+    def _search(self, tensor: Any, info: TensorInfo, former: Former) -> Surroundings:
         from tensornp.core.summary.surroundings import NO_SURROUNDINGS, find_surroundings
 
         max_search_ms = self._options().max_search_ms
         if not max_search_ms:
             return NO_SURROUNDINGS
-        former = record.arrays if record is not None else {}
         names, shown_as = self._session.names, _shown_by(self._session.source)
         return find_surroundings(tensor, info, names, max_search_ms / 1000, former=former, shown_as=shown_as)
 
@@ -103,15 +103,13 @@ class Ledger:
             record if record is not None and info.storage and record.snapshot.reference.shares_storage(tensor) else None
         )
 
-    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
-        arrays = record.arrays if record is not None else {}
-        kept = _Record(snapshot, _living(arrays))
+    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: Former) -> None:
+        kept = _Record(snapshot, former)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept
         while len(self._records) > MAX_RECORDS:
             self._records.popitem(last=False)
-        return kept
 
 
 @functools.lru_cache(maxsize=1)
@@ -137,8 +135,10 @@ def _change(record: _Record | None, now: Snapshot) -> Change | None:
     return change_between(record.snapshot, now)
 
 
-def _living(arrays: dict[int, Any]) -> dict[int, Any]:
-    return {key: reference for key, reference in arrays.items() if reference() is not None}
+def _former(record: _Record | None) -> Former:
+    from tensornp.core.memory.former import Former
+
+    return record.former.living() if record is not None else Former()
 
 
 def _place(info: TensorInfo) -> Any:

@@ -12,6 +12,7 @@ import torch
 
 import tensornp as tnp
 from tensornp.core.lowlevel.attributes import class_name, is_tensor, module_name
+from tensornp.core.memory.former import Former
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import find_surroundings
@@ -73,7 +74,7 @@ def test_classes_whose_instances_were_looked_at_come_free() -> None:
         found = tnp.aliases(held.tensor, {"held": held})
         assert [alias.name for alias in found] == ["held.tensor"]
         for tensor in (held.tensor, held.odd):
-            look = partial(find_surroundings, namespace={"held": held}, max_seconds=10.0, former={}, shown_as="")
+            look = partial(find_surroundings, namespace={"held": held}, max_seconds=10.0, former=Former(), shown_as="")
             summarize(tensor, DisplayOptions(), look)
         classes += map(weakref.ref, (Held, Node, Kind))
     del held, Held, Node, Kind, found, tensor, look

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 import tensornp as tnp
 from tensornp.core.lowlevel.modes import undisturbed
 from tensornp.core.lowlevel.private_names import find
+from tensornp.core.memory.former import Former
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import find_surroundings
@@ -34,7 +35,7 @@ def _card(tensor, namespace):
     """Make a card with all that is around the tensor."""
 
     def look(tensor, info):
-        return find_surroundings(tensor, info, namespace, 1.0, former={}, shown_as="")
+        return find_surroundings(tensor, info, namespace, 1.0, former=Former(), shown_as="")
 
     return summarize(tensor, DisplayOptions(), look)
 

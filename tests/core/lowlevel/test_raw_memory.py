@@ -9,6 +9,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
 from tensornp.core.memory.aliases import find_aliases
+from tensornp.core.memory.former import Former
 
 
 def test_a_counter_is_shared_by_views_and_detached_aliases_alone():
@@ -44,7 +45,7 @@ def test_without_answers_only_what_was_seen_before_is_called_stale():
     t = torch.zeros(4)
     a, lent = t.numpy(), np.from_dlpack(t)
     names = {"t": t, "a": a, "lent": lent}
-    former: dict[int, object] = {}
+    former = Former()
     (seen,), _ = find_aliases([(t, None)], names, 600, former)
     assert {alias.name: alias.relation for alias in seen} == {
         "t": "same object", "a": "same elements", "lent": "same elements",

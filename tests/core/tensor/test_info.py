@@ -211,6 +211,54 @@ def test_a_jagged_tensor_whose_offsets_lie_outside_of_its_values_is_refused(ask,
     assert tnp.inspect(t).data_state == "freed"
 
 
+def _viewed(codes: torch.Tensor) -> torch.Tensor:
+    return codes.view(2, 6)
+
+
+def _of_two_scales(codes: torch.Tensor) -> torch.Tensor:
+    codes.q_per_channel_scales().resize_(2)
+    return codes
+
+
+def _of_more_zero_points(codes: torch.Tensor) -> torch.Tensor:
+    codes.q_per_channel_zero_points().resize_(9)
+    return codes
+
+
+def _of_scales_of_two_dimensions(codes: torch.Tensor) -> torch.Tensor:
+    codes.q_per_channel_scales().data = torch.ones(2, 2, dtype=torch.float64)
+    return codes
+
+
+@pytest.mark.parametrize(
+    ("change", "axis", "told"),
+    [
+        (_viewed, 0, "its scales have shape (4,), and axis 0 has 2 channels"),
+        (torch.Tensor.flatten, 1, "its scales have shape (3,), and it has no axis 1"),
+        (_of_two_scales, 0, "its scales have shape (2,), and axis 0 has 4 channels"),
+        (_of_more_zero_points, 0, "its zero points have shape (9,), and axis 0 has 4 channels"),
+        (_of_scales_of_two_dimensions, 0, "its scales have shape (2, 2), and axis 0 has 4 channels"),
+    ],
+)
+@pytest.mark.parametrize("ask", [tnp.plan, tnp.to_numpy, tnp.stats])
+def test_codes_that_do_not_fit_their_scales_are_refused(ask, change, axis, told):
+    """As by torch, in the words of its card; where they lie is known all the same."""
+    size = (4, 3)[axis]
+    q = torch.quantize_per_channel(torch.rand(4, 3), torch.ones(size), torch.zeros(size), axis, torch.qint8)
+    t = change(q)
+    with pytest.raises(NoDataError) as raised:
+        ask(t)
+    said = f"{told}: no code can be dequantized; t.int_repr() gives the codes"
+    assert str(raised.value) == said
+    assert said in str(tnp.card(t)) and "array([" not in str(tnp.card(t))
+    assert (tnp.inspect(t).numel, tnp.inspect(t).nbytes) == (12, 12)
+    assert t.int_repr().numel() == 12
+    alias = q.int_repr() if t is q else q
+    assert [one.name for one in tnp.aliases(t, {"q": alias})] == ["q"] * (t is not q)
+    with pytest.raises(RuntimeError):
+        t.dequantize()
+
+
 @since("2.6", "lengths are an argument")
 def test_a_jagged_tensor_with_holes_or_another_ragged_dimension_is_read():
     """Its offsets fit, of whichever dimension."""

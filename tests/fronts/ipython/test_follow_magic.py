@@ -119,6 +119,10 @@ def test_operators_are_followed_by_choice(shell):
     assert {run.calls[one.call].name for one in run.operators} == {"2"}
     assert run["0"].outputs[0].tensor.shape == (4, 3)
     assert run["2"].outputs[0].tensor is None
+    shell.run("%%follow --only \"2*\" --keep '0' -o run\nloss = model(x).sum().log()\nloss.backward()")
+    quoted = shell.namespace["run"]
+    assert [one.name for one in quoted.operators] == [one.name for one in run.operators]
+    assert quoted["0"].outputs[0].tensor.shape == (4, 3)
 
 
 def test_what_a_card_advises_is_taken_where_two_models_are_called(shell):

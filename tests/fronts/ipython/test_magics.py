@@ -15,6 +15,7 @@ from IPython.utils.capture import capture_output
 from ipywidgets.widgets.widget import _instances
 
 import tensornp as tnp
+from tensornp.fronts.ipython.arguments import split_line
 from tensornp.fronts.ipython.magics import OPTIONS
 
 
@@ -55,6 +56,40 @@ def test_out_binds_a_name_and_shows_nothing(shell):
     """`-o NAME` is for the name alone."""
     assert shell.run("%tonumpy -c -o mine w") is None
     assert shell.namespace["mine"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        """%tonumpy -c --dtype "float16" -o 'mine' d["a  b"]""",
+        """%tonumpy -c --dtype='float16' -o"mine" d["a  b"]""",
+        """%tonumpy d["a  b"] -c --dtype 'float16' -o "mine" """,
+    ],
+)
+def test_quotes_around_the_value_of_an_option_are_no_part_of_it(shell, line):
+    """As in a shell, before and behind the expression, which keeps its own."""
+    shell.namespace["d"] = {"a  b": shell.namespace["w"]}
+    shell.run(line)
+    assert shell.namespace.pop("mine").dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "rest"),
+    [
+        ("""--dtype "a b" 'c d'""", {"dtype": "a b"}, "'c d'"),
+        ("""--dtype='a "b"' x""", {"dtype": 'a "b"'}, "x"),
+        ("""--dtype "" x""", {"dtype": ""}, "x"),
+        ("""--dtype d["a b"] x""", {"dtype": 'd["a b"]'}, "x"),
+        ("""--dtype "a" + "b" """, {"dtype": "a"}, '+ "b"'),
+        ("""--dtype "a"b"c" x""", {"dtype": '"a"b"c"'}, "x"),
+        ("""--dtype it's x""", {"dtype": "it's"}, "x"),
+        ("""--dtype "open x""", {"dtype": '"open'}, "x"),
+        ("""-c 'it is' -o x""", {"copy": "", "out": "x"}, "'it is'"),
+    ],
+)
+def test_words_of_a_line_are_those_of_a_shell_in_front(line, options, rest):
+    """What quotes hold together is one word; a quote that is not closed is a character."""
+    assert split_line(line, OPTIONS["tonumpy"]) == (options, rest)
 
 
 def test_explain_prints_the_receipt_and_converts_nothing(shell):

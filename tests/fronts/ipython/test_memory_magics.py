@@ -113,6 +113,19 @@ def test_an_array_that_was_left_behind_is_named(shell):
     cell(shell, "%tonumpy -o a w")
     cell(shell, "b = w.detach().numpy(); w.data = torch.ones(4)")
     assert "no longer shares with a (NumPy array), b (NumPy array)" in card(shell, "w")
+    cell(shell, "t = torch.from_numpy(base := np.arange(6.0)); g = torch.as_tensor(t.numpy()); g2 = g[2:]")
+    cell(shell, "t")
+    cell(shell, "kept = g; del g; t.data = torch.ones(6)")
+    left = "no longer shares with base (NumPy array), g2, kept"
+    assert left in card(shell, "t")
+    cell(shell, "t.data = torch.zeros(3); g3 = torch.from_numpy(np.zeros(6)); g2.set_()")
+    assert "no longer shares with base (NumPy array), kept" in card(shell, "t")
+    # Of an alias that has stayed, nothing is said which the tensor shares elsewhere now.
+    cell(shell, "s = torch.zeros(5); stays = s[:]")
+    cell(shell, "s")
+    cell(shell, "s.data = torch.from_numpy(elsewhere := np.ones(5, np.float32)); twin = torch.from_numpy(elsewhere)")
+    assert "same memory as elsewhere (NumPy array), twin" in card(shell, "s")
+    assert [line for line in card(shell, "stays") if "twin" in line or "elsewhere" in line] == []
     cell(shell, "v = torch.zeros(4); c = v.numpy(); v.share_memory_();")
     found = [line for line in card(shell, "v") if line.startswith("do not touch c (NumPy array)")]
     assert len(found) == 1

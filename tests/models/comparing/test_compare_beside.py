@@ -68,6 +68,47 @@ def test_groups_of_a_live_optimizer_and_of_a_saved_one_are_told_apart(tmp_path: 
         assert tnp.compare(one, same).not_compared == {}
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        ({"warmup": 3}, {"warmup": 4}, {".warmup": "another value in the groups of an optimizer"}),
+        ([{"at": [1, 2]}], [{"at": [1, 3]}], {".0.at.1": "another value in the groups of an optimizer"}),
+        ([0] * 200, [0] * 199 + [1], {".199": "another value in the groups of an optimizer"}),
+        (np.float32(1), np.float32(2), {"": "another value in the groups of an optimizer"}),
+        (torch.float32, torch.float16, {"": "another value in the groups of an optimizer"}),
+        ({}, {"warmup": 4}, {".warmup": "only in the second"}),
+        (abs, len, {"": "of the class builtin_function_or_method"}),
+    ],
+)
+def test_options_of_groups_are_named_whatever_they_are(a: object, b: object, told: dict[str, str]):
+    """In dictionaries, long lists and other objects, of live optimizers, alone or in a container, and of saved ones."""
+    model = torch.nn.Linear(2, 2)
+    first, second = (torch.optim.Adam(model.parameters()) for _ in "ab")
+    first.param_groups[0]["plan"], second.param_groups[0]["plan"] = a, b
+    expected = {f"param_groups.0.plan{tail}": why for tail, why in told.items()}
+    assert tnp.compare(first, second).not_compared == expected
+    assert tnp.compare(first.state_dict(), second.state_dict()).not_compared == expected
+    for one in (second, second.state_dict()):
+        found = tnp.compare({"model": model, "opt": first}, {"model": model, "opt": one}).not_compared
+        assert found == {f"opt.{name}": why for name, why in expected.items()}
+    assert [*tnp.compare(first, second.state_dict()).not_compared] == [*expected]
+
+
+def test_sets_in_groups_are_named_as_not_compared():
+    """They have no order."""
+    first, second = (torch.optim.SGD([torch.ones(2)]) for _ in "ab")
+    first.param_groups[0]["kinds"] = second.param_groups[0]["kinds"] = {0, 8}
+    assert tnp.compare(first, second).not_compared == {"param_groups.0.kinds.{…}": "of the class set"}
+
+
+def test_numbers_in_dictionaries_of_states_are_compared():
+    """By the names that they have when saved."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    first, second = (torch.optim.SGD([weight]) for _ in "ab")
+    first.state[weight]["seen"], second.state[weight]["seen"] = {"steps": 3}, {"steps": 4}
+    assert tnp.compare(first, second).beside == {"state.0.seen.steps": "3 → 4"}
+
+
 def test_the_order_of_a_set_is_no_difference(tmp_path: Path):
     """It is another where the same elements came in another order, and in another process."""
     first, second = {"a": torch.ones(2), "b": {0, 8}}, {"a": torch.ones(2), "b": {8, 0}}
@@ -172,6 +213,25 @@ def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
     assert list(found.beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
     assert not found.not_compared
+
+
+def test_numbers_in_a_checkpoint_are_compared_with_those_of_the_optimizer_that_it_holds(tmp_path: Path):
+    """Whichever comes first, under the name that the first has; what is elsewhere in it is named."""
+    model = torch.nn.Embedding(4, 3, sparse=True)
+    optimizer = torch.optim.SparseAdam(model.parameters())
+    model(torch.tensor([0])).sum().backward()
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    torch.save({"optimizer": saved, "epoch": 1}, tmp_path / "equal.pt")
+    saved["state"][0]["step"] = 9
+    torch.save({"optimizer": saved, "epoch": 1}, tmp_path / "other.pt")
+    found = tnp.compare(optimizer, tmp_path / "equal.pt")
+    assert found.same_bits
+    assert found.not_compared == {"epoch": "only in equal.pt"}
+    found = tnp.compare(optimizer, tmp_path / "other.pt")
+    assert (found.equal, found.beside) == (False, {"state.0.step": "1 → 9"})
+    found = tnp.compare(tmp_path / "other.pt", optimizer)
+    assert (found.equal, found.beside) == (False, {"optimizer.state.0.step": "9 → 1"})
 
 
 def test_values_are_compared_however_many_stand_before_them(tmp_path: Path):

@@ -118,18 +118,40 @@ def test_one_memory_on_both_sides_is_said_first():
     assert found.same_memory == tuple(kept)
     lines = weights_comparison_document(found).text().splitlines()
     assert lines[1] == (
-        "both sides are the same memory: model.state_dict() shares it; copy.deepcopy(model.state_dict()) before the "
-        "step keeps what was"
+        "both sides are the same memory: b.state_dict() shares it; copy.deepcopy(b.state_dict()) before the step keeps "
+        "what was"
     )
     assert "background-color" in weights_comparison_document(found).html().partition("both sides are")[0][-100:]
     assert "10 same memory ('0.weight', …)" in repr(found)
     sides = tnp.weights(kept, expression="sd"), tnp.weights(model, expression="net")
     assert "copy.deepcopy(net.state_dict())" in told(*sides)[1]
+    nets = [model]
+    assert "nets[0].state_dict() shares it" in told(kept, tnp.weights(nets[0], expression="nets[0]"))[1]
     copied = copy.deepcopy(kept)
     assert compared(copied, model).same_memory == ()
     copied["0.weight"] = kept["0.weight"]
     assert told(copied, model)[1] == "1 weight of both sides is one memory"
     assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
+
+
+def test_what_would_keep_a_copy_of_a_dictionary_is_what_can_be_called():
+    """A state dict, a batch and a list have no `state_dict`; it is named where it was typed, and no name made up."""
+    model = torch.nn.Linear(2, 2)
+    before, after, made = model.state_dict(), model.state_dict(), [model(torch.ones(1, 2))]
+
+    def cure(*sides: tuple[object, str]) -> str:
+        return told(*(tnp.weights(one, expression=name) for one, name in sides))[1].partition(": ")[2]
+
+    by = "a copy that is made before a step, as by {}, keeps what was"
+    assert cure((before, "before"), (after, "after")) == by.format("copy.deepcopy(before)")
+    assert cure(([*before.values()], "one"), ([*after.values()], "two")) == by.format("copy.deepcopy(one)")
+    assert cure((made, "made"), (made, "made")) == by.format(".clone() of each")
+    typed = "m.state_dict()"
+    assert (
+        cure((before, "before"), (after, typed))
+        == f"{typed} shares it; copy.deepcopy({typed}) before the step keeps what was"
+    )
+    assert told(before, after)[1].endswith(by.format("copy.deepcopy"))
 
 
 @pytest.mark.parametrize(
@@ -226,6 +248,29 @@ def test_the_share_of_its_own_norm_stands_beside_that_of_the_median():
     assert re.split(r"  +", row)[1:3] == ["0.13%", "20%"]
     assert 'title="of the median norm, 3"' in weights_comparison_document(found).html()
     assert not compared({"w": torch.ones(3)}, {"w": torch.ones(3) * 2}).is_floored("w")
+
+
+def test_what_moved_where_all_was_0_is_told_as_no_share():
+    """There is no norm beside which it has moved; it is sorted by how far, and what it was is said."""
+    before = {f"{i}.w": torch.zeros(4) for i in range(3)} | {"b": torch.zeros(2), "still": torch.zeros(3)}
+    after = {name: torch.full_like(one, int(name[0]) if name[0].isdecimal() else 9) for name, one in before.items()}
+    after["still"] = before["still"].clone()
+    found = compared(before, after)
+    assert (list(found), found.moved) == (["b", "2.w", "1.w", "0.w", "still"], {"0.w": 0.0, "still": 0.0})
+    assert "moved" not in repr(found)
+    lines = weights_comparison_document(found).text().splitlines()
+    assert lines[1:3] == ["nearly all elements differ in 3 weights", "≤: the largest of a line"]
+    assert re.split(r"  +", lines[3])[:3] == ["name", "‖Δ‖", "‖before‖"]
+    assert re.split(r"  +", lines[4])[:3] == ["b", "12.7", "from 0"]
+    assert re.split(r"  +", lines[5])[:3] == ["{1..2}.w × 2", "≤4", "from 0"]
+    lines = told({"w": torch.zeros(4)}, {"w": torch.ones(4)})
+    assert [re.split(r"  +", line)[0] for line in lines[1:]] == ["name", "w"]
+
+
+def test_that_nearly_all_elements_differ_is_said_of_integers_too():
+    """Of several it stands above their rows."""
+    first = {"a": torch.arange(8), "b": torch.arange(9)}
+    assert told(first, {name: one + 1 for name, one in first.items()})[1] == "nearly all elements differ in 2 weights"
 
 
 def test_long_names_keep_what_tells_them_apart():

@@ -155,6 +155,10 @@ def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
     with torch.no_grad():
         model.head.weight.add_(1)
     assert "copy.deepcopy(live['model'].state_dict())" in told(*sides)[1]
+    deep = tnp.weights({"a": [{}, live]}, expression="deep")
+    assert "copy.deepcopy(deep['a'][1]['model'].state_dict())" in told(deep, deep)[1]
+    several = tnp.weights([model, Net()], expression="several")
+    assert "as by copy.deepcopy(several), keeps what was" in told(several, several)[1]
     model = torch.nn.Sequential(torch.nn.Linear(2, 2))
     sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
     assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]

@@ -104,6 +104,14 @@ def closed_over(held: Any) -> Callable[[], Any]:
     return lambda: held
 
 
+def with_default(held: Any) -> Callable[..., Any]:
+    return lambda *given, held=held: None
+
+
+def wrapping(held: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.wraps(held)(lambda *given: None)
+
+
 LISTED: dict[str, tuple[Callable[[float], Any], list[str]]] = {
     "module": (linear, ["fc.weight", "fc.bias"]),
     "scripted module": (lambda value: torch.jit.script(linear(value)), ["fc.weight", "fc.bias"]),
@@ -128,6 +136,8 @@ NAMED: dict[str, tuple[Callable[[float], Any], str]] = {
     "mapping proxy": (lambda value: types.MappingProxyType({"a": torch.full((2,), value)}), "mappingproxy"),
     "partial": (lambda value: functools.partial(print, torch.full((2,), value)), "partial"),
     "bound method": (lambda value: linear(value).forward, "method"),
+    "function with a default": (lambda value: with_default(torch.full((2,), value)), "function"),
+    "function that wraps another": (lambda value: wrapping(closed_over(torch.full((2,), value))), "function"),
     "closure": (lambda value: closed_over(torch.full((2,), value)), "function"),
     "generator": (lambda value: (one for one in [torch.full((2,), value)]), "generator"),
     "iterator": (lambda value: iter([torch.full((2,), value)]), "list_iterator"),
@@ -147,6 +157,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "size": lambda: torch.Size([2, 3]),
     "class": lambda: nn.Linear,
     "function": lambda: linear,
+    "function that wraps another": lambda: wrapping(linear),
     "partial": lambda: functools.partial(linear, 1.0),
     "library": lambda: torch,
     "loss": nn.CrossEntropyLoss,

@@ -131,6 +131,36 @@ def test_what_a_long_list_tells_quickly_is_what_all_facts_tell(monkeypatch):
 
 @needs_fsdp
 @in_fork
+def test_what_no_rank_holds_is_said_to_be_on_no_rank():
+    """A model on the meta device, as FSDP2 is usually started, and a part that was freed: nothing can be gathered."""
+    from torch.distributed.fsdp import fully_shard
+
+    rank = LoneRank()
+    with torch.device("meta"):
+        model = torch.nn.Linear(8, 16)
+    fully_shard(model, mesh=rank.mesh)
+    freed = odd_tensors(rank)["sharded, freed"]
+    for tensor, state, said in (
+        (model.weight, "meta", "a meta tensor has"),
+        (freed, "freed", "it was freed or shrunk"),
+    ):
+        assert tnp.inspect(tensor).data_state == state
+        assert tnp.inspect(tensor).numel_elsewhere == 0
+        entry = tnp.weights({"w": tensor})["w"]
+        calls = (lambda s, t=tensor: tnp.to_numpy(t, shard=s), lambda s, e=entry: e.to_numpy(shard=s))
+        for shard in (None, "local", "full"):
+            for call, told in zip(calls, (said, "'w' has no values to read: "), strict=True):
+                with pytest.raises(tnp.NoDataError, match=told) as caught:
+                    call(shard)
+                assert "to_local" not in str(caught.value) and "full" not in str(caught.value)
+        assert entry.note == "DTensor, S(0)"
+        assert "on this rank" not in f"{tnp.card(tensor)} {tnp.card(tnp.weights({'w': tensor}))}"
+        assert tnp.weights({"w": tensor}).spread is None
+    assert "144 parameters · would take 576 bytes" in heading(model)
+
+
+@needs_fsdp
+@in_fork
 def test_dtensors_of_other_classes_and_of_wrapped_parts_are_told_by_all_facts():
     """One that stands for another tensor, one that raises, and one that has escaped from `vmap`, beside a NaN."""
     from torch.distributed.tensor import DTensor

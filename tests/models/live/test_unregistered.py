@@ -107,6 +107,7 @@ class Kept:
         (lambda t: [Kept(t)], "list"),
         (lambda t: deque([t]), "deque"),
         (lambda t: lambda x: x * t, "function"),
+        (lambda t: functools.wraps(lambda x: x * t)(lambda x: x), "function"),
         (lambda t: t.numpy(), "ndarray"),
         (lambda t: Kept(nn.ParameterList([t])), "Kept"),
     ],

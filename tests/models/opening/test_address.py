@@ -250,6 +250,32 @@ def test_another_file_than_was_listed_is_told(served, what):
         entry.stats()
 
 
+NOT_NOTICED = "the server tells neither ETag nor date{}: a change that keeps the size could not be noticed"
+
+
+def test_it_is_told_where_a_change_could_not_be_noticed(served):
+    """Once, however many files there are; either of both would tell it, and no comparison is the less equal."""
+    address, path = small(served), served.folder / "x.safetensors"
+    assert tnp.weights(address).problems == []
+    served.has_validators = False
+    found = tnp.weights(address)
+    assert found.problems == [NOT_NOTICED.format("")]
+    compared = tnp.compare(found, tnp.weights(path))
+    assert compared.equal and not compared.not_listed
+    for name in ("ETag", "Last-Modified"):
+        served.told = {name: "x"}
+        assert tnp.weights(address).problems == []
+    served.told = {}
+    for name in "ab":
+        save_file({name: torch.arange(3.0)}, served.folder / f"{name}.safetensors")
+    index = {"weight_map": {name: f"{name}.safetensors" for name in "ab"}}
+    (served.folder / "m.safetensors.index.json").write_text(json.dumps(index))
+    assert tnp.weights(f"{served.base}/m.safetensors.index.json").problems == [NOT_NOTICED.format(" of 2 files")]
+    several(served.folder)
+    [problem] = tnp.weights(f"{served.base}/").problems
+    assert problem == NOT_NOTICED.format(" of 3 files")
+
+
 @pytest.mark.parametrize(
     ("status", "said"),
     [
@@ -526,6 +552,7 @@ def lying(tmp_path, monkeypatch):
 def test_no_memory_is_shown_that_a_protocol_has_not_filled(lying):
     """Whatever it says of it; one that gives some bytes at a time is asked again."""
     found = tnp.weights("lying://x.safetensors")
+    assert found.problems == [NOT_NOTICED.format("")]
     lying.read = lambda data, wanted: data[: min(wanted, 50_001)]
     assert np.array_equal(found["a"].to_numpy(), np.arange(40_000))
     lying.read = lambda data, wanted: b""

@@ -281,11 +281,13 @@ def test_what_keeps_a_copy_of_an_optimizer_is_its_own_state_dict(model):
     adam = trained(model)
     assert "adam.state_dict() shares it; copy.deepcopy(adam.state_dict())" in told(tnp.compare(adam, adam.state_dict()))
     optimizers = [adam]
-    said = told(tnp.compare(optimizers[0].state_dict(), optimizers[0].state_dict()))
-    assert "optimizer.state_dict() shares it; copy.deepcopy(optimizer.state_dict())" in said
-    assert "model.state_dict() shares it" in told(
-        tnp.compare({"model": model, "adam": adam}, {"model": model, "adam": adam})
-    )
+    in_list = tnp.weights(adam, expression="optimizers[0]")
+    assert "copy.deepcopy(optimizers[0].state_dict())" in told(tnp.compare(adam.state_dict(), in_list))
+    both = {"model": model, "adam": adam}
+    for kept in (optimizers[0].state_dict(), both):
+        assert "a copy that is made before a step, as by copy.deepcopy, keeps what was" in told(tnp.compare(kept, kept))
+    found = tnp.compare(*(tnp.weights(both, expression="both") for _ in range(2)))
+    assert "as by copy.deepcopy(both), keeps" in told(found)
 
 
 def told(found):

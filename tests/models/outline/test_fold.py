@@ -51,6 +51,7 @@ def test_a_part_that_is_unlike_the_others_says_how():
     usual = {f"h.{i}.{part}": (4,) for i in range(5) for part in ("q.weight", "k.weight")}
     assert unlike(usual) == {}
     assert unlike({**usual, "h.3.q.weight": (5,)})["h.3.q.weight"] == "q.weight is (5,), elsewhere (4,)"
+    assert unlike({**usual, "h.3.q.weight": ()})["h.3.q.weight"] == "q.weight is (), elsewhere (4,)"
     assert unlike({**usual, "h.3.q.bias": (1,)})["h.3.q.bias"] == "has q.bias besides"
     assert unlike({**usual, "h.5.q.weight": (4,)}) == {"h.5.q.weight": "has no k.weight"}
     # Where none is usual, none is unusual.

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from test_npy import counted_reads
+from torch import nn
 
 import tensornp as tnp
 from tensornp.models.quantization.block_scaled import block_of
@@ -280,8 +281,89 @@ def test_an_odd_configuration_hides_nothing(tmp_path, number):
         assert not set(repr(entry)) & set("\x1b\u202e")
 
 
-def test_without_a_configuration_integers_are_integers(tmp_path):
-    """A name alone says too little."""
-    explorer = tnp.weights(model(tmp_path, {"m.qweight": words(4, 4), "m.scales": torch.ones(4)}))
-    assert explorer["m.qweight"].stats().count == 16
-    assert explorer.totals.parameters == 20
+def file_alone(folder: Path, tensors: dict[str, torch.Tensor]) -> Path:
+    return model(folder, tensors)
+
+
+def saved_by_torch(folder: Path, tensors: dict[str, torch.Tensor]) -> Path:
+    torch.save(tensors, folder / "model.bin")
+    return folder / "model.bin"
+
+
+def in_memory(_: Path, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    return {"model": tensors}
+
+
+def live(_: Path, tensors: dict[str, torch.Tensor]) -> nn.Module:
+    module = nn.ModuleDict({"m": nn.Module()})
+    # A name of bitsandbytes has a dot, which only its own code saves.
+    module.m._buffers.update({name.removeprefix("m."): tensor for name, tensor in tensors.items()})
+    return module
+
+
+@pytest.mark.parametrize("where", [file_alone, saved_by_torch, in_memory, live])
+@pytest.mark.parametrize("name", ["gptq", "awq", "bitsandbytes of 4 bits", "bitsandbytes of 8 bits"])
+def test_without_a_configuration_names_and_shapes_tell_what_is_packed(tmp_path, name, where):
+    """In a file by itself, of either format, and in memory, as a state dict or as the module."""
+    _, tensors, packed, note, count = PACKED[name]
+    explorer = tnp.weights(where(tmp_path, tensors))
+    prefix = "model." if where is in_memory else ""
+    entry = explorer[prefix + packed]
+    assert (entry.note, entry.num_parameters) == (note, count)
+    assert explorer.totals.parameters == (0 if where is live else count)
+    assert np.array_equal(entry.to_numpy(), tensors[packed].numpy())
+    found = explorer.scan()
+    assert set(found) == {prefix + one for one in tensors if tensors[one].is_floating_point()}
+    assert tnp.compare(explorer, explorer).same_bits
+
+
+def test_the_configuration_of_gptq_is_read(tmp_path):
+    """It lies beside that of the model; where both tell of it, that of the model is believed."""
+    config, tensors, packed, note, count = PACKED["gptq of 3 bits"]
+    path = model(tmp_path, tensors, {"model_type": "llama"})
+    (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 3, "group_size": 128}))
+    explorer = tnp.weights(path)
+    assert (explorer[packed].note, explorer[packed].num_parameters) == (note, count)
+    assert explorer.metadata["quantize_config"] == {"bits": 3, "group_size": 128}
+    (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 8}))
+    assert tnp.weights(model(tmp_path, tensors, config))[packed].note == note
+    (tmp_path / "quantize_config.json").write_text("[3]")
+    assert "quantize_config.json" in "".join(tnp.weights(model(tmp_path, tensors, {})).problems)
+
+
+INTEGERS = {
+    "without zero points": {"m.qweight": words(4, 4), "m.scales": torch.ones(4)},
+    "of other groups": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": torch.ones(3, 64)},
+    "of another width": {"m.qweight": words(4, 63), "m.qzeros": words(2, 8), "m.scales": torch.ones(2, 64)},
+    "of 5 bits": {"m.qweight": words(4, 64), "m.qzeros": words(2, 10), "m.scales": torch.ones(2, 64)},
+    "no words": {"m.qweight": words(4, 64).long(), "m.qzeros": words(2, 8).long(), "m.scales": torch.ones(2, 64)},
+    "whose scales are integers": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": words(2, 64)},
+    "empty": {"m.qweight": words(0, 0), "m.qzeros": words(0, 0), "m.scales": torch.ones(0, 0)},
+    "scales alone": {"m.scales": torch.ones(4), "m.weight": words(4, 4, dtype=torch.int8)},
+    "rows of other scales": {"m.weight": words(4, 4, dtype=torch.int8), "m.SCB": torch.ones(3)},
+    "no codes": {"m.weight": torch.ones(4, 4), "m.SCB": torch.ones(4)},
+    "a state alone": {"m.weight.quant_state.bitsandbytes__nf4": words(8, dtype=torch.uint8)},
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_without_a_configuration_integers_are_integers(tmp_path, name):
+    """A name alone says too little; nor do several that do not fit to each other."""
+    tensors = INTEGERS[name]
+    for explorer in (tnp.weights(model(tmp_path, tensors)), tnp.weights(tensors)):
+        assert all(entry.packed is None for entry in explorer.values())
+        assert explorer.totals.parameters == sum(one.numel() for one in tensors.values())
+        assert explorer.scan().failed == {}
+
+
+def test_a_parameter_of_bitsandbytes_says_by_its_class_that_it_is_packed():
+    """In a live module, which has no name that tells of it."""
+    cls = type("Params4bit", (nn.Parameter,), {"__module__": "bitsandbytes.nn.modules"})
+    module = nn.Module()
+    module._parameters["weight"] = words(8, 1, dtype=torch.uint8).as_subclass(cls)
+    explorer = tnp.weights(module)
+    assert explorer["weight"].note == "packed 4-bit codes (bitsandbytes), Params4bit"
+    assert explorer.totals.parameters == 16
+    assert "statistics mean nothing" in explorer.scan().failed["weight"]
+    module._parameters["weight"] = torch.ones(8, 1).as_subclass(cls)
+    assert tnp.weights(module)["weight"].packed is None

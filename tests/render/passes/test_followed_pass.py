@@ -72,14 +72,24 @@ def test_a_healthy_pass_is_told_in_lines_of_a_terminal():
     assert row(transformer(), "qkv")[:2] == ["qkv Linear", "(4, 128, 256 → 768)"]
 
 
-def test_a_norm_that_is_not_known_makes_no_upper_bound_of_the_others():
-    """Its square is beyond float32, and so it is the greatest."""
-    unknown = Figures(-5e21, 9e21, 1e21, math.nan, 32)
-    for several in ((figures(1.0), unknown), (unknown, figures(1.0)), (unknown,)):
+def test_a_norm_whose_squares_are_beyond_float32_is_told_by_what_it_is_at_least():
+    """The greatest modulus; below that of another, it is no bound. A blank cell would say that no gradient came."""
+    large, small = Figures(-5e21, 9e21, 1e21, math.nan, 32), Figures(-1e-22, 2e-22, 1e-22, math.nan, 32)
+    untaken = Figures(-1.0, 2.0, math.nan, math.nan, 32)
+    for several, said in (
+        ((figures(1.0), large), "≥9.00e+21"),
+        ((large, figures(1.0)), "≥9.00e+21"),
+        ((large,), "≥9.00e+21"),
+        ((small,), "≥2.00e−22"),
+        ((small, large), "≥9.00e+21"),
+        ((figures(1.0), small), "≤10.0"),
+        ((figures(0.0), small), "≥2.00e−22"),
+        ((figures(1.0), untaken), "10.0"),
+    ):
         built = Builder()
         for one in several:
             built.leaf("fc", "Linear", outputs=(value(figures=one, grad=one),))
-        assert not {"‖out‖", "‖grad‖"} & set(row(PassRecord(tuple(built.calls)), "call"))
+        assert row(PassRecord(tuple(built.calls)), "fc").count(said) == 2
 
 
 def test_the_verdict_is_an_alarm_up_to_what_explains_it_and_has_one_mark_in_the_tree():

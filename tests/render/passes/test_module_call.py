@@ -45,10 +45,10 @@ def test_a_card_tells_what_was_called_and_each_value():
 
 
 def test_the_norm_of_a_gradient_that_is_finite_is_not_told_as_nan():
-    """Near the end of float32's range it is not known."""
+    """Near the end of float32's range, it is known what it is at least."""
     grad = Figures(-1e22, 1e22, 0.0, math.nan, 6)
     lines = lines_of(replace(CALL, outputs=(value((2, 3), grad=grad),)))
-    assert "‖grad‖" not in lines[3] and not any("nan" in line for line in lines)
+    assert any("≥1.00e+22" in line for line in lines) and not any("nan" in line for line in lines)
 
 
 def test_a_page_says_the_same_and_has_pictures():

@@ -33,6 +33,7 @@ from tensornp.render.values.stats import stats_document
 STATS = SimpleNamespace(
     histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
     scope_of_histogram="sample of 8",
+    real=None,
     nan=0,
     posinf=0,
     neginf=0,
@@ -70,6 +71,16 @@ def test_both_parts_are_labelled_with_their_scope(plane):
     assert figure.get_suptitle() == "weight"
     for said in ("a caption", "histogram: sample of 8", "with NaN (violet)", "farthest from 0"):
         assert said in figure.get_supxlabel()
+
+
+def test_of_complex_numbers_it_is_said_that_the_modulus_is_shown():
+    """By the axes, and in the caption of each picture."""
+    waves = torch.fft.rfft(torch.arange(24.0).reshape(3, 8))
+    figure = tnp.plot(waves)
+    histogram, _, bar = figure.axes
+    assert (histogram.get_xlabel(), bar.get_ylabel()) == ("modulus", "modulus")
+    assert figure.get_supxlabel().startswith("histogram of the modulus: all elements\nmodulus: dark blue 4 …")
+    assert "modulus" not in tnp.plot(waves.real).get_supxlabel()
 
 
 def test_the_bars_are_the_counts(plane):
@@ -234,7 +245,7 @@ def test_neither_pyplot_nor_a_window_is_opened():
         "import sys; from types import SimpleNamespace as N; from tensornp.render.pictures.plot import figure_of; "
         "assert 'matplotlib' not in sys.modules; "
         "bars = N(counts=[1], edges=[0, 1]); "
-        "figure_of(N(histogram=bars, scope_of_histogram='all', nan=0, posinf=0, neginf=0))._repr_png_(); "
+        "figure_of(N(histogram=bars, scope_of_histogram='all', real=None, nan=0, posinf=0, neginf=0))._repr_png_(); "
         "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import PARTITIONED, Obstacle
+from tensornp.core.tensor.kinds import PARTITIONED, QUANTIZED, Obstacle
 from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
@@ -30,19 +30,29 @@ _PENDING = (
     "this rank's part of a DTensor, placed {}, is {}, and no value; "
     'take tnp.to_numpy(t, shard="full") on all ranks together'
 )
+_FREED_PART = (
+    "the storage of this rank's part of a DTensor, placed {}, holds {:,} bytes but its shape needs {:,}: "
+    "it was freed or shrunk; load the weights again"
+)
 
 
 def no_data_text(info: TensorInfo) -> str:
     """Return why a tensor has no values to give, and the cure."""
+    spread = None
     while info.inner is not None and info.inner.data_state == info.data_state:
+        spread = info if info.shard is not None else spread
         info = info.inner
     if info.kind is PARTITIONED:
         return f"{info.wrapper}; take it within deepspeed.zero.GatheredParameters(t), on all ranks together"
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info.wrapper, info.shard.pending_text)
+    if info.data_state == "freed" and info.kind is QUANTIZED and info.wrapper:
+        return f"{info.wrapper}; t.int_repr() gives the codes"
     if info.data_state == "freed" and info.wrapper:
         return f"the parts cannot be told apart: {info.wrapper}; make the tensor anew"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
+    if info.data_state == "freed" and spread is not None:
+        return _FREED_PART.format(spread.detail, held, reach)
     inner = ", ".join(f"t.{name}" for name in info.inner_names)
     instead = "what it returns"
     if inner:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import torch
 
 _CHUNK = 4096
+OF_LIBRARIES = frozenset(
+    "_ddp_mp_hook_state _fp_param _in_backward_optimizers _local_tensor _mp_param _optimizer_classes _optimizer_kwargs "
+    "_spec _st_info grad_sample main_grad summed_grad".split()
+)
+"""Attributes of tensors in which torch and others keep parts, gradients, the same values in another dtype, hooks."""
 
 
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:

@@ -48,6 +48,11 @@ def placeholder_of(tensor: Any) -> Placeholder | None:
     return Placeholder(sizes, _numel_here(own, math.prod(sizes)), name == "INFLIGHT")
 
 
+def is_spread(own: dict[str, Any]) -> bool:
+    """Return whether FSDP1 has made a parameter of others, or DeepSpeed partitions it: both keep much in it."""
+    return "ds_status" in own or own.get("_is_flat_param") is True
+
+
 def flat_parts(tensor: Any) -> list[torch.Tensor]:
     """Return this rank's flat part of what DeepSpeed has partitioned, where it is in memory."""
     part = (dict_of(tensor) or {}).get("ds_tensor")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation
+from tensornp.core.memory.former import Former
 from tensornp.core.memory.relations import OUTDATED, Target
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Searched, search
@@ -161,13 +161,13 @@ def find_aliases(
     objs: list[tuple[Any, TensorInfo | None]],
     namespace: Mapping[str, Any],
     max_seconds: float,
-    former: dict[int, Any] | None = None,
+    former: Former | None = None,
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Searched]:
     """Return the aliases of each of `objs`, and the one search by which all were found.
 
-    With each comes its metadata, where that was read already. `former` holds weak references, by identity, to arrays
-    that have shared memory with the first of `objs`; those that do so now are added. `unguarded` is as in `search`.
+    With each comes its metadata, where that was read already. `former` knows what has shared memory with the first of
+    `objs`, and takes what does so now. `unguarded` is as in `search`.
     """
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
@@ -183,9 +183,9 @@ def find_aliases(
                 continue
             if relation is not None:
                 hits.append((path, kind, relation, bounds, note, type(other)))
-                if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
-                    former[id(other)] = weakref.ref(other)
-            elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
+                if former is not None and hits is found[0] and relation not in ("stale", "same object"):
+                    former.note(other, objs[0][0])
+            elif former is not None and hits is found[0] and other in former:
                 hits.append((path, kind, "stale", None, OUTDATED, type(other)))
 
     with modes.undisturbed():

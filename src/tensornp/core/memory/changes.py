@@ -9,13 +9,13 @@ import torch
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.memory.fingerprint import Fingerprint, fingerprint
+from tensornp.core.memory.fingerprint import Fingerprint, fingerprint_or_why
 from tensornp.core.memory.identity import TensorReference, VersionCounter
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 
-Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
+Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped", "unreadable", "readable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Snapshot:
         The number of the first operation that autograd may have recorded since.
     is_alone : bool
         Whether no other thread can have written between what was read of the count of writes and of the values.
+    unreadable : str
+        Why its memory cannot be read, as where the file behind it has become shorter.
     """
 
     event: str
@@ -58,6 +60,7 @@ class Snapshot:
     left_out: str = ""
     operation: int = 0
     is_alone: bool = True
+    unreadable: str = ""
 
     @property
     def nbytes_copied(self) -> int:
@@ -93,9 +96,10 @@ class Change:
         "torch" (values changed, and torch has counted a write, which need not be the only one), "uncounted" (it has
         counted none), "unknown" (that cannot be told); "retyped" (another dtype or shape); "moved" (equal values in
         another storage, or values that are not compared, on another device or with other strides); "may" (torch has
-        counted a write, the sample is unchanged). Empty where no cause is known: of arrays, and of facts.
+        counted a write, the sample is unchanged); "unreadable" (its memory cannot be read any more), "readable" (it
+        can be again). Empty where no cause is known: of arrays, and of facts.
     coverage : str
-        What was compared: "all blocks" or "sampled 1/64".
+        What was compared: "all blocks" or "sampled 1/64"; of what is unreadable, why.
     was : str
         Dtype and shape before, where they were others.
     rows : str
@@ -127,15 +131,21 @@ class Change:
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     is_alone = not threads.others_run()
-    known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
+    is_read = max_nbytes and info.data_state == "available"
+    known, why = fingerprint_or_why(tensor, max_nbytes, info) if is_read else (None, "")
     is_alone = is_alone and not threads.others_run()
     reference = TensorReference(tensor)
-    return Snapshot(event, reference, info, known, max_nbytes, operation=next_operation(), is_alone=is_alone)
+    operation = next_operation()
+    return Snapshot(event, reference, info, known, max_nbytes, operation=operation, is_alone=is_alone, unreadable=why)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     """Return how two snapshots of one tensor, taken under one budget, differ; None where they do not."""
     old, new = before.info, after.info
+    if after.unreadable and before.fingerprint is not None:
+        return Change(before.event, "unreadable", after.unreadable)
+    if before.unreadable and after.fingerprint is not None:
+        return Change(before.event, "readable", "values not compared")
     if old is None or new is None or before.fingerprint is None or after.fingerprint is None:
         return None
     coverage = after.fingerprint.coverage

@@ -24,6 +24,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
+from tensornp.errors import NotReadError
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
@@ -73,11 +74,25 @@ def fingerprint(
     have equal ones; what is expanded is read as often as it is meant, and what is lazily conjugated or negated in a
     copy.
     """
+    return fingerprint_or_why(tensor, max_nbytes, info, by_index=by_index)[0]
+
+
+def fingerprint_or_why(
+    tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None, *, by_index: bool = False
+) -> tuple[Fingerprint | None, str]:
+    """Return the same, and why its memory cannot be read, if that is known and will stay so."""
     try:
-        return _read_apart(tensor, max_nbytes, info or inspect(tensor), by_index)
+        return _read_apart(tensor, max_nbytes, info or inspect(tensor), by_index), ""
+    except NotReadError as error:
+        return None, why_for_good(error)
     except Exception:
         # Looking never fails: a class or a device that cannot do this has no fingerprint.
-        return None
+        return None, ""
+
+
+def why_for_good(error: NotReadError) -> str:
+    """Return why memory was not read; nothing where it only moved meanwhile, and can be read the next time."""
+    return "" if str(error) == raw_memory.GIVEN_BACK else str(error)
 
 
 @apart

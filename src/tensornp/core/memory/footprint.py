@@ -184,8 +184,8 @@ def _parts_under(
 
 
 def _extents_at(info: TensorInfo) -> Iterator[Extent]:
-    # What lies past the end of a storage that was freed or shrunk belongs to others.
-    if info.storage is not None and info.stride is not None and info.data_state == "available":
+    # What lies past the end of a storage that was freed or shrunk belongs to others; codes without scales are there.
+    if info.storage is not None and info.stride is not None and (info.data_state == "available" or info.wrapper):
         yield extent_of(info)
 
 

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
+from tensornp.core.memory.former import Former
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
@@ -98,10 +99,10 @@ def find_surroundings(
     namespace: Mapping[str, Any],
     max_seconds: float,
     *,
-    former: dict[int, Any],
+    former: Former,
     shown_as: str,
 ) -> Surroundings:
-    """Return what one search tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
+    """Return what one search tells; `former` knows what has shared, `shown_as` is what the user typed."""
     unguarded = Unguarded()
     with modes.undisturbed():
         grad = unguarded.grad_of(tensor) if info.has_grad else None

@@ -28,8 +28,8 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, SPARSE, STRIDED, Kind
-from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of
+from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, QUANTIZED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of, scales_misfit
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
@@ -124,6 +124,9 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         inner = _inner_of(tensor, form.kind)
         if inner is not None and form.state == "available":
             form = form._replace(state=inner.data_state)
+        elif inner is not None and inner.data_state in ("meta", "fake", "freed"):
+            # No rank has what this one's part lacks.
+            form = form._replace(state=inner.data_state, wrapper="")
         missing = _missing_part(tensor, form.kind) if form.state == "available" else None
     damage = misfit(tensor) if form.kind is NESTED and form.state == "available" and missing is None else ""
     if missing is not None or damage:
@@ -142,6 +145,8 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         spread = spread_of(own) if own else ()
         if spread or is_gathered:
             info = dataclasses.replace(info, spread=(*spread, GATHERED) if is_gathered else spread)
+        if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
+            info = dataclasses.replace(info, data_state="freed", wrapper=damage)
         return info
     except Exception as error:
         # A class may compute even its own sizes.
@@ -222,7 +227,7 @@ def _with_shape(
         wrapper=form.wrapper,
         inner_names=inner_names(tensor) if state == "wrapped" else (),
         kind=kind,
-        detail=detail_of(tensor, kind) if state in ("available", "remote") else "",
+        detail=detail_of(tensor, kind) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,

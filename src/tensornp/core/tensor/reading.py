@@ -103,6 +103,21 @@ def misfit(nested: Any) -> str:
     return "" if is_fit else f"its offsets lie outside of its {counted(count, 'value')}"
 
 
+def scales_misfit(quantized: Any) -> str:
+    """Return why the codes of a quantized tensor mean nothing; empty where each channel has a scale and a zero point.
+
+    A view of another shape keeps the scales as they were, and torch does not dequantize it either.
+    """
+    for part, name in zip(_scales(quantized), ("scales", "zero points"), strict=False):
+        axis, sizes = quantized.q_per_channel_axis(), tuple(quantized.shape)
+        if tuple(part.shape) != sizes[axis : axis + 1]:
+            many = (
+                f"axis {axis} has {counted(sizes[axis], 'channel')}" if axis < len(sizes) else f"it has no axis {axis}"
+            )
+            return f"its {name} have shape {tuple(part.shape)}, and {many}: no code can be dequantized"
+    return ""
+
+
 def _check_readable(part: torch.Tensor) -> None:
     """Raise NotReadError unless the elements of a plain part can be read; what torch has allocated is no file's."""
     if part.numel() and not part.untyped_storage().resizable():

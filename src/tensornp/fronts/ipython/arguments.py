@@ -25,6 +25,9 @@ _MAGICS = {
 }  # fmt: skip
 _CALLED = rf"^({'|'.join(_MAGICS)}) takes "
 """How errors of a function begin, which name the magic that was called."""
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+"""What spaces separate, which in quotes they do not."""
+_QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
 MAX_MESSAGE = 1000
 """Characters of a usage error."""
 _Arguments = ParamSpec("_Arguments")
@@ -158,9 +161,9 @@ def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], 
     """Return the options in front of `line` by long name, and the rest of it verbatim.
 
     IPython's own parsers join the rest with single spaces or look for options inside it, which changes expressions
-    such as ``d["a  b"]``.
+    such as ``d["a  b"]``. Quotes around the value of an option are taken off, as a shell does.
     """
-    words = list(re.finditer(r"\S+", line))
+    words = list(_WORD.finditer(line))
     count = 0
     while count < len(words):
         word = words[count].group()
@@ -185,7 +188,7 @@ def _without_options_behind(rest: str, options: tuple[Option, ...]) -> tuple[str
     if not any(option.long for option in options) or is_expression(body):
         return rest, {}
     for word in re.finditer(r"(?<=\s)-\S+", body):
-        words = body[word.start() :].split()
+        words = _WORD.findall(body[word.start() :])
         before = body[: word.start()].strip()
         try:
             found = _parsed(words, options, is_all=True)
@@ -224,7 +227,7 @@ def _parsed(words: list[str], options: tuple[Option, ...], *, is_all: bool = Fal
         said = f"the options are {known}" if known else "there are no options"
         raise UsageError(f"{error.msg}; {said}, and an expression that begins with - goes into parentheses") from None
     names = {flag: option.long for option in options for flag in option.flags}
-    return {names[flag]: value for flag, value in pairs}
+    return {names[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs}
 
 
 def split_names(text: str) -> list[str]:

@@ -74,8 +74,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         Weights that are the same memory on both sides: what is written there changes both.
     moved : dict
         The norm of each difference over that of the first, or over the median norm of its kind (`floor_of`) where that
-        is larger: what was zero has not moved infinitely. What was not compared, integers and the steps of optimizers,
-        which count or index, are not in it.
+        is larger: what was zero has not moved infinitely. What was not compared, what moved where all of its kind was
+        zero, integers and the steps of optimizers, which count or index, are not in it.
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
@@ -86,7 +86,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.retied = retied(first, second, names.pairs)
         self.requantized = requantized(first, second, names.pairs)
         self.tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self.retied}
-        self.beside, self.not_compared = beside(first, second), not_compared(first, second)
+        self.beside = beside(first, second, names.prefixes)
+        self.not_compared = not_compared(first, second, names.prefixes)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 

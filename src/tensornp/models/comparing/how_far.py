@@ -47,9 +47,18 @@ class HowFar:
 
     @cached_property
     def moved(self) -> dict[str, float]:
-        """By how much each weight has moved beside the others."""
+        """By how much each weight has moved beside the others; what moved where all were 0 is beside nothing."""
+        return {name: size for name, size in self._sizes.items() if self._has_norm(name) or not size}
+
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        """The same, and of what is beside nothing the norm of its difference, by which it is sorted."""
         sizes = {name: _moved(one, self.floor_of(name)) for name, one in self._found.items() if self._is_measured(name)}
         return {name: size for name, size in sizes.items() if size is not None}
+
+    def _has_norm(self, name: str) -> bool:
+        """Return whether a weight was not 0, or not all that it is beside."""
+        return bool(self._found[name].norm or self.floor_of(name))
 
     def _is_measured(self, name: str) -> bool:
         """Return whether numbers measure, and neither count nor index."""
@@ -57,8 +66,8 @@ class HowFar:
 
     def ordered(self) -> list[str]:
         """Return the names, what moved most first; what moved alike stays in the order of the model."""
-        moved = self.moved
-        orders = {name: _order(one, moved.get(name), self._quantities[name]) for name, one in self._found.items()}
+        sizes = self._sizes
+        orders = {name: _order(one, sizes.get(name), self._quantities[name]) for name, one in self._found.items()}
         return sorted(orders, key=orders.__getitem__)
 
 

@@ -16,10 +16,10 @@ from tensornp.models.comparing.states import quantity_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import changes_nothing, gradients_of
-from tensornp.models.optimizers.param_groups import STATE
 
-_OF_STATE = re.compile(r"([^\W\d]\w*)\.state\[\1\.param_groups\b")
-"""What begins the expression of a state of a live optimizer."""
+_NAME, _KEY = r"[^\W\d]\w*", r"\[[^\]]*\]"
+_OPTIMIZER = re.compile(r"(.+?)(?=\.state\[\1\.param_groups\b)")
+"""What reaches an optimizer, in the expression of one of its states."""
 _FROZEN = "frozen (requires_grad=False)"
 
 
@@ -46,6 +46,7 @@ class _Parameter(NamedTuple):
     lost_in: str = ""
 
 
+@unnoticed
 def memory_told(found: WeightsComparison) -> tuple[str, str]:
     """Return that both sides are one memory, and what would not be; or that some weights are. Empty where none is."""
     num = len(found.same_memory)
@@ -54,25 +55,37 @@ def memory_told(found: WeightsComparison) -> tuple[str, str]:
     are = "both sides are the same memory" if num == len(found) else f"{counted(num, 'weight')} of both sides "
     if num < len(found):
         return are + ("is one memory" if num == 1 else "are the same memory"), ""
-    shared = f"{_live_name(found)}.state_dict()"
-    return are, f": {shared} shares it; copy.deepcopy({shared}) before the step keeps what was"
-
-
-def _live_name(found: WeightsComparison) -> str:
-    """Return by what name a model or an optimizer among the two is reached."""
     sides = (found.second, found.first)
-    side = next((one for one in sides if one.is_of_module), found.second)
-    if not side.is_of_module and any(one.kind == STATE for one in side.values()):
-        named = (_OF_STATE.match(one.code) for side in sides for one in side.values())
-        return next((one[1] for one in named if one is not None), "optimizer")
-    first = next((one.code for one in side.values() if one.kind == "parameter"), "")
-    if side.is_of_module and "" not in side.classes and first.startswith(f"{side.source}["):
-        # Of a dictionary, it is the module in it.
-        return first.partition("]")[0] + "]"
-    return side.source if side.source.isidentifier() and _is_reached_by(side, side.source) else "model"
+    live = (f"{name}.state_dict()" for name in map(_live_name, sides) if name)
+    typed = (one.source for one in sides if one.source.endswith(".state_dict()"))
+    if shared := next(live, "") or next(typed, ""):
+        return are, f": {shared} shares it; copy.deepcopy({shared}) before the step keeps what was"
+    return are, f": a copy that is made before a step, as by {_copied(found.first)}, keeps what was"
+
+
+def _live_name(side: WeightsExplorer) -> str:
+    """Return what reaches a model or an optimizer that a side is, or that alone is in it; empty where there is none."""
+    codes = [entry.code for entry in side.values() if entry.code]
+    if not codes:
+        return "model" if "" in side.classes else ""
+    found = _OPTIMIZER.match(codes[0])
+    if side.classes:
+        root = re.escape(side.source) if _is_reached_by(side, side.source) else _NAME
+        depth = 0 if "" in side.classes else min(side.classes, key=len).count(".") + 1
+        found = re.match(f"{root}(?:{_KEY}){{{depth}}}", codes[0])
+    return found[0] if found and all(code.startswith((f"{found[0]}.", f"{found[0]}[")) for code in codes) else ""
+
+
+def _copied(side: WeightsExplorer) -> str:
+    """Return what copies a side: copy.deepcopy refuses what autograd has computed."""
+    held = (one.tensor for one in side.values() if is_of_torch(one.tensor))
+    if not all(one.is_leaf for one in held):
+        return ".clone() of each"
+    return f"copy.deepcopy({side.source})" if _is_reached_by(side, side.source) else "copy.deepcopy"
 
 
 def _is_reached_by(side: WeightsExplorer, name: str) -> bool:
+    """Return whether a source is an expression, with which the code of each weight begins."""
     return any(entry.code.startswith((f"{name}.", f"{name}[")) for entry in side.values())
 
 

@@ -136,7 +136,9 @@ class _Facts:
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))
         else:
-            self._count_stored(info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind))
+            said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
+            is_placed = info.shard is not None and info.data_state != "available"
+            self._count_stored(f"{said}, {info.detail}" if is_placed else said)
 
     def _read_part(self, part: torch.Tensor) -> bool:
         """Read those of a DTensor of which this rank has an ordinary `part`, at a tenth of the cost of all facts.

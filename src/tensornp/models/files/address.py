@@ -122,6 +122,11 @@ class Version(NamedTuple):
     etag: str = ""
     modified: str = ""
 
+    @property
+    def is_size_alone(self) -> bool:
+        """Whether nothing but its size tells the file from another one."""
+        return not (self.etag or self.modified)
+
 
 class AbsentError(CheckpointError):
     """There is nothing at an address, or nothing for who asks: a store of objects may not tell the two apart."""

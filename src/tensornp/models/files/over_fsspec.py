@@ -46,11 +46,11 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
             there.seek(offset)
             # Not into the view: what says how many bytes it has filled may have filled fewer.
             data = memoryview(there.read(min(len(view), _MAX_NBYTES))).cast("B")
-            size, etag = told.get("size"), str([(key, told[key]) for key in _TELLING if key in told])
+            size, telling = told.get("size"), [(key, told[key]) for key in _TELLING if told.get(key) is not None]
             if type(size) is not int or not 0 <= size < 2**63:
                 raise CheckpointError(f"{said} is of a size that nothing tells; download it, and open its path")
             view[: len(data)] = data
-            return Version(size, etag), len(data)
+            return Version(size, str(telling or "")), len(data)
         raise EOFError
     except TensornpError:
         raise

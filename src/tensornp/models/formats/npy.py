@@ -16,6 +16,7 @@ from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.source_file import Bytes, ListedFile, Reader
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
@@ -67,8 +68,8 @@ def read_npy(file: ListedFile) -> Contents:
             raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
     entry = npy_weight(header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
-    problems = [f"{counted(rest, 'byte')} at its end can belong to no array that is listed"] if rest else []
-    return Contents([entry], {}, problems)
+    said = f"{counted(rest, 'byte')} at its end can belong to no array that is listed"
+    return Contents([entry], {}, [NotListed(said)] if rest else [])
 
 
 def npy_weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:

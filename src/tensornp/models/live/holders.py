@@ -39,8 +39,8 @@ class Holders:
 
     Attributes
     ----------
-    said : dict
-        What optimizers say of their groups, and explorers besides weights.
+    said, others : dict
+        What optimizers say of their groups, and explorers besides weights, and the classes of what is not looked into.
     classes : dict
         By the name of a module, its class.
     has_module : bool
@@ -55,6 +55,7 @@ class Holders:
         namespace: Mapping[str, Any],
     ) -> None:
         self.said: dict[str, Any] = {}
+        self.others: dict[str, str] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
         self._modules, self._model, self._reached = modules, model, Reached(optimizers, namespace)
@@ -88,7 +89,7 @@ class Holders:
         if is_subclass(type(holder), torch.optim.Optimizer):
             entries, said, problems = entries_of_optimizer(holder, code, self._model, self._names_of)
             self._problems += (problem_of_part(name, one) for one in problems)
-            self.said |= {joined(name, key): one for key, one in said.items()}
+            self._take(name, said)
             # What they are called in a state dict is told without what leads to it.
             return [one.with_(name=joined(name, one.name)) for one in entries]
         if is_module(holder):
@@ -97,10 +98,14 @@ class Holders:
         else:
             entries, problems, classes = list(holder.values()), holder.problems, holder.classes
             self.has_module = self.has_module or holder.is_of_module
-            self.said |= {joined(name, key): one for key, one in holder.metadata.items()}
+            self._take(name, holder.metadata)
         self.classes |= {joined(name, key): one for key, one in classes.items()}
         self._problems += (problem_of_part(name, one) for one in problems)
         return [_below(name, one) for one in entries]
+
+    def _take(self, name: str, said: Mapping[str, Any]) -> None:
+        self.said |= {joined(name, key): one for key, one in said.items()}
+        self.others |= {joined(name, key): cls for key, cls in getattr(said, "others", {}).items()}
 
     def _names_of(self, optimizer: Any) -> Mapping[int, str]:
         """Return what its parameters are called: in the module that has all of them, from here, or by the namespace."""

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, module_name
+from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen
 from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.array import array_weight
@@ -16,6 +18,8 @@ from tensornp.models.entries.tensor import kind_of, weight_of
 
 MAX_LEAVES = 5_000_000
 """Values of one container that are looked at: some seconds."""
+_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
+"""By identity: a metaclass of the user's may compute hashes and equality."""
 _MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 
 
@@ -34,3 +38,16 @@ def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
             # It is freed, or elsewhere.
             return
         yield noted(entry, class_name(type(what)))
+
+
+def plain_of(what: Any) -> Any:
+    """Return the plain value that a number of NumPy is, as files have it, and the text of what torch names; else it."""
+    cls = type(what)
+    if id(cls) in _OF_TORCH:
+        return str(what)
+    return np.generic.item(what) if is_subclass(cls, np.generic) and module_name(cls) == "numpy" else what
+
+
+def is_walked(leaf: Any, depth: int) -> bool:
+    """Return whether a container is a leaf since it is empty, or lies in itself, and so hides nothing."""
+    return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)

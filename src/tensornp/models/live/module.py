@@ -15,6 +15,7 @@ from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed, NotSaved
+from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
@@ -189,10 +190,11 @@ class _Walk:
     def unlisted(self, entries: list[WeightEntry]) -> list[NotSaved]:
         """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
         unlisted = Unlisted()
-        for name, held in self._others.values():
-            if name not in self.cut:
-                unlisted.note(name, held)
-        if self._others:
+        others = [(name, held) for name, held in self._others.values() if name not in self.cut]
+        others += held_by_tensors(entries)
+        for name, held in others:
+            unlisted.note(name, held)
+        if others:
             for one in (self._root, *self._hidden.values(), *(entry.source.held for entry in entries)):
                 unlisted.is_listed(one)
         return [*map(NotSaved, unlisted.problems())]

@@ -13,13 +13,15 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import search
-from tensornp.core.tensor.containers import items_of, leaves
+from tensornp.core.tensor.containers import IN_SET, items_of, leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import weight_of
-from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
+from tensornp.models.formats.contents import Beside
+from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
 from tensornp.models.live.module import parameters_of
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
@@ -40,7 +42,7 @@ _HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; 
 @unnoticed
 def entries_of_optimizer(
     optimizer: Any, expression: str, model: torch.nn.Module | None, names_of: Callable[[Any], Mapping[int, str]]
-) -> tuple[list[WeightEntry], dict[str, Any], list[str]]:
+) -> tuple[list[WeightEntry], Beside, list[str]]:
     """Return the states of `optimizer`, which `expression` reaches, what its groups say, and what is not listed.
 
     Names are those that the optimizer keeps, or of `model`, or what `names_of` the optimizer gives by the identity of
@@ -56,7 +58,7 @@ def entries_of_optimizer(
             unlisted.note(called, held)
     # Each with what it is called in a state dict, and by its place.
     found: list[tuple[WeightEntry, tuple[str, ...], str]] = []
-    metadata: dict[str, Any] = {}
+    metadata = Beside()
     groups = _groups_of(optimizer)
     by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
@@ -87,6 +89,11 @@ def entries_of_optimizer(
     ]
     for entry in entries:
         unlisted.is_listed(entry.tensor)
+    metadata.others = {
+        name: cls for name, cls in unlisted.named().items() if name.startswith((f"{GROUPS}.", f"{STATE}."))
+    }
+    for name, held in held_by_tensors(entries):
+        unlisted.note(name, held)
     hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
     return entries, metadata, [*hidden, *unlisted.problems()]
 
@@ -241,23 +248,37 @@ def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator
         keys = steps_below(path) if path is not None else []
         tail = "".join(f".{key_of(key)}" for key in keys)
         reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
-        own = () if is_plain_value(leaf) else [*weights_of_leaf(leaf, name + tail, reached)]
+        is_plain = is_plain_value(plain_of(leaf))
+        own = () if is_plain else [*weights_of_leaf(leaf, name + tail, reached)]
         yield from ((entry, tail) for entry in own)
-        if not own and not is_plain_value(leaf):
+        if is_plain and IN_SET in keys:
+            # They have no order by which to compare them.
+            unlisted.note(name + tail, set())
+        elif not (own or is_plain or is_walked(leaf, len(keys))):
             unlisted.note(name + tail, leaf)
 
 
 def _said_in(state: Any, number: int) -> dict[str, Any]:
     """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
     items = items_of(state) if is_subclass(type(state), dict) else ()
-    return {f"{STATE}.{number}.{key_of((key,))}": value for key, value in items if is_plain_value(value)}
+    return {name: value for key, held in items for name, value in _plain_in(held, f"{STATE}.{number}.{key_of((key,))}")}
 
 
-def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _said_by(group: dict[str, Any], number: int) -> dict[str, Any]:
     """Return what a group says besides its parameters, but for tensors: ``param_groups[0].lr``."""
-    said = {}
-    for key, value in group.items():
-        is_row = type(value) in (tuple, list) and len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
-        if key not in ("params", NAMES) and (is_plain_value(value) or is_row):
-            said[f"{GROUPS}[{number}].{key}"] = value
+    said: dict[str, Any] = {}
+    for key, value in items_of(group):
+        called = key_of((key,))
+        name = f"{GROUPS}[{number}].{called}"
+        is_row = type(value) in (tuple, list) and 0 < len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
+        if called not in (PARAMS, NAMES):
+            said |= {name: value} if is_row else dict(_plain_in(value, name))
     return said
+
+
+def _plain_in(held: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers and texts in what has a name, each with its own."""
+    for path, leaf in islice(leaves(held, (None, "")), _MAX_SAID):
+        keys, plain = steps_below(path) if path is not None else [], plain_of(leaf)
+        if is_plain_value(plain) and IN_SET not in keys:
+            yield name + "".join(f".{key_of(key)}" for key in keys), plain

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import is_array, is_subclass, module_name
+from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, Shared, is_container, is_seen, leaves
+from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
-from tensornp.models.live.leaf import MAX_LEAVES, weights_of_leaf
+from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
 from tensornp.models.live.module import MAX_REPEATED
 from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, parts_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
@@ -32,7 +32,6 @@ from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
-_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes and equality."""
 MAX_SAID = 100_000
@@ -79,19 +78,24 @@ def contents_of_tree(
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
+    alone: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
             entries.append(one if one.name == name else one.with_(name=name))
+            is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
+            alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
             # Of an optimizer that is saved, each state has its own.
-            keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
+            keys.append(leaf.keys if is_alone else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
-    problems = [*problems, *holders.problems(), *unlisted.problems()]
     beside = Beside(besides | holders.said)
-    beside.others = unlisted.named()
+    beside.others = unlisted.named() | holders.others
+    for name, held in held_by_tensors(alone):
+        unlisted.note(name, held)
+    problems = [*problems, *holders.problems(), *unlisted.problems()]
     return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
 
 
@@ -109,7 +113,7 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
     """Yield the weights of what lies in a container, or the plain value that it is."""
     what, name = leaf.what, leaf.name
     is_usual = _is_usual(what)
-    plain = what if is_usual else _plain_of(what)
+    plain = what if is_usual else plain_of(what)
     if is_plain_value(plain):
         yield plain
         return
@@ -118,7 +122,7 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
     else:
         found = [*weights_of_leaf(what, name, code)]
         if not found:
-            if not _is_walked(leaf):
+            if not is_walked(what, len(leaf.keys)):
                 unlisted.note(name, what)
             return
     unlisted.is_listed(what)
@@ -129,22 +133,9 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
         yield one if has_code else one.with_(code="")
 
 
-def _plain_of(what: Any) -> Any:
-    """Return the plain value that a number of NumPy is, as files have it, and the text of what torch names; else it."""
-    cls = type(what)
-    if id(cls) in _OF_TORCH:
-        return str(what)
-    return np.generic.item(what) if is_subclass(cls, np.generic) and module_name(cls) == "numpy" else what
-
-
 def _is_usual(obj: Any) -> bool:
     """Return whether an object is a plain value or a tensor, as nearly all are, by its class alone."""
     return id(type(obj)) in LEAVES
-
-
-def _is_walked(leaf: _Leaf) -> bool:
-    """Return whether a container is a leaf since it is empty, or lies in itself, and so hides nothing."""
-    return len(leaf.keys) < MAX_DEPTH and is_container(leaf.what) and is_seen(leaf.what)
 
 
 def has_weights(obj: Any) -> bool:

@@ -83,7 +83,7 @@ class Unlisted:
         """Return whether an object holds what is not listed, or may; nothing of its class runs."""
         try:
             # The first is a buffer of bytes.
-            return visitor_for(type(obj)) is IS_ARRAY or self._is_met_in(obj)
+            return id(obj) not in self._listed and (visitor_for(type(obj)) is IS_ARRAY or self._is_met_in(obj))
         except Exception:
             # Another thread changes it just now, or it is broken.
             return True
@@ -129,7 +129,7 @@ def _held_by(obj: Any, most: int) -> Iterator[Any]:
         return
     if cls is types.FunctionType:
         # Its module is not its own.
-        yield from filter(None, (obj.__closure__, obj.__defaults__, obj.__kwdefaults__))
+        yield from filter(None, (obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__))
         return
     if is_subclass(cls, torch.nn.Module):
         # A scripted one has its weights outside of Python.

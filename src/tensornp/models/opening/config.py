@@ -10,21 +10,28 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import AbsentError, Address, Place
 from tensornp.models.files.listed import listed
 from tensornp.models.opening import lora as adapters
+from tensornp.models.quantization.layouts import GPTQ_CONFIG
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """What one file raises, and hides no other."""
 CONFIG = "config.json"
+_OF_GPTQ = f"{GPTQ_CONFIG}.json"
 _MAX_JSON_NBYTES = 100_000_000
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong."""
+    """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong.
+
+    AutoGPTQ writes one of its own, which is asked for where the model's tells nothing of it.
+    """
     found: dict[str, Any] = {}
     problems: list[str] = []
-    for name in (CONFIG, adapters.CONFIG):
+    for name in (CONFIG, _OF_GPTQ, adapters.CONFIG):
+        if name == _OF_GPTQ and "quantization_config" in found.get("config", {}):
+            continue
         path = folder / name
         try:
-            found[path.stem] = json_in(path)
+            found[name.removesuffix(".json")] = json_in(path)
         except UNREADABLE as error:
             is_there = not isinstance(error, AbsentError) if isinstance(path, Address) else os.path.lexists(path)
             problems += [str(error)] if is_there else []

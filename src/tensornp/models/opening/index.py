@@ -43,7 +43,7 @@ def open_index(path: Place) -> Contents:
     shards = _Shards(path.parent, sound)
     config, unread = config_beside(path.parent)
     metadata = {**shards.said, **_metadata_of(told), **config}
-    entries, untold = with_meaning(shards.entries, metadata.get("config"))
+    entries, untold = with_meaning(shards.entries, metadata)
     problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
     return Contents(entries, metadata, problems)

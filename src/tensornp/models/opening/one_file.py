@@ -22,7 +22,7 @@ def open_file(path: Place) -> Contents:
     if form.is_apart:
         is_asked = not isinstance(path, Address) or may_have_meaning(found.entries) or has_halves(found.entries)
         config, problems = config_beside(path.parent) if is_asked else ({}, [])
-        entries, untold = with_meaning(found.entries, config.get("config"))
+        entries, untold = with_meaning(found.entries, config)
         return Contents(entries, {**found.metadata, **config}, [*problems, *untold, *problems_of(entries)])
     if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")

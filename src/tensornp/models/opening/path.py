@@ -22,6 +22,7 @@ from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.one_file import open_file
+from tensornp.models.quantization.by_names import with_packed
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +52,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         else:
             typed = str(Path(typed))
             found = _open(Path(_found(typed)))
-        entries = _with_names(found, model, f"'{cut(typed, MAX_TOLD)}'")
+        entries = with_packed(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
         entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
         return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 

@@ -51,7 +51,7 @@ def open_together(folder: Path, files: dict[str, str], top: Contents | None = No
         entries.extend(_below(prefix, one) if prefix else one for one in found.entries)
         problems.extend(problem_of_part(name, problem) for problem in found.problems)
         metadata = _said_by_both(metadata, found.metadata, prefix)
-    entries, untold = with_meaning(entries, metadata.get("config"))
+    entries, untold = with_meaning(entries, metadata)
     problems.extend([*untold, *problems_of(entries)])
     if top is not None:
         entries = [*top.entries, *entries]

@@ -273,11 +273,12 @@ def _unlike(
             if a != b and not (i == 1 and mine[0] == "state"):
                 found.setdefault((i, a, b), []).append(pattern)
     for (i, a, b), patterns in found.items():
-        # Without a shape or a dtype nothing is known of it: its file is not there.
+        # Without a shape or a dtype nothing is known of it: its file is not there. That of a number is ().
         untold = "plain" if i == _NUM_SAID - 1 else "not known"
+        own_value, usual = (untold if one in (None, "") else one for one in (a, b))
         is_elsewhere = values.is_everywhere_else(b, patterns, i)
         where = "elsewhere" if is_elsewhere else f"in {numbers}" if len(numbers) <= _MAX_NUMBERS else "in others"
-        yield patterns, f"{_subject(patterns, own)} {a or untold}, {where} {b or untold}"
+        yield patterns, f"{_subject(patterns, own)} {own_value}, {where} {usual}"
 
 
 def _subject(patterns: Sequence[str], own: Mapping[str, _Kind]) -> str:

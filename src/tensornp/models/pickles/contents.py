@@ -11,7 +11,7 @@ from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.described import ARRAYS, DESCRIBED, arrays_left_out, described, objects_of, text_of_torch
 from tensornp.models.pickles.keys import OddKey
-from tensornp.models.pickles.rebuilt import tensor_of
+from tensornp.models.pickles.rebuilt import held_by_tensor, tensor_of
 from tensornp.models.pickles.records import Call, Global, Persistent
 from tensornp.models.pickles.tensors import BY_POSITION, MAPPINGS, SETS, SIZE, WRAPPERS, PickledTensor, name_of
 
@@ -153,6 +153,10 @@ class _Walk:
         elif hidden:
             self.left.tensors[hidden] += 1
             return None
+        if not is_again:
+            why = "in the attribute {} of others".format
+            held = ((_NO_KEY, one, why(shown_name(name))) for name, one in held_by_tensor(value))
+            self.levels.append(_Level(path, held, None, "", is_again))
         return tensor
 
     def _note(self, path: tuple[Any, ...], value: Any, hidden: str) -> None:

@@ -6,10 +6,10 @@ Of a class, such as DTensor and those of torchao, nothing is imported: its shape
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any
 
+from tensornp.core.lowlevel.attributes import OF_LIBRARIES
 from tensornp.core.lowlevel.legible import legible
 from tensornp.models.pickles.called import MAKES_TENSOR
 from tensornp.models.pickles.records import Call, Global
@@ -102,8 +102,24 @@ def _of_rank(made: PickledTensor, local: PickledTensor | None, spec: Any) -> Pic
     return made._replace(problem=f"{why}; save full_tensor() of it, or all ranks by torch.distributed.checkpoint")
 
 
+def held_by_tensor(call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield what the tensor that a call would make holds as attributes, but those of which its class makes values."""
+    one: Any = call
+    for _ in range(_MAX_WRAPPED):
+        called, args = (name_of(one.func), one.args) if isinstance(one, Call) else (("", ""), ())
+        if type(args) is not tuple or len(args) != 4:
+            return
+        if called == BY_TYPE and name_of(args[0]) != WRAPPER:
+            one = Call(args[0], args[2])
+        elif called == ("torch._utils", PARAMETERS[1]):
+            one = args[0]
+        else:
+            return
+        yield from ((name, value) for name, value in _attributes(args[3]) if name not in OF_LIBRARIES)
+
+
 def _attributes(state: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that a state sets: a dictionary, and perhaps another one of what lies in slots."""
-    tables: Iterable[Any] = state if type(state) is tuple else (state,)
-    pairs = chain.from_iterable(table.items() for table in tables if type(table) is dict)
-    return ((name, value) for name, value in pairs if type(name) is str)
+    for table in state if type(state) is tuple else (state,):
+        pairs = table.items() if type(table) is dict else [("__dict__", table)] if isinstance(table, Call) else ()
+        yield from ((name, value) for name, value in pairs if type(name) is str)

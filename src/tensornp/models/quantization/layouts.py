@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tensornp.core.values.reading.decode import stored_dtype
-from tensornp.models.entries.entry import Packed, WeightEntry
+from tensornp.models.entries.entry import Packed, WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.names.quoted import shown_name
 
@@ -17,6 +17,7 @@ _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _FLOAT_METHODS = {"fp8", "fbgemm_fp8", "modelopt"}
 """Methods that pack nothing."""
 _MAX_BITS = 16
+GPTQ_CONFIG = "quantize_config"
 
 
 class Layout(NamedTuple):
@@ -53,14 +54,14 @@ LAYOUTS = {
 """The layouts of each packed format, by the `quant_method` of its configuration."""
 
 
-def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[WeightEntry], list[str]]:
+def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> tuple[list[WeightEntry], list[str]]:
     """Return the entries, those of codes as what they mean or as packed, and what is not told of them, in sentences.
 
-    `config` is what ``config.json`` says, or anything.
+    `config` is what the configurations beside them say, by their names, or anything.
     """
     every = list(entries)
     by_name = {one.name: one for one in every if isinstance(one.source, FileSource)}
-    said = _told_by(config)
+    said = _told_by(config.get("config")) or _of_gptq(config.get(GPTQ_CONFIG))
     made: dict[str, WeightEntry] = {}
     for scales in [by_name[name] for name in by_name if name.endswith(SCALES)]:
         name = scales.name.removesuffix(SCALES)
@@ -70,7 +71,7 @@ def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[Weig
             made[name] = _scaled(codes, scales, said.get("weight_block_size"))
     method = said.get("quant_method")
     if isinstance(method, str) and method not in _FLOAT_METHODS:
-        made |= _packed(by_name, method, said)
+        made |= packed_by(by_name, method, said)
     num_untold = sum(one.num_parameters is None for one in made.values())
     problems = []
     if num_untold:
@@ -105,17 +106,23 @@ def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
 
     block = block_of(codes.source.shape, scales.source.shape, told)
     said = shown_name(scales.name)
-    if block is None or codes.problem or scales.problem or not _is_float(scales.dtype):
+    if block is None or codes.problem or scales.problem or not is_float(scales.dtype):
         return codes.with_(note=f"float8 codes, to which the scales {said} are not applied")
     source = replace(codes.source, codecs=(BlockScale(codes.dtype, scales.source, block),))
     return codes.with_(source=source, note=f"block-scaled float8, scales {said}")
 
 
-def _is_float(dtype: str) -> bool:
+def _of_gptq(config: Any) -> dict[str, Any]:
+    """Return what AutoGPTQ says in a file of its own."""
+    return {"quant_method": "gptq", **config} if isinstance(config, dict) else {}
+
+
+def is_float(dtype: str) -> bool:
+    """Return whether elements of a dtype can be scales."""
     return dtype.startswith(("float", "bfloat")) and dtype != "float4_e2m1fn_x2"
 
 
-def _packed(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]) -> dict[str, WeightEntry]:
+def packed_by(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]) -> dict[str, WeightEntry]:
     """Return the packed weights by name, and what belongs to them."""
     found: dict[str, WeightEntry] = {}
     if method not in LAYOUTS:
@@ -130,11 +137,12 @@ def _packed(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]) 
                 continue
             bits = _bits(method, said, module, one)
             packed = Packed(_count(method, said, module, one, scales, bits))
-            found[name] = one.with_(note=_note(method, bits, one), packed=packed)
+            found[name] = noted(one.with_(packed=packed), _note(method, bits, one))
             for suffix in (layout.scales, *layout.others):
                 beside = by_name.get(module + suffix)
                 if beside is not None:
-                    beside = beside.with_(kind="state")
+                    # Buffers of a module are no parameters as they are.
+                    beside = beside if beside.kind == "buffer" else beside.with_(kind="state")
                     if beside.dtype in _INTEGERS:
                         beside = beside.with_(note=f"codes that belong to {shown_name(name)}", packed=Packed(0))
                     found[beside.name] = beside

@@ -26,7 +26,8 @@ from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
-from tensornp.passes.recording.distributed import note_of_gradient, this_rank
+from tensornp.passes.recording.attributes import look_at_attributes
+from tensornp.passes.recording.distributed import FSDP, note_of_gradient, this_rank
 from tensornp.passes.recording.gradients import AwaitedParameter, place_of
 from tensornp.passes.recording.held_gradients import are_stepped_twice, held_before
 from tensornp.passes.recording.operator_mode import Operation
@@ -39,9 +40,12 @@ from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.recording.source_lines import line_at
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    COMPILED,
     HELD,
     IN_ITS_PLACE,
+    IN_PLACE,
     NOT_CALLED,
+    NOT_SEEN,
     OF_KEPT_GRAPH,
     UNCOUNTED,
     UNSET,
@@ -72,10 +76,12 @@ def remembered(
 
     What may be another one by then is asked for now, and held is nothing that leads to the user's objects.
     """
+    recorder.units.end()
     rows, samples = recorder.tensors.table.read()
     if not all(math.isfinite(row.min + row.max) for row in rows):
         _leave_out_unset(recorder.calls, rows)
         _look_again(recorder, rows)
+        rows = [*rows, *look_at_attributes(recorder, rows)]
     making = _Recording(recorder, namespace, rows, samples, steps)
     awaited = list(recorder.gradients.found(recorder.known_parameters()))
     facts = {
@@ -105,7 +111,9 @@ def _recorded(
         *(Gradient(f"{making.name(module)}.{name}", None, note=NOT_CALLED) for module, name in recorder.not_called),
         *(Gradient(f"{making.name(module)}.{name}", None, note=HELD) for module, name in recorder.not_looked_at),
     )
-    notes = *recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)
+    notes = [*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder, making), *_elsewhere(recorder)]
+    if recorder.calls and recorder.compiled_since:
+        notes.append(_compiled_since(recorder))
     record = PassRecord(
         tuple(map(making.call, recorder.calls)),
         grads,
@@ -163,6 +171,12 @@ def _elsewhere(recorder: Recorder) -> Iterator[str]:
         yield "operators of other threads were not followed"
 
 
+def _compiled_since(recorder: Recorder) -> str:
+    """Return that modules may have been called of which nothing tells."""
+    told = listed(recorder.compiled_since)
+    return f"calls of what Module.compile has compiled inside the block were not followed ({told}): compile before it"
+
+
 def _leave_out_unset(calls: Iterable[Call], rows: Sequence[Row]) -> None:
     """Take the infinities of observers that have observed nothing yet for what they are: no figures."""
     for seen in (got.seen for call in calls if call.module.is_observer for got in call.params):
@@ -187,6 +201,14 @@ def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
     for seen, row in read:
         if not math.isfinite(now[row].min + now[row].max):
             seen.note = UNCOUNTED
+
+
+def _notes_of(call: Call) -> Iterator[str]:
+    yield from call.notes
+    if call.is_compiled:
+        yield IN_PLACE
+    elif call.module.class_name == COMPILED:
+        yield WARNED
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
@@ -257,7 +279,8 @@ class _Recording:
         self._operations: list[Operation] = recorder.operations
         self._param_names = {
             id(got.seen): ".".join(filter(None, (self.name(call.module), expression_of(got.path))))
-            for call in (self._calls if self._operations else ())
+            # The first name of a tied one is that by which it was read first.
+            for call in (reversed(self._calls) if self._operations else ())
             for got in call.params
         }
 
@@ -271,7 +294,11 @@ class _Recording:
 
     def passed_by(self, recorder: Recorder) -> str:
         """Return why no call was followed, where modules were called."""
-        if recorder.calls or not recorder.has_others:
+        if recorder.calls:
+            return ""
+        if recorder.compiled_since:
+            return _compiled_since(recorder)
+        if not recorder.has_others:
             return ""
         if not recorder.is_bound:
             return "no module was called here; what another thread or task calls is followed by name: tnp.follow(model)"
@@ -306,14 +333,23 @@ class _Recording:
             call.thread_name,
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
-            tuple(map(self.value, call.params)),
-            (*call.notes, WARNED) if call.module.class_name == "OptimizedModule" else call.notes,
+            self._weights_of(call),
+            tuple(_notes_of(call)),
             call.module.is_torch,
             num_calls=call.module.num_calls,
-            zero_units=self._zero_units(call),
+            zero_units=self._zero_units(call.zero_units),
+            zero_in_all=self._zero_units(call.units.count if call.units is not None else None),
             is_grad_enabled=call.is_grad_enabled,
             is_training=call.is_training,
+            attributes=tuple(map(self.value, call.attributes)),
         )
+
+    def _weights_of(self, call: Call) -> tuple[Value, ...]:
+        values = map(self.value, call.params)
+        if any(got.since for got in call.params) and self._wrapper_around(call.module) == FSDP:
+            # It puts what it has gathered into their places, and takes it out again.
+            return tuple(replace(one, since=NOT_SEEN) if one.since else one for one in values)
+        return tuple(values)
 
     def step(self, step: Step) -> OptimizerStep:
         """Return the record of a step, with what it has spoilt, or changed though frozen, under each of its names."""
@@ -347,10 +383,10 @@ class _Recording:
         ends = [(self.rows[after].min, self.rows[after].max) for *_, after in step.rows()]
         return digest_of(repr(ends).encode()) if len(ends) == len(step.parameters) > 0 else b""
 
-    def _zero_units(self, call: Call) -> ZeroUnits | None:
-        if call.zero_units is None:
+    def _zero_units(self, count: tuple[int, int, int] | None) -> ZeroUnits | None:
+        if count is None:
             return None
-        row, *sizes = call.zero_units
+        row, *sizes = count
         return ZeroUnits(int(self.rows[row].max), *sizes)
 
     def value(self, got: Got) -> Value:
@@ -372,6 +408,8 @@ class _Recording:
             grad,
             operator=seen.operator,
             tensor=got.tensor,
+            is_in_object=got.is_in_object,
+            since=got.since,
         )
 
     def operator(self, one: Operation) -> OperatorCall:

@@ -22,6 +22,7 @@ from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import name_of
+from tensornp.passes.recording.at_begin import AtBegin
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call
 from tensornp.passes.recording.gradients import AwaitedGradients, AwaitedParameter, place_of
@@ -33,8 +34,19 @@ from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, not_looked
 from tensornp.passes.recording.sharded_gradients import ShardedGradients
 from tensornp.passes.recording.source_lines import SourceLines
 from tensornp.passes.recording.tensors_in import Found, LooksInside
-from tensornp.passes.recording.zero_units import zero_units
-from tensornp.passes.records import BUFFER, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
+from tensornp.passes.recording.zero_units import UnitsOfCalls
+from tensornp.passes.records import (
+    BUFFER,
+    COMPILED,
+    HOOKS,
+    NOT_SEEN,
+    PRE_HOOKS,
+    RAISED,
+    RECOMPUTED,
+    RETURNED,
+    STOPPED_EARLY,
+    WRITTEN,
+)
 
 _graph_task = find("_C._current_graph_task_id")
 _functional_code = getattr(find("nn.utils.stateless._functional_call"), "__code__", None)
@@ -71,6 +83,8 @@ class Recorder:
         self.kept = Kept()
         self._looks = LooksInside()
         self.tensors = SeenTensors()
+        self.units = UnitsOfCalls(self.tensors.table)
+        self.at_begin = AtBegin()
         self.held = HeldGradients(self.tensors)
         self.sharded = ShardedGradients(self.tensors)
         self._not_called = NotCalled()
@@ -81,6 +95,7 @@ class Recorder:
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
         self.codes: list[CodeType] = []
+        self.compiled_since: list[str] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = self._is_ended = self.has_operators = False
@@ -103,9 +118,15 @@ class Recorder:
         """Whether what runs now may be followed: not in a forked process, nor what a look of tensornp's own calls."""
         return not self.is_over and self._process == os.getpid() and not modes.is_own_look()
 
-    def follows(self, module: torch.nn.Module, is_in_context: bool) -> bool:
-        """Return whether a call of `module` in this thread is one of the pass; none of a forked process is."""
+    def follows(self, module: torch.nn.Module, is_in_context: bool, *, is_compiled: bool = False) -> bool:
+        """Return whether a call of `module` in this thread is one of the pass; none of a forked process is.
+
+        Nor is it one where a module that `is_compiled` in place runs as it was, which its call there has told.
+        """
         if not self.is_at_work or _is_made_by_compiler(module):
+            return False
+        inner = None if is_compiled else self.innermost()
+        if inner is not None and inner.is_compiled and inner.module.reference() is module:
             return False
         if self.is_bound:
             is_followed = bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
@@ -190,14 +211,14 @@ class Recorder:
             known = self._modules[id(module)] = Module(module, root, name, None)
         return known
 
-    def began(self, module: torch.nn.Module, args: Any) -> None:
+    def began(self, module: torch.nn.Module, args: Any, *, is_compiled: bool = False) -> None:
         """Take in a call that begins."""
         frame = sys._getframe(2)
         self.has_inference = self.has_inference or torch.is_inference_mode_enabled()
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
         with self.lock:
             if not self.is_over:
-                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame)
+                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame, is_compiled)
 
     def _begin(
         self,
@@ -207,6 +228,7 @@ class Recorder:
         place: tuple[CodeType, int] | None,
         is_grad_enabled: bool,
         frame: FrameType,
+        is_compiled: bool,
     ) -> None:
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
@@ -228,6 +250,7 @@ class Recorder:
         # A scripted one has it elsewhere.
         call.is_training = module.__dict__.get("training") is not False
         call.has_grads = self._has_grads and is_grad_enabled
+        call.is_compiled = is_compiled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))
         self.calls.append(call)
@@ -243,7 +266,8 @@ class Recorder:
         if tensor is None:
             return Got(one.path, not_looked_into(one.note), (None, None, 0))
         before = storage_key(tensor), version_of(tensor), id(tensor)
-        got = Got(one.path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        seen = self.tensors.seen(tensor, has_sample=self._has_samples)
+        got = Got(one.path, seen, before, is_in_object=one.is_in_object)
         if call.is_kept:
             got.tensor = self.kept.copied(tensor, got.seen)
         return got
@@ -261,21 +285,33 @@ class Recorder:
                 elif seen.requires_grad and call.has_grads:
                     self.sharded.expect(place_of(call.module, name), tensor)
                     self.gradients.of_parameter(tensor, name, seen, call)
-                yield Got((None, name), seen)
+                yield self._weight(module, name, tensor, seen, call)
         for name, tensor in buffers.items():
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 # Batch norm writes its own in a training, and torch does not count that.
-                yield Got((None, name), self.tensors.seen(tensor, is_written=module.training), relation=BUFFER)
+                seen = self.tensors.seen(tensor, is_written=module.training)
+                yield self._weight(module, name, tensor, seen, call, BUFFER)
 
-    def _params_below(self, module: torch.nn.Module, prefix: str = "") -> Iterator[Got]:
+    def _weight(
+        self, module: torch.nn.Module, name: str, tensor: torch.Tensor, seen: Seen, call: Call, relation: str = ""
+    ) -> Got:
+        got = Got((None, name), seen, relation=relation)
+        got.since = self.at_begin.since(module, name, tensor, is_functional=call.is_functional)
+        if seen.operator is not None and got.since in ("", NOT_SEEN):
+            got.since = WRITTEN
+        return got
+
+    def _params_below(self, module: torch.nn.Module, call: Call, prefix: str = "") -> Iterator[Got]:
         for step, child in module.__dict__.get("_modules", {}).items():
             for name, tensor in child.__dict__.get("_parameters", {}).items() if child is not None else ():
                 if tensor is not None and not isinstance(tensor, UninitializedTensorMixin):
                     self._held.add(storage_key(tensor) or -1)
-                    yield Got((None, f"{prefix}{step}.{name}"), self.tensors.seen(tensor))
+                    got = self._weight(child, name, tensor, self.tensors.seen(tensor), call)
+                    got.path = None, f"{prefix}{step}.{name}"
+                    yield got
             if child is not None:
-                yield from self._params_below(child, f"{prefix}{step}.")
+                yield from self._params_below(child, call, f"{prefix}{step}.")
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
@@ -305,10 +341,11 @@ class Recorder:
         if call.is_lazy:
             call.params = list(self._params_of(module, call))
             call.edges.clear()
-        if self.calls[-1] is call and call.module.is_torch and module.__dict__.get("_modules"):
-            # The fast path of an encoder layer computes with the weights of what it does not call.
+        is_alone = call.is_compiled or call.module.is_torch or call.module.class_name == COMPILED
+        if self.calls[-1] is call and is_alone and module.__dict__.get("_modules"):
+            # Compiled code, and the fast path of an encoder layer, compute with the weights of what they do not call.
             own = {got.path for got in call.params}
-            call.params += (got for got in self._params_below(module) if got.path not in own)
+            call.params += (got for got in self._params_below(module, call) if got.path not in own)
         if kwargs and not call.has_keywords:
             found = self._looks.tensors_in(kwargs, is_inner=call.parent is not None)
             call.inputs += [self._input(one, call) for one in found]
@@ -318,19 +355,32 @@ class Recorder:
                 call.outputs.append(Got(path, not_looked_into(note), None, "new"))
                 continue
             seen = self.tensors.seen(tensor, maker=call.index, has_sample=self._has_samples)
-            gave = Got(path, seen, None, _relation(tensor, before))
+            gave = Got(path, seen, None, _relation(tensor, before), is_in_object=is_in_object)
             if call.is_kept:
                 gave.tensor = self.kept.copied(tensor, seen)
             call.outputs.append(gave)
-            if call.module.is_activation and call.zero_units is None:
-                maker = call.inputs[0].seen.maker if call.inputs else None
-                made_by = self.calls[maker].module.class_name if maker is not None else ""
-                call.zero_units = zero_units(tensor, seen, call.module.class_name, made_by, self.tensors.table)
-            # What lies in an object may be the work of a call inside, of which that has said nothing.
-            if self._has_grads and not is_in_object:
+            if call.module.is_activation and call.units is None:
+                both, made_by = (call.module, self._giver(call)), self._class_before(call)
+                call.zero_units, call.units = self.units.take(
+                    tensor, seen, both, call.module.class_name, made_by, call.phase
+                )
+            if self._has_grads:
                 self.gradients.of_value(tensor, seen)
         if call.parent is None and call.has_grads:
             self._await_others(call)
+
+    def _giver(self, call: Call) -> Module | None:
+        """Return the module whose result a call got first."""
+        maker = call.inputs[0].seen.maker if call.inputs else None
+        return self.calls[maker].module if maker is not None and maker < call.index else None
+
+    def _class_before(self, call: Call) -> str:
+        """Return the class of the module whose result an activation got; those that keep all axes have no say."""
+        while call.inputs and (maker := call.inputs[0].seen.maker) is not None and maker < call.index:
+            call = self.calls[maker]
+            if not (call.module.is_activation or call.module.class_name == "Dropout"):
+                return call.module.class_name
+        return ""
 
     def _await_others(self, call: Call) -> None:
         """Have the parameters of modules that a model did not call tell what comes, if it has computed with them."""
@@ -411,6 +461,7 @@ class Recorder:
         self.is_over = True
         with self.lock:
             self.tensors.end()
+            self.at_begin.end()
             self.gradients.end()
             for call in self.calls:
                 call.edges.clear()

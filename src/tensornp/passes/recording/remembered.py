@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_plain_class, is_sub
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.distributed import own_class, wrapper_of
 from tensornp.passes.recording.seen_tensors import Seen
-from tensornp.passes.recording.zero_units import is_activation
+from tensornp.passes.recording.zero_units import Units, is_activation
 from tensornp.passes.records import FORWARD, LEFT
 
 
@@ -92,13 +92,20 @@ def step_to(parent: Any, step: str) -> str:
 
 
 class Got:
-    """A tensor that a call got or gave; `before` is its storage and version as the call began."""
+    """A tensor that a call got or gave; `before` is its storage and version as the call began.
 
-    __slots__ = ("before", "path", "relation", "seen", "tensor")
+    Of a module's own, `since` is what has happened to it since the block began.
+    """
 
-    def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
+    __slots__ = ("before", "is_in_object", "path", "relation", "seen", "since", "tensor")
+
+    def __init__(
+        self, path: Path | None, seen: Seen, before: Any = None, relation: str = "", *, is_in_object: bool = False
+    ) -> None:
         self.path, self.seen, self.before, self.relation = path, seen, before, relation
+        self.is_in_object = is_in_object
         self.tensor: torch.Tensor | None = None
+        self.since = ""
 
 
 def _name_of(thread: int) -> str:
@@ -114,6 +121,7 @@ class Call:
     """
 
     __slots__ = (
+        "attributes",
         "depth",
         "edges",
         "error",
@@ -122,6 +130,7 @@ class Call:
         "has_keywords",
         "index",
         "inputs",
+        "is_compiled",
         "is_functional",
         "is_grad_enabled",
         "is_kept",
@@ -140,6 +149,7 @@ class Call:
         "status",
         "thread",
         "thread_name",
+        "units",
         "zero_units",
     )  # fmt: skip
 
@@ -156,9 +166,11 @@ class Call:
         self.inputs: list[Got] = []
         self.outputs: list[Got] = []
         self.params: list[Got] = []
+        self.attributes: list[Got] = []
         self.edges: list[Any] = []
         self.zero_units: tuple[int, int, int] | None = None
+        self.units: Units | None = None
         self.is_grad_enabled = self.is_training = True
-        self.has_grads = self.has_keywords = self.is_kept = self.is_lazy = False
+        self.has_grads = self.has_keywords = self.is_compiled = self.is_kept = self.is_lazy = False
         self.is_within: bool = parent is not None and parent.is_within
         self.is_functional: bool = parent is not None and parent.is_functional

@@ -116,12 +116,13 @@ class _Facts(NamedTuple):
 def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
     """Return the scalers that have a name, or are an attribute of what has one: of so many objects at most."""
     found: dict[int, Any] = {}
-    level, seen, kinds = list(namespace.values()), set[int](), dict[type, str]()
+    level, seen, kinds = list(namespace.values()), set[int](), dict[int, tuple[type, str]]()
     for depth in range(_MOST_DEPTH + 1):
         below: list[Any] = []
         for obj in level:
             cls = type(obj)
-            kind = kinds.get(cls) or kinds.setdefault(cls, _known_kind_of(cls))
+            # By identity: a metaclass of the user's may compute hashes.
+            _, kind = kinds.get(id(cls)) or kinds.setdefault(id(cls), (cls, _known_kind_of(cls)))
             if kind == "scaler":
                 found[id(obj)] = obj
             elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:

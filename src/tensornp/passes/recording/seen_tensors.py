@@ -25,6 +25,7 @@ from tensornp.errors import NotReadError
 from tensornp.passes.records import UNWRITTEN
 
 EXPANDED, STORED = "expanded", "figures of the elements that are stored"
+IN_A_TRANSFORM = "inside a torch.func transform: not read"
 _SWEEP = 32
 """Storages that are known before those are forgotten that have gone."""
 
@@ -528,6 +529,8 @@ def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
             facts.append(otherwise)
     seen = Seen(_shape_of(facts[0]), *facts[1:])
     seen.maker, seen.note = maker, f"not read: {type(error).__name__}"
+    if torch_private.is_functorch_wrapper(tensor):
+        seen.note = IN_A_TRANSFORM
     return seen
 
 

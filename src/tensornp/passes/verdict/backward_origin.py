@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
 from tensornp.passes.verdict.call_tree import CallTree
-from tensornp.passes.verdict.wording import are_finite, holds, is_unread, listed, named, within, word_of
+from tensornp.passes.verdict.wording import are_finite, holds, is_unread, listed, named, odd_output, within, word_of
 
 _OF_LOSS = "born in the loss or its backward"
+CAME_IN = ", or came in with targets and the like"
+"""What code around the modules was given, and nobody has seen."""
 
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
@@ -87,8 +89,10 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
     if takers:
         names, source = list(dict.fromkeys(one.title for one in takers)), takers[0].source
         told = f"{word} entered the gradients between {listed(names)} ({others}) and {call.title}"
+    elif first == 0 and (gave := odd_output("nonfinite", call)) and gave.figures:
+        told = f"what {call.title} gave held {word_of(gave.figures)}, and its gradient held {word}"
     elif first == 0:
-        told = f"the first {word} was {_OF_LOSS}, after {call.title}, the last call with a gradient"
+        told = f"the first {word} was {_OF_LOSS}, after {call.title}, the last call with a gradient{CAME_IN}"
     elif call.phase == RECOMPUTED:
         # What one block of a checkpoint gives, the next one gets as another tensor.
         told = f"{word} entered the gradients between {calls[first - 1].title} ({others}) and {call.title}"

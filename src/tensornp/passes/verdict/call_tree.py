@@ -47,6 +47,14 @@ class CallTree:
         """Return what a call has called itself, or the block, in the order in which that ended."""
         return self._below.get(call.index if call is not None else None, [])
 
+    def inside(self, call: ModuleCall) -> Iterator[ModuleCall]:
+        """Yield all that came inside a call."""
+        waiting = list(self.below(call))
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += self.below(one)
+
     def before(self, call: ModuleCall) -> ModuleCall | None:
         """Return what returned last before a call, inside the same call; None where nothing did."""
         earlier = (one for one in self._below[call.parent] if one.index < call.index and one.status == RETURNED)

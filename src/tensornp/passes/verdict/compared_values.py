@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensornp.core.lowlevel.units import format_number
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes import short
 from tensornp.passes.records import HELD, NOT_CALLED, Figures, Gradient, Value
 
@@ -41,7 +42,7 @@ class Difference:
 
 def difference_of(a: Value, b: Value) -> Difference | None:
     """Return in what two values differ; None where nothing is known to."""
-    if not are_alike(a, b):
+    if a.shape != b.shape or a.dtype != b.dtype:
         sides, figures = f"{short.shape_told(a)} and {short.shape_told(b)}", (a.figures, b.figures)
         if a.shape != b.shape:
             return Difference(SHAPE, sides, figures=figures)
@@ -52,7 +53,12 @@ def difference_of(a: Value, b: Value) -> Difference | None:
 
 def difference_back(a: Value, b: Value) -> Difference | None:
     """Return in what the gradients differ that came back for two values; of values that differ in shape, nothing."""
-    return _other_gradient(a.grad, b.grad, _slack(a, b)) if are_alike(a, b) else None
+    if a.shape != b.shape:
+        return None
+    found = _other_gradient(a.grad, b.grad, _slack(a, b))
+    if found is None or a.dtype == b.dtype or found.kind == READ:
+        return found
+    return replace(found, told=f"{found.told}, as {name_of(a.dtype)} and {name_of(b.dtype)}")
 
 
 def difference_of_gradients(a: Gradient, b: Gradient, *, are_on_cpu: bool) -> Difference | None:
@@ -75,10 +81,6 @@ def in_one_alone(one: Difference) -> str:
 
 def _slack(a: Value, b: Value) -> float:
     return 0.0 if a.device == b.device == CPU else _ROUNDING
-
-
-def are_alike(a: Value, b: Value) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype
 
 
 def _other_gradient(a: Figures | None, b: Figures | None, slack: float) -> Difference | None:

@@ -6,7 +6,7 @@ Of each value its shape, its dtype and its figures were read: where these are eq
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -20,14 +20,13 @@ from tensornp.passes.verdict.compared_values import (
     CPU,
     SIDES,
     Difference,
-    are_alike,
     are_unread,
     difference_back,
     difference_of,
     difference_of_gradients,
     in_one_alone,
 )
-from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of
+from tensornp.passes.verdict.partners import Names, names_in_first, with_names_of, without_compiler
 from tensornp.passes.verdict.wording import at, listed, named, parameter_name
 
 _RANDOM = "Dropout"
@@ -50,7 +49,7 @@ class CallDifference:
     differs_inside : bool
         Whether a call that came inside it differs as well.
     has_others_inside : bool
-        Whether a call that came right inside it is in one of the passes alone.
+        Whether a call that came right inside it is in one of the passes alone, or was not kept.
     """
 
     call: ModuleCall
@@ -90,13 +89,18 @@ class PassComparison:
     gradients : tuple of CallDifference
         Those for which another gradient came back, from the loss backwards.
     weights, grads : dict of str to Difference
-        Parameters and buffers that differed before, and parameters that got another gradient, by name.
+        Parameters and buffers that differed when they were first read, and parameters that got another gradient, by
+        name.
+    weights_before : frozenset of str
+        Those of `weights` that are known to have differed before both passes.
     missing, unexpected : tuple of ModuleCall
-        Calls of the first pass and of the second that the other one has not.
+        Calls of the first pass and of the second that the other one has not, where it has kept all of its own.
     num_calls, num_unread : int
         Calls that are in both, and values that these gave, and gradients, of which figures were not read.
     problems : tuple of str
         What differs, in sentences, what came first before all.
+    num_dropped : tuple of int
+        Calls of the first pass and of the second that were not kept, since there were more than `max_calls`.
     """
 
     equal: bool
@@ -110,6 +114,8 @@ class PassComparison:
     num_calls: int = 0
     num_unread: int = 0
     problems: tuple[str, ...] = ()
+    num_dropped: tuple[int, int] = (0, 0)
+    weights_before: frozenset[str] = frozenset()
 
     @property
     def first(self) -> CallDifference | None:
@@ -130,22 +136,23 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     both = _Both(first, second, names)
     calls, gradients = tuple(both.calls()), tuple(both.gradients())
     weights, grads = dict(both.weights()), dict(both.grads())
-    missing, unexpected = both.alone()
+    (missing, unexpected), num_dropped = both.alone(), both.num_dropped
     steps = tuple(_told_of_steps(first.steps, second.steps))
-    is_forward_equal = not (calls or missing or unexpected) and {*both.unread_outputs()} == {0}
+    is_forward_equal = not (calls or missing or unexpected or any(num_dropped)) and {*both.unread_outputs()} == {0}
     if not (calls or gradients or weights or grads or steps) and both.are_on_cpu:
         # What began with others ends with others.
         steps = tuple(_told_of_moved(first.steps, second.steps))
     problems = (
         *both.told_of(calls),
-        *_told_of_weights(weights),
+        *_told_of_weights(weights, both.weights_before),
         *both.told_of_gradients(gradients, grads, is_forward_equal=is_forward_equal),
         *_told_of_alone(missing, "first"),
         *_told_of_alone(unexpected, "second"),
         *steps,
     )
     num_unread = sum(both.unread())
-    verdict = f"what was read is alike; {unread_told(num_unread)}" if num_unread else "figures equal"
+    unknown = [*filter(None, (unread_told(num_unread), dropped_told(num_dropped)))]
+    verdict = "; ".join(("what was read is alike", *unknown)) if unknown else "figures equal"
     if calls:
         verdict = f"the first call that differs is {named(calls[0].call)}"
     elif problems:
@@ -154,14 +161,23 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         )  # fmt: skip
         verdict = f"other {' and '.join(noun for noun, found in told if found)}"
     return PassComparison(
-        not problems and not num_unread, verdict, calls, gradients, weights, grads, missing, unexpected,
-        len(both.pairs), num_unread, problems,
+        not problems and not unknown, verdict, calls, gradients, weights, grads, missing, unexpected,
+        len(both.pairs), num_unread, problems, num_dropped, frozenset(both.weights_before),
     )  # fmt: skip
 
 
 def unread_told(number: int) -> str:
-    """Return of how many values nothing tells whether they are equal."""
+    """Return of how many values nothing tells whether they are equal, if of any."""
+    if not number:
+        return ""
     return f"{counted(number, 'value')} {'was' if number == 1 else 'were'} not read"
+
+
+def dropped_told(numbers: tuple[int, int]) -> str:
+    """Return how many calls of either pass were not kept, and so not compared, if any were not."""
+    sides = [f"{number:,} of the {side}" for number, side in zip(numbers, SIDES, strict=True) if number]
+    calls = "call past max_calls was" if sum(numbers) == 1 else "calls past max_calls were"
+    return f"{calls} not kept: {' and '.join(sides)}" if sides else ""
 
 
 class _Both:
@@ -175,13 +191,38 @@ class _Both:
         found = [(own[key], others[key]) for key in own if key in others]
         self.pairs: list[tuple[ModuleCall, ModuleCall]] = sorted(found, key=lambda pair: end_of(pair[0]))
         self._other = {a.index: b for a, b in self.pairs}
+        self._dropped = _dropped(first), _dropped(second)
         self._has_partner = frozenset(self._other), frozenset(b.index for _, b in self.pairs)
+        self.weights_before: set[str] = set()
 
     def alone(self) -> tuple[tuple[ModuleCall, ...], tuple[ModuleCall, ...]]:
         own, others = self._keys
-        return tuple(own[key] for key in own if key not in others), tuple(
-            others[key] for key in others if key not in own
+        # One of which the other pass has dropped calls may be among these.
+        return (
+            tuple(own[key] for key in own if key not in others and not self._dropped[1]),
+            tuple(others[key] for key in others if key not in own and not self._dropped[0]),
         )
+
+    @property
+    def num_dropped(self) -> tuple[int, int]:
+        """How many calls of each were not kept."""
+        return len(self._dropped[0]), len(self._dropped[1])
+
+    def _is_whole(self, call: ModuleCall) -> bool:
+        """Return whether all was kept that was called inside a call and the one that belongs to it."""
+        for tree, dropped, one in zip(self._trees, self._dropped, (call, self._other[call.index]), strict=True):
+            inside = {below.order for below in tree.inside(one)} if dropped else set()
+            before = one.order - 1
+            while before in inside:
+                before -= 1
+            if before in dropped:
+                return False
+        return True
+
+    def _is_whole_before(self, call: ModuleCall) -> bool:
+        """Return whether all was kept that ended before two calls."""
+        both = zip(self._dropped, (call, self._other[call.index]), strict=True)
+        return all(one.order < min(dropped, default=one.order + 1) for dropped, one in both)
 
     def calls(self) -> Iterator[CallDifference]:
         around: set[int | None] = set()
@@ -191,7 +232,7 @@ class _Both:
                 around.add(call.parent)
             if difference is not None:
                 inputs, weights = _are_equal(call.inputs, other.inputs), _are_weights_equal(call, other)
-                has_others = any(True for _ in self._alone_in(call, other))
+                has_others = any(True for _ in self._alone_in(call, other)) or not self._is_whole(call)
                 yield CallDifference(call, other, difference, inputs, weights, call.index in around, has_others)
 
     def _alone_in(
@@ -201,6 +242,8 @@ class _Both:
         ends = (before, self._other[before.index]) if before is not None else (None, None)
         where = " inside it" if before is None else " before it"
         for i, (above, end) in enumerate(zip((call, other), ends, strict=True)):
+            if self._dropped[1 - i]:
+                continue
             found = (one for one in self._trees[i].below(above) if one.index not in self._has_partner[i])
             yield from _told_of_alone([one for one in found if end is None or one.index < end.index], SIDES[i], where)
 
@@ -214,12 +257,15 @@ class _Both:
         seen = set()
         for call, other in self.pairs:
             if call.nth == 0 and call.name not in seen:
-                others = {value.path: value for value in other.params}
-                for value in call.params:
-                    same = others.get(value.path)
+                others = _weights_of(other)
+                for place, value in _weights_of(call).items():
+                    same = others.get(place)
                     difference = difference_of(value, same) if same is not None else None
-                    if difference is not None:
-                        yield parameter_name(call, value), difference
+                    if same is not None and difference is not None:
+                        name = parameter_name(call, value)
+                        if not (value.since or same.since):
+                            self.weights_before.add(name)
+                        yield name, difference
             seen.add(call.name)
 
     def grads(self) -> Iterator[tuple[str, Difference]]:
@@ -276,12 +322,15 @@ class _Both:
             return f"its {_other_weights(one)} had differed before{inputs}"
         if one.inputs_equal is None:
             return "whether its inputs were equal is not known"
-        alone = [*self._alone_in(call, one.other), *_told_of_weights_alone(call, one.other)]
+        alone = list(self._alone_in(call, one.other))
+        alone += _told_of_weights_alone(call, one.other, has_those_below=not alone)
         if alone:
             return f"the figures of its inputs were equal, and {'; '.join(alone)}"
         place = f"in its own code, after {inside[-1].title}" if inside else "here"
         if any(value.figures is None for child in inside for value in child.outputs):
             place = "in it, where not all was read that calls gave"
+        if not self._is_whole(call):
+            place = "in it, where not all calls were kept"
         is_drawn = _RANDOM in call.class_name and call.is_training and one.other.is_training
         drawn = ", which draws random numbers" if is_drawn else ""
         return f"the figures of its inputs were equal: the difference was born {place}{drawn}"
@@ -293,6 +342,8 @@ class _Both:
             if above.index not in self._other or _are_equal(above.inputs, self._other[above.index].inputs) is not False:
                 break
             call = above
+        if not self._is_whole_before(call):
+            return "its inputs had differed, and not all calls before it were kept"
         other = self._other[call.index]
         above_it = own.at(call.parent)
         around = self._other.get(above_it.index) if above_it is not None else None
@@ -330,12 +381,14 @@ class _Both:
         one = found[0]
         later = self.pairs[[call for call, _ in self.pairs].index(one.call) + 1 :]
         came = [
-            (call, are_alike(value, others))
+            (call, value.shape == others.shape)
             for call, other in later
             for value, others in zip(call.outputs, other.outputs, strict=False)
             if value.grad is not None
         ]
-        behind = ": the loss differed" if not came else ""
+        # Of another dtype, a gradient of the same loss is rounded otherwise.
+        is_cast = [value.dtype for value in one.call.outputs] != [value.dtype for value in one.other.outputs]
+        behind = ": the loss differed" if not came and not is_cast else ""
         if came and came[0][1]:
             behind = f"; what came back for {came[0][0].title} was equal"
         yield f"{forward}another gradient came back for {named(one.call)}: {one.difference.told}{behind}"
@@ -343,9 +396,8 @@ class _Both:
 
 def _other_weights(one: CallDifference) -> str:
     """Return which weights and buffers of two calls differ, by their names where these are few."""
-    others = {value.path: value for value in one.other.params}
-    odd = [a.path for a in one.call.params if a.path in others and difference_of(a, others[a.path]) is not None]
-    return _few(odd)
+    own, others = map(_weights_of, (one.call, one.other))
+    return _few([a.path for at, a in own.items() if at in others and difference_of(a, others[at]) is not None])
 
 
 def _few(names: Sequence[str]) -> str:
@@ -354,18 +406,28 @@ def _few(names: Sequence[str]) -> str:
 
 def _are_weights_equal(call: ModuleCall, other: ModuleCall) -> bool | None:
     """Return whether the weights are equal that two calls have; None where one has others, or some were not read."""
-    own, others = ({value.path: value for value in one.params} for one in (call, other))
+    own, others = map(_weights_of, (call, other))
     names = [name for name in own if name in others]
     equal = _are_equal([own[name] for name in names], [others[name] for name in names])
     return None if equal and own.keys() != others.keys() else equal
 
 
-def _told_of_weights_alone(call: ModuleCall, other: ModuleCall) -> Iterator[str]:
-    """Yield which weights and buffers one of two calls has, and the other has not."""
-    own, others = ([value.path for value in one.params] for one in (call, other))
+def _weights_of(call: ModuleCall) -> dict[str, Value]:
+    return {without_compiler(value.path): value for value in call.params}
+
+
+def _told_of_weights_alone(call: ModuleCall, other: ModuleCall, *, has_those_below: bool) -> Iterator[str]:
+    """Yield which weights and buffers one of two calls alone has; those of parts may stand at calls in the other."""
+    own, others = map(_weights_of, (call, other))
     for names, rest, side in ((own, others, SIDES[0]), (others, own, SIDES[1])):
-        if alone := [name for name in names if name not in rest]:
+        if alone := [name for name in names if name not in rest and (has_those_below or "." not in name)]:
             yield f"its {_few(alone)} {'is' if len(alone) == 1 else 'are'} in the {side} alone"
+
+
+def _dropped(record: PassRecord) -> frozenset[int]:
+    """Return which calls were not kept, by their place in the order in which they ended."""
+    ended = {call.order for call in record.calls} if record.num_dropped else {0}
+    return frozenset(range(max(ended))) - ended
 
 
 def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleCall]:
@@ -375,7 +437,8 @@ def _keyed(record: PassRecord, names: Names) -> dict[tuple[object, ...], ModuleC
     for call in record.calls:
         name = names.get(call.name, call.name)
         if name != "":
-            keyed[name, call.phase, call.nth] = call
+            # What is only around a model has a name of its own.
+            keyed[(call.name,) if name is None else name, call.phase, call.nth] = call
         else:
             keyed["", call.phase, num_nameless] = call
             num_nameless += 1
@@ -415,11 +478,11 @@ def _are_equal(own: Sequence[Value], others: Sequence[Value]) -> bool | None:
     return True if is_known else None
 
 
-def _told_of_weights(weights: dict[str, Difference]) -> Iterator[str]:
-    if weights:
-        names = list(weights)
-        told = f" ({weights[names[0]].told})" if len(names) == 1 else ""
-        yield f"{counted(len(names), 'weight')} differed before: {listed(names)}{told}"
+def _told_of_weights(weights: dict[str, Difference], before: Collection[str]) -> Iterator[str]:
+    for is_before, when in ((True, "before"), (False, "when first read")):
+        if names := [name for name in weights if (name in before) is is_before]:
+            told = f" ({weights[names[0]].told})" if len(names) == 1 else ""
+            yield f"{counted(len(names), 'weight')} differed {when}: {listed(names)}{told}"
 
 
 def _told_of_alone(calls: Sequence[ModuleCall], side: str, where: str = "") -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from tensornp.core.lowlevel.units import counted
@@ -18,19 +18,26 @@ _MIN_PART = 0.05
 
 def dead_units(tree: CallTree) -> Iterator[Finding]:
     """Yield the activations of which some units are dead; that all are is told elsewhere."""
-    dead = [call for call in _least(tree.ended) if _is_dead(call.zero_units) and _part(call.zero_units) < 1]
-    units = [one.zero_units for one in dead if one.zero_units is not None]
+    least = _least(tree.ended)
+    dead = [call for call in least if _is_dead(call.zero_in_all) and _part(call.zero_in_all) < 1]
+    units = [one.zero_in_all for one in dead if one.zero_in_all is not None]
+    num_places = Counter(call.title for call in least)
+    places = [f" behind {_giver(call)}" if num_places[call.title] > 1 and _giver(call) else "" for call in dead]
     if len(dead) == 1:
-        yield Finding("dead units", dead[0].title, f"{said(units[0], f' of {named(dead[0])}')}", (units[0].num_zero,))
+        sentence = said(units[0], f" of {named(dead[0], has_nth=False)}{places[0]}")
+        yield Finding("dead units", dead[0].title, sentence, (units[0].num_zero,))
     elif dead:
-        names = [f"{call.title} ({one.num_zero:,} of {one.num_units:,})" for call, one in zip(dead, units, strict=True)]
+        names = [
+            f"{call.title}{place} ({one.num_zero:,} of {one.num_units:,})"
+            for call, place, one in zip(dead, places, units, strict=True)
+        ]
         sentence = f"{counted(len(dead), 'activation')} have units that were 0 at all positions: {listed(names)}"
         yield Finding("dead units", dead[0].title, sentence, (len(dead),))
 
 
 def dead_told(calls: Iterable[ModuleCall]) -> str:
     """Return how many units are dead in calls that are alike, in a few words: of several modules, at most."""
-    units = [call.zero_units for call in _least(calls)]
+    units = [call.zero_in_all for call in _least(calls)]
     dead = [one for one in units if one is not None and _is_dead(one)]
     if not dead:
         return ""
@@ -40,12 +47,17 @@ def dead_told(calls: Iterable[ModuleCall]) -> str:
 
 
 def _least(calls: Iterable[ModuleCall]) -> list[ModuleCall]:
-    """Return of each module the call in which the fewest units were 0: in the others at least as many are dead."""
-    found: dict[str, list[ModuleCall]] = defaultdict(list)
+    """Return a call of each module, whose units are those of all its calls; behind another module they are others."""
+    found: dict[tuple[str, str], list[ModuleCall]] = defaultdict(list)
     for call in calls:
-        if call.zero_units is not None:
-            found[call.title].append(call)
-    return [min(each, key=lambda call: _part(call.zero_units)) for each in found.values()]
+        if call.zero_in_all is not None:
+            found[call.title, _giver(call)].append(call)
+    return [min(each, key=lambda call: _part(call.zero_in_all)) for each in found.values()]
+
+
+def _giver(call: ModuleCall) -> str:
+    """Return the module whose result an activation got; empty where none is known."""
+    return call.inputs[0].made_by if call.inputs and call.inputs[0].maker is not None else ""
 
 
 def said(units: ZeroUnits, of: str = "") -> str:

@@ -25,6 +25,7 @@ from tensornp.passes.records import (
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.dead_units import dead_units
 from tensornp.passes.verdict.growth import growing
+from tensornp.passes.verdict.held import held_told, several_told
 from tensornp.passes.verdict.scaling import told_of_scaling
 from tensornp.passes.verdict.step_origin import named_step, step_origin
 from tensornp.passes.verdict.wording import (
@@ -59,15 +60,21 @@ def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, 
 
 
 def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
-    words, nouns, seen = {}, set(), set()
+    found: defaultdict[str, dict[str, tuple[ModuleCall, Value]]] = defaultdict(dict)
+    seen = set()
     for call in tree.ended:
         for odd in odd_params("nonfinite", call) if call.name not in seen else ():
-            if odd.figures:
-                words[parameter_name(call, odd)] = word_of(odd.figures)
-                nouns.add(BUFFER if odd.relation == BUFFER else "parameter")
+            found[odd.since][parameter_name(call, odd)] = call, odd
         seen.add(call.name)
-    held = f"held {' or '.join(sorted(set(words.values())))} before the pass"
-    yield from _folded("bad parameter", words, held, nouns.pop() if len(nouns) == 1 else "weight", held)
+    for since, odds in sorted(found.items()):
+        words = {name: word_of(odd.figures) for name, (_, odd) in odds.items() if odd.figures}
+        nouns = {BUFFER if odd.relation == BUFFER else "parameter" for _, odd in odds.values()}
+        told = several_told(since, words.values())
+        if len(odds) == 1:
+            ((name, only),) = odds.items()
+            yield Finding("bad parameter", name, held_told(*only), (1,))
+        else:
+            yield from _folded("bad parameter", words, told, nouns.pop() if len(nouns) == 1 else "weight", told)
     for call in tree.ended:
         value = odd_input("nonfinite", call) if call.parent is None else None
         if value and value.figures and value.made_by == CAME_WITH_THE_CALL:
@@ -169,6 +176,10 @@ def _stepped_without_gradient(tree: CallTree) -> Iterator[Finding]:
             told = f"{named_step(step)} found no gradient at any of its parameters: zero_grad() belongs after it"
             yield Finding("step without gradient", "", told)
             return
+    steps = tree.record.steps if is_read and tree.record.had_backward else ()
+    if steps and not any(step.has_gradients or step.num_gradients or step.num_inside for step in steps):
+        told = f"{named_step(steps[0])} found no gradient at any of its parameters: backward() belongs before it"
+        yield Finding("step without gradient", "", told)
 
 
 def _stepped_others(tree: CallTree) -> Iterator[Finding]:
@@ -222,7 +233,8 @@ def _several_backwards(tree: CallTree) -> Iterator[Finding]:
     if several:
         whose = f" ({listed(list(several))})" if len(several) < len(came) else ""
         up_to = "up to " if len(set(several.values())) > 1 else ""
-        told = f"gradients came in {up_to}{max(several.values()):,} backwards: the last of them is told"
+        between = " with no step of theirs between" if tree.record.steps else ""
+        told = f"gradients came in {up_to}{max(several.values()):,} backwards{between}: the last of them is told"
         yield Finding("several backwards", next(iter(several)), f"{told}{whose}", (max(several.values()),))
 
 
@@ -270,7 +282,7 @@ def _constant_calls(tree: CallTree) -> Iterator[ModuleCall]:
     """Yield innermost calls that gave one value, of inputs that had several."""
     for call in tree.ended:
         gave, ends = _figures(call), reach_of(call.inputs)
-        is_constant = gave and all(one.min == one.max and one.count > 1 for one in gave)
+        is_constant = gave and all(one.min == one.max and one.is_finite and one.count > 1 for one in gave)
         if is_constant and not tree.below(call) and (ends is None or ends[0] != ends[1]):
             yield call
 

@@ -14,12 +14,14 @@ from tensornp.passes.records import (
     FORWARD,
     RECOMPUTED,
     UNWRITTEN,
+    ModuleCall,
     OperatorCall,
     Origin,
     PassRecord,
     Value,
 )
 from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.held import held_since
 from tensornp.passes.verdict.wording import (
     are_finite,
     at,
@@ -29,6 +31,7 @@ from tensornp.passes.verdict.wording import (
     is_unread,
     left_range,
     named,
+    parameter_name,
     reach_of,
     span,
     word_of,
@@ -182,7 +185,9 @@ def _from_before(steps: _Steps, one: OperatorCall, value: Value) -> Origin:
     assert value.figures is not None
     word, call, read = word_of(value.figures), steps.tree.at(one.call), f"`{shown(one)}`{at(one.source)}"
     phase = BEFORE
-    if value.path:
+    if read_at := _call_with(steps, value):
+        phase, sentence = held_since(steps.tree, *read_at, steps.what)
+    elif value.path:
         sentence = f"{value.path} held {word} before the pass"
     elif value.note == UNWRITTEN:
         sentence, phase = (
@@ -195,6 +200,19 @@ def _from_before(steps: _Steps, one: OperatorCall, value: Value) -> Origin:
         sentence = f"what {read} read held {word} before: no operator that was followed has made it"
     name = value.path or (call.title if call is not None else shown(one))
     return Origin(steps.what, phase, name, one.name, None, one.source, sentence, value.path, one.call)
+
+
+def _call_with(steps: _Steps, value: Value) -> tuple[ModuleCall, Value] | None:
+    """Return the first call that had a weight as an operator has read it, and the weight as it was there."""
+    return next(
+        (
+            (call, one)
+            for call in (steps.record.calls if value.path else ())
+            for one in call.params
+            if parameter_name(call, one) == value.path and holds(steps.what, one.figures)
+        ),
+        None,
+    )
 
 
 def _in_backward(steps: _Steps, one: OperatorCall, word: str) -> Origin:

@@ -11,16 +11,19 @@ from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
     FORWARD,
+    GIVEN,
     OPTIMIZER,
     PRE_HOOKS,
     UNCOUNTED,
+    WRITTEN,
     ModuleCall,
     Origin,
     PassRecord,
     Value,
 )
-from tensornp.passes.verdict.backward_origin import backward_origin
+from tensornp.passes.verdict.backward_origin import CAME_IN, backward_origin
 from tensornp.passes.verdict.call_tree import CallTree
+from tensornp.passes.verdict.held import held_since
 from tensornp.passes.verdict.operator_origin import operator_origin
 from tensornp.passes.verdict.scaling import is_overflow_of_scale
 from tensornp.passes.verdict.step_origin import step_origin
@@ -36,6 +39,7 @@ from tensornp.passes.verdict.wording import (
     named,
     number,
     odd_input,
+    odd_output,
     odd_param,
     parameter_name,
     reach_of,
@@ -137,7 +141,7 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
     if found is None or (what != "nan" and record.scaling is not None and not _has_nan(found)):
         return None
     finite: bool | None = True
-    told = "which was born in the code around the modules"
+    told = f"which was born in the code around the modules{CAME_IN}"
     if not record.calls:
         finite = None
     elif any(is_unread(call.outputs) for call in record.calls):
@@ -152,7 +156,7 @@ def _around_modules(record: PassRecord, what: str) -> Origin | None:
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
     """Return where the first trouble among calls came from: that which reached the end, or that which did not."""
     for call in calls:
-        gave = any(holds(what, one.figures) and (reaching or not is_mask(one)) for one in call.outputs)
+        gave = odd_output(what, call, has_masks=reaching)
         if not (gave or odd_param(what, call) or odd_input(what, call)):
             continue
         end = next((one for one in (call, *tree.above(call)) if are_finite(one.outputs)), None)
@@ -164,11 +168,16 @@ def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: 
 
 def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
     """Return where the trouble of a call came from, by way of what gave it, and of what called."""
-    seen = next((one for one in call.outputs if holds(what, one.figures)), None)
+    seen = odd_output(what, call)
     while True:
         if value := odd_param(what, call):
-            return _held_before(tree, call, value, what)
-        value = odd_input(what, call)
+            giver = tree.at(value.maker) if value.since else None
+            if giver is None or giver.index >= call.index or _is_clean(what, giver.outputs):
+                return _held_before(tree, call, value, what)
+            # It was put there as a call gave it, as a network for weights does.
+            call, seen = giver, value
+            continue
+        value = odd_input(what, call) or _handed_on(call, seen)
         if value is None:
             assert seen is not None
             return _born_inside(tree, call, seen, what)
@@ -176,10 +185,20 @@ def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
         giver, above = tree.at(value.maker), tree.at(call.parent)
         if giver is not None and giver.index < call.index and not _is_clean(what, giver.outputs):
             call = giver
-        elif giver is None and above is not None and (odd_param(what, above) or odd_input(what, above)):
+        elif giver is None and above is not None and _has_got(what, above, value):
             call = above
         else:
             return _born_before(tree, call, value, what, giver)
+
+
+def _handed_on(call: ModuleCall, seen: Value | None) -> Value | None:
+    """Return what a call got in an object, as a bound is kept there, and has handed on as it was."""
+    facts = (seen.shape, seen.figures) if seen is not None else None
+    return next((one for one in call.inputs if one.is_in_object and (one.shape, one.figures) == facts), None)
+
+
+def _has_got(what: str, call: ModuleCall, seen: Value) -> bool:
+    return any((odd_param(what, call), odd_input(what, call), _handed_on(call, seen)))
 
 
 def _is_partly_unread(call: ModuleCall, below: Sequence[ModuleCall]) -> bool:
@@ -194,15 +213,15 @@ def _is_clean(what: str, values: Sequence[Value]) -> bool:
 def _held_before(tree: CallTree, call: ModuleCall, value: Value, what: str) -> Origin:
     """Return that a parameter or a buffer was not finite when it was first read."""
     name = parameter_name(call, value)
-    earlier = (one for one in tree.ended if one.name == call.name and one.index < call.index)
-    if own := step_origin(tree, what, name=name, before=call):
+    own = step_origin(tree, what, name=name, before=call) if value.since != GIVEN else None
+    if own is None and value.since == WRITTEN:
+        # It may be made of what a step has spoilt, as a moving average is.
+        own = step_origin(tree, what, before=call)
+    if own:
         # What a step has written may come from a gradient.
         return backward_origin(tree, what, before=call) or own
-    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
-        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: written since"
-        return Origin(what, FORWARD, name, "", None, call.source, sentence, value.path, call.index)
-    sentence = f"{name} held {_word(value)} before the pass"
-    return Origin(what, BEFORE, name, "", None, call.source, sentence, value.path, call.index)
+    phase, sentence = held_since(tree, call, value, what)
+    return Origin(what, phase, name, "", None, call.source, sentence, value.path, call.index)
 
 
 def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, giver: ModuleCall | None) -> Origin:
@@ -218,6 +237,9 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
         elif _is_partly_unread(above, came):
             sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
             sentence += f"{at(call.source)}: {_UNREAD}{given}"
+        elif _odd_attribute(what, above):
+            sentence = f"the first {word} that was read is what {within(call, above)} got in {above.title}"
+            sentence += f"{at(call.source)}{given}"
         else:
             sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code"
             sentence += f", before {within(call, above)} got it{at(call.source)}{given}"
@@ -237,7 +259,7 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
 
 def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Origin:
     """Return that a call made what was seen, if only later, of inputs that did not hold it."""
-    gave = next((one for one in call.outputs if holds(what, one.figures)), seen)
+    gave = odd_output(what, call) or seen
     below = tree.below(call)
     is_unknown = _is_partly_unread(call, below)
     source = below[-1].source if below and not is_unknown else call.source
@@ -247,7 +269,8 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     else:
         where = f"{named(call)}{at(source)}"
     given, infinity = _given(tree, call, what)
-    sentence = f"the first {_word(gave)} was born in {where}{given}"
+    born = "came out of" if _odd_attribute(what, call) else "was born in"
+    sentence = f"the first {_word(gave)} {born} {where}{given}"
     if is_unknown:
         sentence = f"the first {_word(gave)} that was read came out of {where}: {_UNREAD}{given}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
@@ -276,7 +299,14 @@ def _given(tree: CallTree, call: ModuleCall, what: str) -> tuple[str, Origin | N
         told = f"; its {input_name(odd)} held {_word(odd)}"
         earlier = origin_of(tree.record, "inf") if what == "nan" and not is_mask(odd) else None
         return (f"{told}; before, {earlier.sentence}" if earlier else told), earlier
+    if odd := _odd_attribute(what, call) or next(iter(call.attributes), None):
+        told = f"; its {odd.path.lstrip('.')}, neither a parameter nor a buffer, holds {_word(odd)} now"
+        return f"{told}{_of_finite(tree, call)}", None
     return _of_finite(tree, call), None
+
+
+def _odd_attribute(what: str, call: ModuleCall) -> Value | None:
+    return next((one for one in call.attributes if holds(what, one.figures)), None)
 
 
 def _of_finite(tree: CallTree, call: ModuleCall) -> str:

@@ -17,13 +17,14 @@ def problems_of(record: PassRecord) -> list[str]:
     origin = first_origin(record)
     verdict = origin.sentence if origin else ""
     nan = origin_of(record, "nan") if origin is not None and origin.what == "inf" else None
-    # What was not finite beforehand may be the verdict itself.
+    heads = [one for one in (verdict, nan.sentence if nan else "") if one]
+    # What was not finite beforehand, or has been spoilt by a step, may be the verdict itself.
     found = findings_of(record)
-    findings = [one.sentence for one in found if not verdict.startswith(one.sentence)]
+    findings = [one.sentence for one in found if not any(head.startswith(one.sentence) for head in heads)]
     is_scaled = any(one.kind == "scaled gradients" for one in found)
     if not verdict and not is_scaled and (births := unreached(record)):
         findings.insert(
             0, f"NaN was made in {counted(len(births), 'place')}, and reached nothing that was held in the end"
         )
-    told = [one for one in (verdict, nan.sentence if nan else "", failure_of(record), *findings) if one]
+    told = [*heads, *filter(None, (failure_of(record),)), *findings]
     return told if len(told) <= _MOST else [*told[:_MOST], f"{len(told) - _MOST:,} more"]

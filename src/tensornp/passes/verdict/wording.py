@@ -28,6 +28,24 @@ def is_mask(value: Value) -> bool:
     return figures is not None and figures.min == -math.inf and math.isfinite(figures.max)
 
 
+def is_kept(value: Value, beside: Iterable[Value]) -> bool:
+    """Return whether a value is a mask, or in an object has infinities that nothing has computed, as a bound has.
+
+    Those that it has throughout, that came with the call, or that autograd does not know, as it knows what is `beside`.
+    """
+    figures = value.figures
+    if not value.is_in_object or value.requires_grad or figures is None or figures.has_nan:
+        return is_mask(value)
+    is_fixed = figures.min == figures.max or value.maker is None
+    return is_fixed or is_mask(value) or any(one.requires_grad for one in beside)
+
+
+def odd_output(what: str, call: ModuleCall, *, has_masks: bool = True) -> Value | None:
+    """Return the first that a call gave of what holds what is looked for, and is not kept in an object; or no mask."""
+    found = (one for one in call.outputs if holds(what, one.figures))
+    return next((one for one in found if not is_kept(one, call.outputs) or (has_masks and not one.is_in_object)), None)
+
+
 def odd_param(what: str, call: ModuleCall) -> Value | None:
     """Return the first parameter or buffer of a call that holds what is looked for; a buffer may be a mask."""
     return next(odd_params(what, call), None)
@@ -39,8 +57,8 @@ def odd_params(what: str, call: ModuleCall) -> Iterator[Value]:
 
 
 def odd_input(what: str, call: ModuleCall) -> Value | None:
-    """Return the first input of a call that holds what is looked for, and is no mask."""
-    return next((one for one in call.inputs if holds(what, one.figures) and not is_mask(one)), None)
+    """Return the first input of a call that holds what is looked for, and is neither a mask nor kept in an object."""
+    return next((one for one in call.inputs if holds(what, one.figures) and not is_kept(one, call.inputs)), None)
 
 
 def are_finite(values: Iterable[Value]) -> bool | None:
@@ -69,9 +87,9 @@ def word_of(figures: Figures) -> str:
     return "NaN" if figures.has_nan else "Inf" if figures.max == math.inf else "−Inf"
 
 
-def named(call: ModuleCall, *, has_class: bool = True) -> str:
+def named(call: ModuleCall, *, has_class: bool = True, has_nth: bool = True) -> str:
     """Return how a call is named, with its class: ``norm (LayerNorm)``, ``shared (Linear, 2nd call)``."""
-    nth = f"{format_ordinal(call.nth + 1)} call" if call.nth else ""
+    nth = f"{format_ordinal(call.nth + 1)} call" if call.nth and has_nth else ""
     told = ", ".join(filter(None, (call.class_name if call.name and has_class else "", nth)))
     return f"{call.title} ({told})" if told else call.title
 

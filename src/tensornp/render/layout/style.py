@@ -13,7 +13,7 @@ _BADGE = (
     # Where a system forces its own colours, nothing but the border is left of the edges.
     "display:inline-block;padding:0 6px;border:1px solid transparent;border-radius:4px;font-size:85%;line-height:1.5;"
     # Paper keeps the grounds that tell them apart.
-    "white-space:nowrap;print-color-adjust:exact;{}"
+    "print-color-adjust:exact;{}"
 )
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
@@ -79,6 +79,8 @@ _NARROWEST = (
     # Beside the figures there is no room for it: it stands at the end of the line of the name.
     ".tensornp-names>*>tr>.tensornp-shape{grid-area:1/1/2/-1;justify-self:end;max-width:34cqw;"
     "white-space:normal!important}.tensornp-names>*>tr:has(>.tensornp-shape)>:first-child{grid-row:1;max-width:64cqw}"
+    # Two numbers break where they would be scrolled to.
+    ".tensornp-names>*>tr>*{white-space:normal!important}"
 )
 NAMES = (
     # Of its own cells alone: one may hold the grid of a weight. Beside others it asks for so much, and may get less.

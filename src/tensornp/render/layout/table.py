@@ -113,8 +113,8 @@ WRAPPED = (
 """Columns of words or numbers, which a page may break into lines."""
 MARKS = "marks"
 """A column of words that keeps room for some, however wide the others are."""
-NAME = "name"
-"""The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
+NAMED = ("name", "call", "differs")
+"""First columns of names, which break after their parts, and stay where figures are scrolled across."""
 WHAT = "what"
 """A column of words that say by themselves what they are of."""
 SHAPE = "shape"
@@ -209,8 +209,9 @@ def _width(text: str) -> int:
 
 def table_html(table: Table) -> str:
     """Return the table as static HTML."""
-    longest = max((len(row.cells[0]) for row in _full_rows(table)), default=0) if table.headings[0] == NAME else 0
-    kinds = [_kind_html(heading, longest) for heading in table.headings]
+    widths = _widths(table)
+    longest = widths[0] if table.headings[0] in NAMED else 0
+    kinds = [_kind_html(*column, longest) for column in zip(table.headings, widths, strict=True)]
     head = "".join(
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
@@ -218,24 +219,29 @@ def table_html(table: Table) -> str:
     inside = f'style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
     if not longest:
         return f"<table {inside}"
-    is_long = longest > _MAX_WHOLE or _least_width(table) > _MAX_BESIDE
+    is_long = longest > _MAX_WHOLE or _least_width(table.headings, widths) > _MAX_BESIDE
     room = "tensornp-room tensornp-long" if is_long else "tensornp-room"
     return f'<div class="{room}"><table class="tensornp-names" {inside}{NAMES}</div>'
 
 
-def _least_width(table: Table) -> int:
+def _widths(table: Table) -> list[int]:
+    """Return how many characters the longest cell of each column has."""
+    rows = _full_rows(table)
+    return [max((len(row.cells[i]) for row in rows), default=0) for i in range(len(table.headings))]
+
+
+def _least_width(headings: Sequence[str], widths: Sequence[int]) -> int:
     """Return how many characters the columns take beside each other, where words break into lines."""
-    columns = zip(table.headings, *(row.cells for row in _full_rows(table)), strict=True)
-    widths = [(column[0], max(map(len, column))) for column in columns]
-    return sum(2 + (min(width, _BROKEN) if heading in WRAPPED else width) for heading, width in widths)
+    columns = ((heading, max(width, len(heading))) for heading, width in zip(headings, widths, strict=True))
+    return sum(2 + (min(width, _BROKEN) if heading in WRAPPED else width) for heading, width in columns)
 
 
-def _kind_html(heading: str, longest: int) -> str:
+def _kind_html(heading: str, width: int, longest: int) -> str:
     """Return the attributes of the cells of a column, the last of which is open for more of their style."""
-    if heading == NAME and longest > _MAX_WHOLE:
+    if heading in NAMED and longest > _MAX_WHOLE:
         # Words beside a name break before it does.
         return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'
-    if heading == MARKS:
+    if heading == MARKS and width > _MAX_WHOLE:
         return f' style="{MARKS_CELL}'
     if heading in WRAPPED:
         said = " tensornp-what" if heading == WHAT else ""

@@ -202,18 +202,20 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     is_mixed = noun == "tensor"
     names = [name for name in found if not (name in found.tied or (is_mixed and quantity_of(found.first[name])))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    if not changed:
-        return
     yield _moved_apart(found, names)
     said = _how_dense(found, names, "state" if noun == "state" else "weight")
     if len(changed) >= _MANY:
         said.append(f"moved {percent(median(changed))} in the median")
     yield "; ".join(said)
+    bound = "≤: the largest of a line"
+    if not changed:
+        yield bound if any(len(row.entries) > 1 for row in printed_rows(found)) else ""
+        return
     floor = f" ({found.median_norm:.3g})" if found.median_norm else " of states of that name"
     of_kind = " of weights" if is_mixed and found.median_norm else ""
-    rule = f"moved: ‖Δ‖ over the norm before; below the median norm{of_kind}{floor}, over the median."
+    below = f"; below the median norm{of_kind}{floor}, over the median" if found.median_norm or noun == "state" else ""
     own = "of own: over the own norm. " if found.has_floored else ""
-    yield f"{rule} {own}≤: the largest of a line"
+    yield f"moved: ‖Δ‖ over the norm before{below}. {own}{bound}"
 
 
 def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:

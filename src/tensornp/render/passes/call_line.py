@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from tensornp.core.lowlevel.units import counted
@@ -51,8 +51,8 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
         between(given),
-        at_most(norms_of(given)),
-        at_most(norms_of(back)),
+        greatest_norm(given),
+        greatest_norm(back),
         cut(", ".join(filter(None, marks_of(line, num_calls, alarm, outer))), _MAX_TEXT),
     )
     titles = ("", all_shapes(first), *[""] * (len(cells) - 2))
@@ -86,18 +86,24 @@ def all_shapes(call: ModuleCall) -> str:
     return cut(" → ".join(sides), _MAX_TEXT)
 
 
-def norms_of(figures: Sequence[Figures]) -> list[float]:
-    """Return the norms, none where one is not known, as that of numbers near the ends of float32's range is not."""
-    is_known = all(one.has_nan or not math.isnan(one.norm) for one in figures)
-    return [one.norm for one in figures] if is_known else []
+def least_norm(one: Figures) -> float | None:
+    """Return the norm, or what it is at least, where squares are beyond float32's range; None where none was taken."""
+    if one.has_nan or not math.isnan(one.norm):
+        return one.norm
+    return None if math.isnan(one.sum) else max(abs(one.min), abs(one.max))
 
 
-def at_most(values: Sequence[float]) -> str:
-    """Return the largest of some numbers, NaN if any is."""
-    if not values:
+def greatest_norm(figures: Iterable[Figures]) -> str:
+    """Return the largest of some norms, NaN if any is, or what that is at least."""
+    norms = [(one, norm) for one in figures if (norm := least_norm(one)) is not None]
+    if not norms:
         return ""
-    texts = {at_a_glance(value) for value in values}
-    largest = math.nan if any(map(math.isnan, values)) else max(values)
+    known = [norm for one, norm in norms if one.has_nan or not math.isnan(one.norm)]
+    largest = math.nan if any(map(math.isnan, known)) else max(norm for _, norm in norms)
+    most = max((norm * math.sqrt(one.count) for one, norm in norms if math.isnan(one.norm)), default=0.0)
+    if not math.isnan(largest) and most > max(known, default=0.0):
+        return f"≥{at_a_glance(largest)}"
+    texts = {at_a_glance(norm) for _, norm in norms}
     return ("≤" if len(texts) > 1 else "") + at_a_glance(largest)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.passes.verdict.compared_values import FIGURES, Difference
-from tensornp.passes.verdict.comparison import CallDifference, PassComparison, unread_told
+from tensornp.passes.verdict.comparison import CallDifference, PassComparison, dropped_told, unread_told
 from tensornp.passes.verdict.wording import named
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
@@ -31,8 +31,8 @@ def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("t
     if found.calls:
         alarm = (Alarm(*clauses_of(said.pop(0))),)
     # Else the verdict has said so.
-    unread = [unread_told(found.num_unread)] if found.num_unread and found.problems else []
-    totals = [f"{counted(found.num_calls, 'call')} in both", *unread, _READ]
+    unknown = (unread_told(found.num_unread), dropped_told(found.num_dropped)) if found.problems else ()
+    totals = [f"{counted(found.num_calls, 'call')} in both", *filter(None, unknown), _READ]
     table = without_empty(Table(_HEADINGS, tuple(_rows(found))), _ALWAYS)
     return Document((heading, *alarm, Lines((*said, " · ".join(totals))), table))
 
@@ -41,7 +41,8 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
     calls = [_call_row(one, is_first=one is found.first) for one in found.calls]
     yield from _some(calls, "call", begins_group=False)
     weights, grads = found.weights or {}, found.grads or {}
-    yield from _some([_row(name, one, "before the pass") for name, one in weights.items()], "weight")
+    when = {name: "before the pass" if name in found.weights_before else "when first read" for name in weights}
+    yield from _some([_row(name, one, when[name]) for name, one in weights.items()], "weight")
     # Where the forward differs, so does what comes back.
     told = [*((named(one.call), one.difference, "came back") for one in found.gradients)]
     for several in (told, [(name, one, "gradient") for name, one in grads.items()]):

@@ -22,7 +22,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.verdict.origin import first_origin
 from tensornp.passes.verdict.scaling import scale_told
-from tensornp.passes.verdict.wording import is_floating, listed, odd_input
+from tensornp.passes.verdict.wording import is_floating, is_mask, listed, odd_input
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -125,9 +125,13 @@ def _calm(record: PassRecord) -> str:
         return ""
     if any(value.figures is None and is_floating(value) for value in (*outputs, *made)):
         return "no NaN and no infinity in what could be read"
-    is_masked = any(value.figures.has_inf for value in (*outputs, *made) if value.figures)
+    infinite, given = (
+        [value for value in values if value.figures and value.figures.has_inf]
+        for values in ((*outputs, *made), outputs)
+    )
     kinds = ((len(record.calls), "call"), (len(record.operators), "operator"))
-    told = "no NaN, and no infinity but those of masks" if is_masked else "no NaN and no infinity"
+    where = "those of masks" if all(map(is_mask, given)) else "in masks and objects"
+    told = f"no NaN, and no infinity but {where}" if infinite else "no NaN and no infinity"
     return f"{told} in {' and '.join(counted(n, noun) for n, noun in kinds if n)}"
 
 

@@ -26,7 +26,7 @@ from tensornp.render.layout.table import (
     without_common,
     without_empty,
 )
-from tensornp.render.passes.call_line import at_most, norms_of
+from tensornp.render.passes.call_line import greatest_norm
 from tensornp.render.passes.cells import between
 from tensornp.render.passes.sample import sample_cell
 from tensornp.render.passes.source_line import source_part
@@ -93,8 +93,8 @@ def _row(noun: str, value: Value, *, begins_group: bool) -> TableRow:
         sample_cell(read, [value.sample]),
         between(read),
         at_a_glance(one.mean) if one is not None and one.sum == one.sum else "",
-        at_a_glance(one.norm) if one is not None and one.norm == one.norm else "",
-        at_most(norms_of([value.grad])) if value.grad is not None else "",
+        greatest_norm([one]) if one is not None else "",
+        greatest_norm([value.grad]) if value.grad is not None else "",
         cut(", ".join(filter(None, _marks(value))), MAX_TOLD),
     )
     return TableRow(cells, alarm=not_finite([value]), begins_group=begins_group)

@@ -17,7 +17,8 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     """Return what the colours of a heat map mean, in one line: the scale, what lies beyond it, what a pixel covers."""
-    return " · ".join([_scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), cover_text(heatmap)])
+    of = "modulus: " if heatmap.is_modulus else ""
+    return " · ".join([of + _scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), cover_text(heatmap)])
 
 
 def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:

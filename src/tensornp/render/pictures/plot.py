@@ -38,6 +38,9 @@ _EVEN = 1e-6
 _DRAWN = 1e-280, 1e300
 """Between these, the largest value of an axis is one that matplotlib can draw."""
 
+_VALUE, _MODULUS = "value", "modulus"
+"""What an axis of values is called; of complex ones there is the modulus."""
+
 
 @never_compiled
 def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None) -> Figure:
@@ -64,7 +67,8 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
 
     Notes
     -----
-    Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements.
+    Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements, and
+    shows the modulus of complex ones.
 
     Examples
     --------
@@ -141,7 +145,7 @@ def figure_of(
     at = 0
     if counts is not None and stats is not None:
         at += 1
-        _draw_histogram(figure.add_subplot(1, num_parts, at), counts)
+        _draw_histogram(figure.add_subplot(1, num_parts, at), counts, _VALUE if stats.real is None else _MODULUS)
         notes.append(_histogram_note(stats))
     if heatmap is not None:
         colours = limits_of_colours or limits(heatmap)
@@ -163,7 +167,8 @@ def _histogram_note(stats: TensorStats) -> str:
     """Return what a histogram is of, and what of it stands in no bin."""
     others = ((stats.nan, "NaN"), (stats.posinf, "+Inf"), (stats.neginf, "−Inf"))
     left_out = [f"{count:,} {word}" for count, word in others if count]
-    return f"histogram: {stats.scope_of_histogram}" + (f", without {', '.join(left_out)}" if left_out else "")
+    of = "" if stats.real is None else f" of the {_MODULUS}"
+    return f"histogram{of}: {stats.scope_of_histogram}" + (f", without {', '.join(left_out)}" if left_out else "")
 
 
 @functools.cache
@@ -191,9 +196,9 @@ def _figure_class() -> type[Figure]:
     return ShownFigure
 
 
-def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
+def _draw_histogram(axes: Axes, histogram: Histogram, called: str) -> None:
     heights, label = histogram.counts, "elements"
-    edges, name = _drawn(histogram.edges)
+    edges, name = _drawn(histogram.edges, called)
     if edges[0] == edges[-1]:
         # One value, with a bar around it that can be seen.
         edges = edges + np.array([-0.5, 0.5]) * (abs(edges[0]) or 1)
@@ -230,7 +235,7 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
     axes.set(xlabel=dimensions[1], ylabel=dimensions[0])
     axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
     if colours.low < colours.high:
-        (low, high), name = _drawn(np.array([colours.low, colours.high]))
+        (low, high), name = _drawn(np.array([colours.low, colours.high]), _MODULUS if heatmap.is_modulus else _VALUE)
         norm = Normalize(low, high)
         ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
         extend = ends[bool(colours.num_below), bool(colours.num_above)]
@@ -243,15 +248,15 @@ def _number_of(runs: Runs, place: float, _: object) -> str:
     return str(nth(runs, int(place))) if is_one else ""
 
 
-def _drawn(values: Values) -> tuple[Values, str]:
-    """Return values as they lie on an axis, and what that is called: matplotlib draws none that are near its limits."""
+def _drawn(values: Values, called: str) -> tuple[Values, str]:
+    """Return values as they lie on an axis, and how it is called: matplotlib draws none that are near its limits."""
     largest = float(np.abs(values).max())
     if not largest or _DRAWN[0] < largest < _DRAWN[1]:
-        return values, "value"
+        return values, called
     exponent = math.floor(math.log10(largest))
     # In two steps, since the inverse of the power itself may be no float.
     near = exponent // 2
-    return values * 10.0**-near * 10.0 ** (near - exponent), f"value, in units of 1e{exponent}"
+    return values * 10.0**-near * 10.0 ** (near - exponent), f"{called}, in units of 1e{exponent}"
 
 
 def _share(colour: palette.Colour) -> tuple[float, float, float]:

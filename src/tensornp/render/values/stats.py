@@ -57,7 +57,8 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = zip(SHARES, summary.stats.quantile(SHARES).tolist(), strict=True)
         rows = tuple(TableRow((f"{100 * share:.4g}%", number_text(value))) for share, value in quantiles)
-        yield Table(("quantiles", summary.stats.distribution.accuracy), rows)
+        heading = "quantiles" if summary.stats.real is None else "quantiles of the modulus"
+        yield Table((heading, summary.stats.distribution.accuracy), rows)
     if summary.by_axis is not None and summary.axis is not None:
         yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_runs)
 
@@ -77,11 +78,15 @@ def _rows(summary: StatsSummary) -> Iterator[TableRow]:
     of = "of the modulus" if stats.real is not None else ""
     finite = stats.count - stats.nan - stats.num_infinite
     for name, value in (("min", stats.min), ("max", stats.max)):
-        yield TableRow((name, number_text(value), _place(places.get(name)) or of))
+        yield TableRow((name, number_text(value), _of_what(of, _place(places.get(name)))))
     rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
     said = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
     for name, figure in rows:
-        yield TableRow((name, number_text(figure), said.get(name, of)))
+        yield TableRow((name, number_text(figure), _of_what(of, said.get(name, ""))))
+
+
+def _of_what(*said: str) -> str:
+    return ", ".join(filter(None, said))
 
 
 def _place(place: Location | None) -> str:
@@ -111,10 +116,10 @@ def _axis_table(stats: TensorStats, heading: str, runs: Runs | None = None) -> T
         )
         for i in order.tolist()
     ]  # fmt: skip
-    total = len(stats.count)
+    total, of = len(stats.count), "" if stats.real is None else ", of the modulus"
     if total > len(rows):
         rows.append(TableRow((f"the {len(rows)} of {total:,} that stand out: by NaN and infinities, then by size",)))
-    return Table((heading, "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
+    return Table((heading + of, "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
 
 
 def _pictures(summary: StatsSummary) -> Iterator[str]:
@@ -122,7 +127,8 @@ def _pictures(summary: StatsSummary) -> Iterator[str]:
     if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
         png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
         low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
-        legend = f"{low} … {high} · {counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
+        of = "modulus: " if summary.stats.real is not None else ""
+        legend = f"{of}{low} … {high} · {counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
         yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)
     if summary.picture is not None:
         yield picture_html(summary.picture)

@@ -19,7 +19,7 @@ from tensornp.passes.records import Figures, Gradient, ModuleCall, OperatorCall,
 from tensornp.passes.short import sizes_told
 from tensornp.passes.verdict.wording import parameter_name
 from tensornp.render.layout.table import RIGHT, without_common
-from tensornp.render.passes.call_line import norms_of
+from tensornp.render.passes.call_line import least_norm
 from tensornp.render.passes.operator_line import inside_table
 from tensornp.render.passes.sample import histogram_of
 from tensornp.render.pictures.png import data_uri, histogram_png
@@ -170,11 +170,12 @@ def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradien
 def _figures(figures: Figures | None, *, is_odd: bool) -> list[dict[str, Any]]:
     if figures is None or not figures.count:
         return [{"text": ""}] * len(_NUMBERS)
-    norm = norms_of([figures])
+    norm = least_norm(figures)
+    is_bound = not figures.has_nan and math.isnan(figures.norm)
     return [
         {"text": _between(figures), "isAlarm": is_odd},
         {"text": _number(figures.mean) if figures.has_nan or not math.isnan(figures.mean) else ""},
-        {"text": _number(norm[0]) if norm else ""},
+        {"text": "≥" * is_bound + _number(norm) if norm is not None else ""},
     ]
 
 

@@ -18,7 +18,7 @@ from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.opened import OpenedCalls, OpenedLine
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import RETURNED, Figures, ModuleCall, PassRecord, Value
-from tensornp.render.passes.call_line import all_shapes, at_most, marks_of, norms_of, worst_figures
+from tensornp.render.passes.call_line import all_shapes, greatest_norm, least_norm, marks_of, worst_figures
 from tensornp.render.passes.cells import main_value, shapes
 from tensornp.render.passes.sample import histogram_of
 from tensornp.widget.tree_requests import NONSENSE, asked_by
@@ -58,8 +58,8 @@ def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
 
 
 def _norm(figures: Figures | None) -> float | None:
-    """Return a norm that is known."""
-    return next(iter(norms_of([figures])), None) if figures is not None else None
+    """Return a norm, or what it is at least."""
+    return least_norm(figures) if figures is not None else None
 
 
 def _numel(call: ModuleCall) -> int | None:
@@ -172,8 +172,8 @@ class CallTree:
                 PICTURE: "",
                 MIN: _extreme([one.min for one in given], min),
                 MAX: _extreme([one.max for one in given], max),
-                NORM: at_most(norms_of(given)),
-                GRAD: at_most(norms_of(back)),
+                NORM: greatest_norm(given),
+                GRAD: greatest_norm(back),
                 MARKS: marks,
             },
             "branch": opened.branch, "parent": opened.parent, "level": opened.level, "position": opened.position,

@@ -56,6 +56,7 @@ def test_a_signalling_nan_is_drawn_without_a_warning():
             warnings.simplefilter("error")
             drawn = overview_of(subject, window_of(subject.shape))
         assert drawn.heatmap.count(NAN) == 1
+        assert drawn.heatmap.is_modulus == t.is_complex()
 
 
 def test_it_ends_where_nobody_wants_it_any_more():

@@ -40,5 +40,20 @@ def test_small_tensors_are_read_as_they_were():
     for number, one in zip(numbers, expected, strict=True):
         assert rows[number] == pytest.approx(one, rel=1e-4, nan_ok=True)
     assert rows[-1][:2] == (pytest.approx(1e30), pytest.approx(1e30))
-    assert math.isinf(rows[-1].norm)
+    assert rows[-1].norm == pytest.approx(1e30 * 1200**0.5)
     assert [(len(read[one]), read[one][-1]) for one in samples] == [(240, pytest.approx(1e30)), (1, 3.0)]
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e-30, 2e-23, 1e-22, 1e-20, 1e-18, 1.0, 1e16, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("numel", [60, 6000])
+def test_a_norm_is_right_in_three_digits_or_told_to_be_unknown(numel: int, dtype: torch.dtype, scale: float):
+    """Small tensors are read in float64; of the others, squares may be beyond float32 or lost in it."""
+    torch.manual_seed(0)
+    x = (torch.rand(numel, dtype=torch.float64) * scale).to(dtype)
+    table = RowTable()
+    number = table.add(x)
+    norm = table.read()[0][number].norm
+    is_safe = dtype is torch.float64 or 1e-20 < scale < 1e17 or (dtype is torch.float32 and numel == 60)
+    if is_safe or math.isfinite(norm):
+        assert norm == pytest.approx(torch.linalg.vector_norm(x.double()).item(), rel=2e-3)

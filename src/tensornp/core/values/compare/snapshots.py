@@ -18,7 +18,14 @@ from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.memory.extents import Extent
-from tensornp.core.memory.fingerprint import BLOCK_NBYTES, NUM_SAMPLES, SAMPLE_NBYTES, Fingerprint, fingerprint_of_array
+from tensornp.core.memory.fingerprint import (
+    BLOCK_NBYTES,
+    NUM_SAMPLES,
+    SAMPLE_NBYTES,
+    Fingerprint,
+    fingerprint_of_array,
+    why_for_good,
+)
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.memory.still import still
@@ -33,6 +40,8 @@ from tensornp.errors import NotReadError
 
 WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
+TOLD = ("may", "unreadable", "readable")
+"""Causes of which there is no more to tell."""
 MAX_READ_NBYTES = 2**30
 """Bytes that are read after each cell; of what is left then, a sample is."""
 
@@ -74,12 +83,13 @@ def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: i
 
 def _of_array(array: Any, plain: np.ndarray[Any, Any], max_read_nbytes: int) -> Snapshot:
     budget, nbytes_read, left_out = _share_of(_extents_of(plain, None), max_read_nbytes)
-    known = _array_fingerprint(plain, budget)
+    known, why = _array_fingerprint(plain, budget)
     if known is None and left_out == "sampled":
         nbytes_read, left_out = 0, "unread"
     return Snapshot(
-        "", weakref.ref(array), None, known, budget, has_grad=False, nbytes_read=nbytes_read, left_out=left_out
-    )
+        "", weakref.ref(array), None, known, budget, has_grad=False, nbytes_read=nbytes_read, left_out=left_out,
+        unreadable=why,
+    )  # fmt: skip
 
 
 def _extents_of(obj: Any, info: TensorInfo | None) -> tuple[Extent, ...]:
@@ -112,14 +122,14 @@ def _is_equal(before: Snapshot, after: Snapshot) -> bool:
     return (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
 
 
-def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
+def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> tuple[Fingerprint | None, str]:
     base = origin_of(array).tensor
     if not max_nbytes or array.dtype.hasobject or (base is not None and has_left(array, base)):
-        return None
+        return None, ""
     try:
-        return fingerprint_of_array(array, max_nbytes)
-    except NotReadError:
-        return None
+        return fingerprint_of_array(array, max_nbytes), ""
+    except NotReadError as error:
+        return None, why_for_good(error)
 
 
 def _copied(obj: Any) -> Any:
@@ -158,7 +168,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
                 told = rows_and_delta(before.values, after.values)
             alarm = _alarm_in(after.values) if told.num_lost else ""
             change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
-    return change if change.facts or change.rows or change.cause == "may" else None
+    return change if change.facts or change.rows or change.cause in TOLD else None
 
 
 def _alarm_in(values: np.ndarray[Any, Any]) -> str:

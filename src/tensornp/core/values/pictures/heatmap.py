@@ -41,6 +41,8 @@ class Heatmap:
     centre : float
     is_mean : bool
         Whether a value is the root mean square of its cell instead.
+    is_modulus : bool
+        Whether the elements are complex, and the values those of their modulus.
     """
 
     values: np.ndarray[Any, Any]
@@ -50,6 +52,7 @@ class Heatmap:
     is_signed: bool
     centre: float = 0.0
     is_mean: bool = False
+    is_modulus: bool = False
 
     @property
     def elements_per_pixel(self) -> int:

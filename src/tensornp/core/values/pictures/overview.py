@@ -88,13 +88,14 @@ def overview_of_change(
 def _drawn(
     window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool], build: type = HeatmapBuilder
 ) -> Overview | None:
-    builder, ends = build(window.plane, SIDE, SIDE), [math.inf, -math.inf]
+    builder, ends, is_complex = build(window.plane, SIDE, SIDE), [math.inf, -math.inf], False
     for block, first_row, first_column in _blocks(window):
         if not is_wanted():
             return None
         array = read(block)
         flat, shape = np.ma.getdata(array), (block.num_rows, block.num_columns)
         if flat.dtype.kind == "c":
+            is_complex = True
             flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
         values = flat.reshape(shape)
         shown = ~np.ma.getmaskarray(array).reshape(shape) if isinstance(array, np.ma.MaskedArray) else None
@@ -102,7 +103,7 @@ def _drawn(
         seen = values if shown is None else values[shown]
         low, high = _finite_ends(seen)
         ends = [min(ends[0], low), max(ends[1], high)]
-    heatmap = builder.finish()
+    heatmap = replace(builder.finish(), is_modulus=is_complex)
     # In a mask of which each pixel has some of both, all pixels are of one value.
     is_mask = values.dtype == bool and ends[0] < ends[1]
     return Overview(heatmap, limits(heatmap, *(ends if is_mask else ())), ends[0] == ends[1])

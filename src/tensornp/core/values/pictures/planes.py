@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class PlaneBuilder:
     ) -> None:
         plane = math.prod(shape[-2:])
         self.tiles = tiles_of(shape, index, MAX_TILES if plane <= MAX_TILED_NUMEL else 1, shard)
-        self._numel = plane
+        self._numel, self._is_complex = plane, False
         outer = shape[:-2]
         # Where each plane begins among all elements.
         self._starts = [int(np.ravel_multi_index(at, outer)) * plane if outer else 0 for at in self.tiles.indices]
@@ -69,6 +69,7 @@ class PlaneBuilder:
         hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
         flat = np.ma.getdata(values)
         if flat.dtype.kind == "c":
+            self._is_complex = True
             flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
         shown = None if hidden is None else ~hidden
         for at, builder in zip(self._starts, self._builders, strict=True):
@@ -81,7 +82,7 @@ class PlaneBuilder:
         """Return the picture of what was added so far."""
         maps = [builder.finish() for builder in self._builders]
         whole = maps[0] if len(maps) == 1 else tiled(maps, self.tiles.grid)
-        return PlaneMap(whole, limits(whole), self.tiles)
+        return PlaneMap(replace(whole, is_modulus=self._is_complex), limits(whole), self.tiles)
 
 
 def _add_flat(builder: HeatmapBuilder, flat: Array, shown: Array | None, start: int) -> None:

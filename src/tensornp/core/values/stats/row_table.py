@@ -25,6 +25,8 @@ _NUM_ROWS, _MOST_ROWS = 16, 256
 _NUM_SAMPLES = 16
 _MOST_SMALL, _MOST_ASIDE, _OF_A_COPY = 4096, 2**15, 256
 """Elements of a small tensor, and of all that are put aside: each copy takes as much memory as some hundred do."""
+_LOST_OF_A_SQUARE, _OF_SQUARES = 2.0**-150, 2e-3
+"""What the square of a float32 near 0 may lose, and which part of all squares is too much to lose."""
 _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -32,7 +34,8 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 class Row(NamedTuple):
     """What was read of one tensor. `min` and `max` are NaN where an element is; of complex numbers, of their moduli.
 
-    `sum` and `norm` are NaN where the extremes alone were taken.
+    `sum` and `norm` are NaN where the extremes alone were taken, the norm also where squares were so small that it is
+    not known in three digits.
     """
 
     min: float
@@ -79,6 +82,7 @@ class RowTable:
             chunk = self._open[key] = _Chunk(*key, num_rows)
         at = chunk.count
         chunk.count = at + 1
+        chunk.numels.append(tensor.numel())
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
         if has_sums:
             _take_sums(tensor, chunk, at)
@@ -153,10 +157,10 @@ def _add_apart(table: RowTable, tensor: torch.Tensor, has_sums: bool) -> int:
 class _Chunk:
     """A table of figures on one device, of tensors of one dtype, and views of its cells."""
 
-    __slots__ = ("count", "extremes", "maxs", "mins", "norms", "sums", "wide", "wides")
+    __slots__ = ("count", "extremes", "maxs", "mins", "norms", "numels", "sums", "wide", "wides")
 
     def __init__(self, device: torch.device, dtype: torch.dtype, num_rows: int) -> None:
-        self.count = 0
+        self.count, self.numels = 0, list[int]()
         self.wide = _WIDE.get(dtype, torch.float32)
         self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
         self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
@@ -174,6 +178,10 @@ class _Chunk:
     def read(self) -> list[Any]:
         # Not every device has float64.
         both: Any = torch.cat([table[:, : self.count].cpu().to(torch.float64) for table in (self.extremes, self.wides)])
+        if self.wide is torch.float32:
+            mins, maxs, _, norms = both
+            is_lost = torch.tensor(self.numels) * _LOST_OF_A_SQUARE > _OF_SQUARES * norms.square()
+            norms[is_lost & ((mins != 0) | (maxs != 0))] = math.nan
         return list(zip(*both.tolist(), strict=True))
 
 
@@ -203,7 +211,8 @@ class _Small:
     def _take(self) -> None:
         every = np.concatenate(self._aside, None)
         begins = np.cumsum([0, *(one.size for one in self._aside[:-1])])
-        squares = np.add.reduceat(every * every, begins)
+        # Those of float32 are beyond its range before the numbers are.
+        squares = np.add.reduceat(np.square(every, dtype=np.float64), begins)
         extremes = np.minimum.reduceat(every, begins), np.maximum.reduceat(every, begins)
         self._taken.append(np.stack((*extremes, np.add.reduceat(every, begins), np.sqrt(squares)), 1))
         self._aside.clear()

@@ -85,6 +85,7 @@ def read_legacy(file: ListedFile) -> Contents | None:
         # Also those of which no tensor is listed: each lies behind the one before.
         told = {one.key: one.itemsize for one in map(told_storage, reversed(found.persistent)) if one is not None}
         storages: dict[str, Record] = {}
+        rest = 0
         for key in map(storage_key, keys.root):
             if key is None or key not in told or at + 8 > file.nbytes:
                 # Where the next one begins is not told.
@@ -94,7 +95,15 @@ def read_legacy(file: ListedFile) -> Contents | None:
                 break
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
-    return _listed(file, found, storages)
+        else:
+            rest = file.nbytes - at
+    contents = _listed(file, found, storages)
+    if rest:
+        # Whoever saves twice into one open file loads twice from it.
+        contents.problems.append(
+            NotListed(f"{counted(rest, 'byte')} at its end can belong to no tensor that is listed")
+        )
+    return contents
 
 
 def _is_tar(file: ListedFile) -> bool:

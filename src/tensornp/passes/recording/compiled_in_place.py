@@ -1,0 +1,106 @@
+"""Modules that `Module.compile` has compiled in place, for which torch calls no hooks: one stands in for their code.
+
+In the instance, where torch keeps that code, and until the block ends: copies and pickles of a module leave it out.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_subclass
+from tensornp.core.namespace.members import is_foreign, members_of
+
+_CODE = "_compiled_call_impl"
+_MOST_OBJECTS, _MOST_DEPTH = 2000, 2
+_OPAQUE = (types.ModuleType, types.FunctionType, type, torch.Tensor)
+
+
+class CompiledInPlace:
+    """Has calls of such modules told, from `look` to `remove`, by what hooks for all modules are told."""
+
+    def __init__(self, began: Callable[..., None], ended: Callable[..., None]) -> None:
+        self._began, self._ended = began, ended
+        self._put: list[tuple[Any, Any]] = []
+
+    def look(self, objects: Iterable[Any]) -> None:
+        """Find them among some objects, and what these hold."""
+        for module, code in _compiled_in(objects):
+            if not self._has_seen(code):
+                # First, so that Ctrl-C cannot leave it behind.
+                call = self._told(module, code)
+                self._put.append((weakref.ref(module), weakref.ref(call)))
+                module.__dict__[_CODE] = call
+
+    def compiled_since(self, objects: Mapping[str, Any]) -> list[str]:
+        """Return the names of the objects with a module below that was compiled after these were looked at."""
+        return [
+            name for name, one in objects.items() if not all(self._has_seen(code) for _, code in _compiled_in([one]))
+        ]
+
+    def remove(self) -> None:
+        """Put their own code back, below what another pass has put there since."""
+        for reference, call_reference in self._put:
+            if (call := call_reference()) is None:
+                continue
+            held, code = getattr(reference(), "__dict__", {}), call.__wrapped__
+            if held.get(_CODE) is call:
+                held[_CODE] = code
+            for above in _chain(held.get(_CODE)):
+                if above.__dict__.get("__wrapped__") is call:
+                    above.__wrapped__ = code
+
+    def _has_seen(self, code: Any) -> bool:
+        put = [call for _, reference in self._put if (call := reference()) is not None]
+        return any(one is call or one is call.__wrapped__ for one in _chain(code) for call in put)
+
+    def _told(self, module: torch.nn.Module, code: Any) -> Any:
+        @functools.wraps(code)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            code: Any = call.__wrapped__
+            if torch.compiler.is_compiling():
+                return code(*args, **kwargs)
+            self._began(module, args, is_compiled=True)
+            try:
+                result = code(*args, **kwargs)
+            except BaseException:
+                self._ended(module, args, None, is_compiled=True)
+                raise
+            self._ended(module, args, kwargs, result, is_compiled=True)
+            return result
+
+        return call
+
+
+def _chain(code: Any) -> Iterator[Any]:
+    """Yield what is called for a module, and what stands below it."""
+    while isinstance(code, types.FunctionType):
+        yield code
+        code = code.__dict__.get("__wrapped__")
+
+
+def _compiled_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, Any]]:
+    """Yield the modules among objects, in what these have as attributes, and in modules, each with its code."""
+    waiting, seen = [(obj, 0) for obj in objects], set[int]()
+    for obj, depth in waiting if "torch._dynamo" in sys.modules else ():
+        cls = type(obj)
+        if id(obj) in seen or not has_attributes(cls):
+            continue
+        seen.add(id(obj))
+        if is_subclass(cls, torch.nn.Module):
+            held = dict_of(obj) or {}
+            if held.get(_CODE) is not None:
+                yield obj, held[_CODE]
+            waiting += ((child, depth) for _, child in members_of(held.get("_modules")))
+        elif depth < _MOST_DEPTH and len(waiting) < _MOST_OBJECTS and not _is_opaque(cls):
+            waiting += ((child, depth + 1) for child in (dict_of(obj) or {}).values())
+
+
+def _is_opaque(cls: type) -> bool:
+    return is_foreign(cls) or any(is_subclass(cls, one) for one in _OPAQUE)
