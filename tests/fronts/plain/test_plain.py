@@ -122,6 +122,7 @@ def test_in_a_shell_it_is_what_load_ext_does():
     """And `unregister` what `%unload_ext` does."""
     from IPython.core.interactiveshell import InteractiveShell
 
+    is_another_s = InteractiveShell.initialized()
     shell = InteractiveShell.instance()
     try:
         before = sys.displayhook
@@ -133,4 +134,5 @@ def test_in_a_shell_it_is_what_load_ext_does():
         tnp.unregister()
         assert "tonumpy" not in shell.magics_manager.magics["line"]
     finally:
-        InteractiveShell.clear_instance()
+        if not is_another_s:
+            InteractiveShell.clear_instance()

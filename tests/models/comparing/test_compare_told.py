@@ -146,6 +146,11 @@ def test_what_would_keep_a_copy_of_a_dictionary_is_what_can_be_called():
     assert cure((before, "before"), (after, "after")) == by.format("copy.deepcopy(before)")
     assert cure(([*before.values()], "one"), ([*after.values()], "two")) == by.format("copy.deepcopy(one)")
     assert cure((made, "made"), (made, "made")) == by.format(".clone() of each")
+    base = torch.ones(3, requires_grad=True) * 1
+    with torch.no_grad():
+        no_longer_known = [base[:2]]
+    base.mul_(2)
+    assert cure((no_longer_known, "view"), (no_longer_known, "view")) == by.format(".clone() of each")
     typed = "m.state_dict()"
     assert (
         cure((before, "before"), (after, typed))

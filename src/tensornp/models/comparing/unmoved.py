@@ -79,7 +79,11 @@ def _live_name(side: WeightsExplorer) -> str:
 def _copied(side: WeightsExplorer) -> str:
     """Return what copies a side: copy.deepcopy refuses what autograd has computed."""
     held = (one.tensor for one in side.values() if is_of_torch(one.tensor))
-    if not all(one.is_leaf for one in held):
+    try:
+        are_leaves = all(one.is_leaf for one in held)
+    except RuntimeError:  # Of a view that torch no longer knows how to differentiate, it does not say so.
+        are_leaves = False
+    if not are_leaves:
         return ".clone() of each"
     return f"copy.deepcopy({side.source})" if _is_reached_by(side, side.source) else "copy.deepcopy"
 
