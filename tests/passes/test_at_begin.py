@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import tensornp as tnp
-from tensornp.passes.recording import at_begin
+from tensornp.passes.recording import modules_among
 
 NAN = float("nan")
 LEVELS = ("modules", "operators")
@@ -428,8 +428,8 @@ def test_of_parts_of_one_buffer_nobody_knows_which_was_written():
 
 def test_rows_of_numbers_are_not_walked_through(monkeypatch):
     """A tokenised split in the namespace costs no more than other names do."""
-    walked, held_by = [], at_begin._held_by
-    monkeypatch.setattr(at_begin, "_held_by", lambda obj, kind: walked.append(obj) or held_by(obj, kind))
+    walked, held_by = [], modules_among._held_by
+    monkeypatch.setattr(modules_among, "_held_by", lambda obj, kind: walked.append(obj) or held_by(obj, kind))
     rows = [[j for j in range(900)] for _ in range(1000)]
-    assert len(list(at_begin._modules_in([linear(1.0), rows]))) == 1
+    assert len(list(modules_among.modules_among([linear(1.0), rows]))) == 1
     assert len(walked) < 20

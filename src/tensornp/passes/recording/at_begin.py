@@ -5,30 +5,24 @@ No value is read, and no tensor held: what is found in a weight at a call is kno
 
 from __future__ import annotations
 
-import itertools
-import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass
+from tensornp.core.lowlevel.attributes import dict_of, is_subclass
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.weak_storages import WeakStorages
-from tensornp.core.namespace.members import is_foreign
+from tensornp.passes.recording.modules_among import items_of, modules_among
 from tensornp.passes.recording.seen_tensors import version_of
 from tensornp.passes.records import GIVEN, NOT_SEEN, PUT_IN, WRITTEN
 
-_MOST_OBJECTS, _MOST_DEPTH, _MOST_ITEMS, _MOST_TENSORS = 10_000, 3, 1_000, 50_000
+_MOST_TENSORS = 50_000
 _TABLES = ("_parameters", "_buffers")
-_OWN = frozenset(vars(torch.nn.Module()))
-"""What every module holds: of these, its own tensors and modules are looked at."""
-_OPAQUE = (types.ModuleType, type, torch.Tensor)
 
 _State = tuple[int, int | None, int | None]
 """A tensor by its number, its version, and its storage; None of what torch does not count, or has no memory."""
@@ -48,14 +42,14 @@ class AtBegin:
         num_left, add, owners = _MOST_TENSORS, self._storages.add, dict[int | None, int]()
         # Of a class of the user's anything may raise: what is not noted is not known.
         with suppress(Exception), modes.undisturbed():
-            for module, held in _modules_in(objects):
+            for module, held in modules_among(objects):
                 states: dict[str, _State] = {}
                 tables = [held.get(table, {}) for table in _TABLES]
                 if not all(is_subclass(type(table), dict) for table in tables):
                     # A scripted one keeps its own elsewhere.
                     continue
                 for table in tables:
-                    for name, tensor in _items_of(table):
+                    for name, tensor in items_of(table):
                         if tensor is not None:
                             states[name] = state = _state_of(tensor, add)
                             if owners.setdefault(state[2], state[0]) != state[0] and state[2] is not None:
@@ -76,7 +70,7 @@ class AtBegin:
         was, now = noted[1].get(name), _state_of(tensor, _number_of)
         if was is None:
             step, _, rest = str(name).partition(".")
-            below = dict(_items_of((dict_of(module) or {}).get("_modules"))).get(step) if rest else None
+            below = dict(items_of((dict_of(module) or {}).get("_modules"))).get(step) if rest else None
             if below is not None:
                 # It computes with the weights of what it holds.
                 return self.since(below, rest, tensor, is_functional=is_functional)
@@ -110,79 +104,3 @@ def _state_of(tensor: Any, number_of: Callable[[torch.UntypedStorage], int]) -> 
     except Exception:
         # Those of inference are not counted; what a transform of torch.func wraps has no storage.
         return id(tensor), version_of(tensor), None
-
-
-def _modules_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dict[str, Any]]]:
-    """Yield the modules among objects, and in what these hold, each with its attributes; nothing of a class runs."""
-    kinds, seen, num_others = dict[type, str](), set[int](), 0
-    waiting: list[tuple[Any, str, int]] = []
-
-    def await_all(children: Sequence[Any], depth: int) -> int:
-        for one in children:
-            cls = type(one)
-            kind = kinds.get(cls) or kinds.setdefault(cls, _known_kind_of(cls))
-            if kind != "opaque":
-                waiting.append((one, kind, depth))
-        return len(children)
-
-    await_all([*objects], 0)
-    for obj, kind, depth in waiting:
-        if id(obj) in seen:
-            continue
-        seen.add(id(obj))
-        if kind == "module":
-            held = dict_of(obj) or {}
-            yield obj, held
-            await_all([child for _, child in _items_of(held.get("_modules"))], depth)
-        if depth < _MOST_DEPTH and num_others < _MOST_OBJECTS:
-            num_others += await_all([*itertools.islice(_held_by(obj, kind), _MOST_ITEMS)], depth + 1)
-
-
-def _held_by(obj: Any, kind: str) -> Iterable[Any]:
-    if kind == "module":
-        return [one for name, one in (dict_of(obj) or {}).items() if name not in _OWN]
-    if kind == "dict":
-        return dict.values(obj)
-    if kind == "row":
-        return list.__iter__(obj) if is_subclass(type(obj), list) else tuple.__iter__(obj)
-    if kind == "method":
-        return (obj.__self__,)
-    if kind == "function":
-        return _contents_of(obj.__closure__ or ())
-    return (dict_of(obj) or {}).values()
-
-
-def _contents_of(cells: Iterable[types.CellType]) -> Iterator[Any]:
-    for cell in cells:
-        # That of a name which is not bound yet is empty.
-        with suppress(ValueError):
-            yield cell.cell_contents
-
-
-def _items_of(table: Any) -> Iterable[tuple[str, Any]]:
-    return dict.items(table) if table and is_subclass(type(table), dict) else ()
-
-
-def _known_kind_of(cls: type) -> str:
-    if not is_plain_class(cls):
-        return _kind_of(cls)
-    return _KINDS.get(cls) or _KINDS.setdefault(cls, _kind_of(cls))
-
-
-_KINDS: WeakKeyDictionary[type, str] = WeakKeyDictionary()
-_KINDS_OF_BASES = (
-    (torch.nn.Module, "module"),
-    (dict, "dict"),
-    (list, "row"),
-    (tuple, "row"),
-    (types.FunctionType, "function"),
-    (types.MethodType, "method"),
-)
-
-
-def _kind_of(cls: type) -> str:
-    if any(is_subclass(cls, base) for base in _OPAQUE):
-        return "opaque"
-    if kind := next((kind for base, kind in _KINDS_OF_BASES if is_subclass(cls, base)), ""):
-        return kind
-    return "holder" if has_attributes(cls) and not is_foreign(cls) else "opaque"

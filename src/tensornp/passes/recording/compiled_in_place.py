@@ -14,12 +14,9 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_subclass
-from tensornp.core.namespace.members import is_foreign, members_of
+from tensornp.passes.recording.modules_among import modules_among
 
 _CODE = "_compiled_call_impl"
-_MOST_OBJECTS, _MOST_DEPTH = 2000, 2
-_OPAQUE = (types.ModuleType, types.FunctionType, type, torch.Tensor)
 
 
 class CompiledInPlace:
@@ -86,21 +83,6 @@ def _chain(code: Any) -> Iterator[Any]:
 
 
 def _compiled_in(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, Any]]:
-    """Yield the modules among objects, in what these have as attributes, and in modules, each with its code."""
-    waiting, seen = [(obj, 0) for obj in objects], set[int]()
-    for obj, depth in waiting if "torch._dynamo" in sys.modules else ():
-        cls = type(obj)
-        if id(obj) in seen or not has_attributes(cls):
-            continue
-        seen.add(id(obj))
-        if is_subclass(cls, torch.nn.Module):
-            held = dict_of(obj) or {}
-            if held.get(_CODE) is not None:
-                yield obj, held[_CODE]
-            waiting += ((child, depth) for _, child in members_of(held.get("_modules")))
-        elif depth < _MOST_DEPTH and len(waiting) < _MOST_OBJECTS and not _is_opaque(cls):
-            waiting += ((child, depth + 1) for child in (dict_of(obj) or {}).values())
-
-
-def _is_opaque(cls: type) -> bool:
-    return is_foreign(cls) or any(is_subclass(cls, one) for one in _OPAQUE)
+    for module, held in modules_among(objects) if "torch._dynamo" in sys.modules else ():
+        if held.get(_CODE) is not None:
+            yield module, held[_CODE]
