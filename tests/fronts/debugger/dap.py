@@ -102,6 +102,7 @@ class Debugger:
 
     def _note(self, message: dict[str, Any]) -> None:
         assert message.get("event") not in ("terminated", "exited"), "the program has ended"
+        assert message.get("success", True), message
         if message["type"] == "event":
             self._events.append(message)
 
@@ -123,6 +124,7 @@ def stopped(code: str, tmp_path: Path, **environment: str) -> Iterator[Debugger]
     tests = Path(__file__).parents[2]
     path = os.pathsep.join([*map(str, (tests, Path(__file__).parent)), *filter(None, sys.path)])
     settings = os.environ | {"PYTHONPATH": path, "PYDEVD_DISABLE_FILE_VALIDATION": "1"} | environment
+    settings |= {"DEBUGPY_PROCESS_SPAWN_TIMEOUT": str(TIMEOUT_S)}
     with log.open("w") as error:
         program = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", script],

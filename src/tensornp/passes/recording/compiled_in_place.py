@@ -24,15 +24,15 @@ class CompiledInPlace:
 
     def __init__(self, began: Callable[..., None], ended: Callable[..., None]) -> None:
         self._began, self._ended = began, ended
-        self._put: list[tuple[Any, Any]] = []
+        self._put: list[tuple[weakref.ref[Any], ...]] = []
 
     def look(self, objects: Iterable[Any]) -> None:
         """Find them among some objects, and what these hold."""
         for module, code in _compiled_in(objects):
-            if not self._has_seen(code):
+            if isinstance(code, types.FunctionType) and not self._has_seen(code):
                 # First, so that Ctrl-C cannot leave it behind.
                 call = self._told(module, code)
-                self._put.append((weakref.ref(module), weakref.ref(call)))
+                self._put.append((weakref.ref(module), weakref.ref(call), weakref.ref(code)))
                 module.__dict__[_CODE] = call
 
     def compiled_since(self, objects: Mapping[str, Any]) -> list[str]:
@@ -43,7 +43,7 @@ class CompiledInPlace:
 
     def remove(self) -> None:
         """Put their own code back, below what another pass has put there since."""
-        for reference, call_reference in self._put:
+        for reference, call_reference, _ in self._put:
             if (call := call_reference()) is None:
                 continue
             held, code = getattr(reference(), "__dict__", {}), call.__wrapped__
@@ -54,8 +54,9 @@ class CompiledInPlace:
                     above.__wrapped__ = code
 
     def _has_seen(self, code: Any) -> bool:
-        put = [call for _, reference in self._put if (call := reference()) is not None]
-        return any(one is call or one is call.__wrapped__ for one in _chain(code) for call in put)
+        # Once it was put back, nothing may hold the call any more.
+        seen = [one for _, *both in self._put for reference in both if (one := reference()) is not None]
+        return any(one is other for one in _chain(code) for other in seen)
 
     def _told(self, module: torch.nn.Module, code: Any) -> Any:
         @functools.wraps(code)

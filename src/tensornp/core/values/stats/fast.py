@@ -23,6 +23,8 @@ MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
 half of one."""
 _SILENT_S = 2.0
+TAKES_LONG = "numba compiles the loops over many numbers; it takes some seconds, once"
+"""What the log says after so many."""
 _BITS: dict[int, tuple[Any, Any, Any]] = {
     4: (np.dtype(np.int32), np.dtype(np.uint32), (np.int32(-(2**31) + 2**23), np.uint32(2**23))),
     8: (np.dtype(np.int64), np.dtype(np.uint64), (np.int64(-(2**63) + 2**52), np.uint64(2**52))),
@@ -108,7 +110,7 @@ def loaded(make: Callable[[], _T]) -> _T | None:
 
 @functools.cache
 def _say_that_it_takes_long() -> None:
-    _log.warning("numba compiles the loops over many numbers; it takes some seconds, once")
+    _log.warning(TAKES_LONG)
 
 
 def _made(make: Callable[[], _T]) -> _T | None:
