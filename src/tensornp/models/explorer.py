@@ -117,14 +117,19 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
         if not isinstance(name, str):
             raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
-        if name in self._entries:
-            return self._entries[name]
-        below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
-        if not below:
+        found = self.get(name)
+        if found is None:
             raise NoSuchWeightError(
                 f"there is no weight {shown_name(name)} in {legible(self.source)}{closest(name, self)}"
             )
-        return self._some(below, name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the same, or `default` where there is none: no name that is like it is looked for."""
+        if not isinstance(name, str) or name in self._entries:
+            return self._entries.get(name, default)
+        below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
+        return self._some(below, name) if below else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

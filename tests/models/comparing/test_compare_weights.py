@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -468,3 +471,59 @@ def test_a_layer_that_moved_far_more_than_the_others_is_named_first():
         for one in model.parameters():
             one.add_(torch.randn_like(one), alpha=0.001)
     assert "times as far" not in weights_comparison_document(compared(before, model)).text()
+
+
+def test_names_without_a_partner_are_looked_at_one_by_one(monkeypatch):
+    """What the whole of a side is asked, it is asked as often for many names as for few; none like them is looked for.
+
+    Experts and layers of other names come by thousands.
+    """
+    num_asked = 0
+
+    def values(explorer: tnp.WeightsExplorer) -> Any:
+        nonlocal num_asked
+        num_asked += 1
+        return explorer._entries.values()
+
+    def closest(*_: object) -> str:
+        raise AssertionError("no name was asked for")
+
+    monkeypatch.setattr(tnp.WeightsExplorer, "values", values)
+    monkeypatch.setattr("tensornp.models.explorer.closest", closest)
+    sides: tuple[Callable[[int, str], Any], ...] = (
+        lambda num, name: {f"{name}.{i}.weight_scale": torch.ones(2) for i in range(num)},
+        lambda num, name: torch.nn.ModuleDict({f"{name}{i}": torch.nn.Linear(1, 1) for i in range(num)}),
+    )
+    for first, second in itertools.product(sides, sides):
+        counts = []
+        for num in (3, 30):
+            num_asked = 0
+            found = tnp.compare(first(num, "a"), second(num, "b"))
+            assert not found.equal and len(found.missing) >= num
+            counts.append(num_asked)
+        assert counts[0] == counts[1]
+
+
+def test_get_gives_what_the_brackets_give_and_looks_for_no_other_name(monkeypatch):
+    explorer = tnp.weights(torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2)}))
+    assert explorer.get("a.weight") is explorer["a.weight"] and list(explorer.get("a")) == list(explorer["a"])
+    monkeypatch.setattr("tensornp.models.explorer.closest", None)
+    assert explorer.get("b") is None and explorer.get("b", 1) == 1 and explorer.get(3, 1) == 1
+
+
+def test_names_of_a_class_of_the_users_are_read_as_texts():
+    """Nothing of it runs, as nothing does where torch names its parameters."""
+
+    class Name(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    model = torch.nn.Linear(2, 2)
+    model.__dict__["_parameters"] = {Name("weight"): model.weight, "bias": model.bias}
+    assert list(tnp.weights(model)) == [name for name, _ in model.named_parameters()] == ["weight", "bias"]
+    assert tnp.compare(model, model).equal
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2)).sum().backward()
+    assert set(run.grads) == {"weight", "bias"} and not run.problems

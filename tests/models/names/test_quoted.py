@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensornp.models.names.quoted import cut_inside
+from tensornp.models.names.quoted import closest, cut_inside
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,13 @@ def test_a_long_name_keeps_both_of_its_ends(name, shown):
     """In so many characters."""
     assert cut_inside(name, 21) == shown
     assert len(shown) <= 21
+
+
+@pytest.mark.parametrize("number", [10, 1500, 20_000])
+@pytest.mark.parametrize("wrong", ["layer.{}.v", "lyer.{}.w", "layer{}.w", "layer.{}"])
+def test_the_closest_of_very_many_is_told(number, wrong):
+    """Those that begin and end alike are compared by all of their characters."""
+    names = [f"layer.{i}.w" for i in range(number)]
+    last = number - 1
+    assert closest(wrong.format(last), names) == f"; the closest is 'layer.{last}.w'"
+    assert closest("something else", names) == ""

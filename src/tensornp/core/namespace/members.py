@@ -144,8 +144,8 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
-            # torch takes a number put in there by hand, too.
-            name = str(key)
+            # torch takes a number put in there by hand, too, and a text of a class of the user's.
+            name = str.__str__(key) if is_subclass(type(key), str) else str(key)
             if is_row and kind == "":
                 # Its members are counted, whatever their names.
                 step: Any = f"[{i}]"

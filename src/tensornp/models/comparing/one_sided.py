@@ -32,7 +32,8 @@ def without_exempt(
         (first, second, names.missing, names.pairs.keys(), sides[0]),
         (second, first, names.unexpected, set(names.pairs.values()), sides[1]),
     ):
-        why = {name: _why_alone(own, other, name, paired) for name in alone}
+        is_of_file = any(one.extents for one in other.values())
+        why = {name: _why_alone(own, other, name, paired, is_of_file=is_of_file) for name in alone}
         exempt |= {name: f"only in {side}, {said}" for name, said in why.items() if said}
         kept.append(tuple(name for name in alone if not why[name]))
     return names._replace(missing=kept[0], unexpected=kept[1]), exempt
@@ -53,14 +54,20 @@ def _pending(explorers: tuple[WeightsExplorer, WeightsExplorer]) -> Iterator[tup
         yield name, f"without values in {'both' if len(where) > 1 else where[0]} ({problem})"
 
 
-def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str]) -> str:
-    """Return why a weight need not be in the other; empty where it is a difference, as between any two modules."""
+def _why_alone(
+    own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str], *, is_of_file: bool
+) -> str:
+    """Return why a weight need not be in the other; empty where it is a difference, as between any two modules.
+
+    `is_of_file` says that of the other.
+    """
     if other.is_of_module:
         if not own.is_of_module and _EXTRA_STATE in name.split("."):
             return "where it is the extra state of a module"
         module, _, last = name.rpartition(".")
-        weight = other.get(f"{module}.weight" if module else "weight")
-        scheme = output_scheme(weight) if not own.is_of_module and last in _SCHEME and weight is not None else None
+        weight = f"{module}.weight" if module else "weight"
+        is_asked = not own.is_of_module and last in _SCHEME and weight in other
+        scheme = output_scheme(other[weight]) if is_asked else None
         is_same = scheme is not None and _is_number(own[name], scheme[_SCHEME.index(last)])
         return "where it is a number that a packed module keeps apart from its weights" if is_same else ""
     entry = own[name]
@@ -69,7 +76,7 @@ def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: 
     if own.is_of_module and entry.saved_as is None:
         return "not persistent" if entry.kind == "buffer" else "not registered"
     # Files keep what is tied once.
-    if own.is_of_module or any(one.extents for one in other.values()):
+    if own.is_of_module or is_of_file:
         twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
         return f"tied to {shown_name(twin)}" if twin is not None else ""
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -15,8 +16,10 @@ MAX_INSIDE = 60
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_NAMED = 6
-_MAX_COMPARED = 5000
-"""Names among which the closest is looked for: some tenths of a second."""
+_MAX_COMPARED = 1000
+"""Names among which the closest is looked for by all of their characters: some tenths of a second."""
+_MAX_NAMES = 200_000
+"""Names of which these are chosen by how they begin and end."""
 
 
 def shown_name(name: str) -> str:
@@ -58,8 +61,16 @@ def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
 
 def closest(name: str, names: Iterable[str]) -> str:
     """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
-    some = [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_COMPARED)]
     import difflib
 
-    found = difflib.get_close_matches(name[:MAX_SHOWN], some, 1)
+    own, some = name[:MAX_SHOWN], [*islice(names, _MAX_NAMES)]
+    if len(some) > _MAX_COMPARED:
+        some = heapq.nlargest(_MAX_COMPARED, some, lambda one: _num_alike(own, one) + _num_alike(own[::-1], one[::-1]))
+    found = difflib.get_close_matches(own, [legible(one[:MAX_SHOWN]) for one in some], 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
+
+
+def _num_alike(one: str, other: str) -> int:
+    """Return in how many characters two begin alike."""
+    both = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))

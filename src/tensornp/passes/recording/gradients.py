@@ -122,4 +122,4 @@ def _edge_of(tensor: torch.Tensor) -> Any:
 
 def place_of(module: Module, name: str) -> tuple[int, str]:
     """Return by what a parameter of a module is known: the number of its model, and its name there."""
-    return module.root, f"{module.name}.{name}".lstrip(".")
+    return module.root, ".".join((module.name, name)).lstrip(".")
