@@ -148,7 +148,10 @@ SITUATIONS = {
     ),
     "a weight that a step has spoilt by a gradient": (
         "nan", stepped(
-            chain(leaf("fc", grad=(NAN,)), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1)),
+            chain(
+                leaf("fc", grad=(NAN,)),
+                leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1, num_gradients=1),
+            ),
             1, ("fc.weight", (NAN,)),
         ), BACKWARD, "fc",
         "the first NaN was born in the loss or its backward, after fc, the last call with a gradient, or came "

@@ -131,7 +131,8 @@ class Value:
     tensor : torch.Tensor or None
         A copy on the host, of what was to be kept.
     grad : Figures or None
-        Of the gradient that came back for it.
+        Of the gradient that came back for it: of several, of the first that is not finite, else of the last. How many
+        gradients had come before that is `grad_order`.
     is_in_object : bool
         Whether it is an attribute of an object that is no container, or lies below one.
     since : str
@@ -155,6 +156,7 @@ class Value:
     tensor: Any = field(default=None, compare=False, repr=False)
     is_in_object: bool = False
     since: str = ""
+    grad_order: int = field(default=-1, compare=False)
 
     @property
     def min(self) -> float | None:
@@ -254,6 +256,8 @@ class ModuleCall:
     attributes : tuple of Value
         Tensors of its that are neither parameters nor buffers and were not finite as the block ended: of a call around
         which something else was not, and none that a call has given.
+    num_gradients : int
+        How many gradients, of values and parameters, had come before it.
     """
 
     index: int
@@ -280,6 +284,7 @@ class ModuleCall:
     is_training: bool = True
     attributes: tuple[Value, ...] = ()
     zero_in_all: ZeroUnits | None = None
+    num_gradients: int = 0
 
     @property
     def is_fine(self) -> bool:

@@ -342,6 +342,7 @@ class _Recording:
             is_grad_enabled=call.is_grad_enabled,
             is_training=call.is_training,
             attributes=tuple(map(self.value, call.attributes)),
+            num_gradients=call.num_gradients,
         )
 
     def _weights_of(self, call: Call) -> tuple[Value, ...]:
@@ -410,6 +411,7 @@ class _Recording:
             tensor=got.tensor,
             is_in_object=got.is_in_object,
             since=got.since,
+            grad_order=order,
         )
 
     def operator(self, one: Operation) -> OperatorCall:

@@ -249,7 +249,7 @@ class Recorder:
         call.is_grad_enabled = is_grad_enabled
         # A scripted one has it elsewhere.
         call.is_training = module.__dict__.get("training") is not False
-        call.has_grads = self._has_grads and is_grad_enabled
+        call.has_grads, call.num_gradients = self._has_grads and is_grad_enabled, self.num_gradients
         call.is_compiled = is_compiled
         call.has_keywords = keywords is not None
         call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(facts_of(type(module)).wrapper))))

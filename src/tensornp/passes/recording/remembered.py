@@ -140,6 +140,7 @@ class Call:
         "module",
         "notes",
         "nth",
+        "num_gradients",
         "order",
         "outputs",
         "params",
@@ -159,7 +160,7 @@ class Call:
         # Asked for at once: another thread may have the same number later.
         self.thread_name: str = parent.thread_name if parent is not None else _name_of(thread)
         self.depth: int = parent.depth + 1 if parent is not None else 0
-        self.nth, self.order = module.num_calls, -1
+        self.nth, self.order, self.num_gradients = module.num_calls, -1, 0
         self.phase, self.status, self.error = FORWARD, LEFT, ""
         self.source: tuple[CodeType, int] | None = None
         self.notes: tuple[str, ...] = ()

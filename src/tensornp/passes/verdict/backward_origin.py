@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
@@ -14,11 +18,13 @@ CAME_IN = ", or came in with targets and the like"
 
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
-    """Return where the gradients hold it first, as the backward goes from the last call to the first.
+    """Return where the gradients hold it first, as each backward goes from the last call to the first.
 
-    Where it was there `before` a call, the gradients of parameters tell nothing: they may have come later.
+    Where it was there `before` a call, only what came back before that tells of it, and of values alone: what is known
+    of parameters may have come later.
     """
-    origin = _entered(tree, what, before)
+    found = (_entered(tree, what, *backward) for backward in _backwards(tree, before))
+    origin = next(filter(None, found), None) or _of_unknown_order(tree, what, before)
     if origin is None or any(are_finite(call.outputs) is False for call in tree.ended):
         return origin
     # Of a loss that nobody holds, it is not known whether it was.
@@ -28,32 +34,46 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
     return replace(origin, sentence=f"{finite} was finite; {origin.sentence}")
 
 
-def _entered(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | None:
-    around = {one.index for one in tree.above(before)} if before is not None else set()
-    earlier = [one for one in _backwards(tree) if before is None or one.index < before.index]
-    # The gradients of the calls around it came after it.
-    calls = [one for one in earlier if one.index not in around]
+def _entered(tree: CallTree, what: str, calls: list[ModuleCall], params: list[Gradient]) -> Origin | None:
+    """Return where it entered one backward, by the gradients of calls and parameters in the order of that."""
     first = next((i for i, call in enumerate(calls) if _odd_gradient(what, call)), len(calls))
-    params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
-    odd = [one for one in params if holds(what, one.figures) and before is None]
-    infinite = _entered(tree, "inf", before) if any(_odd_gradient("inf", call) for call in calls[:first]) else None
+    odd = [one for one in params if holds(what, one.figures)]
+    infinite = (
+        _entered(tree, "inf", calls, params) if any(_odd_gradient("inf", call) for call in calls[:first]) else None
+    )
     if infinite is None and (origin := _in_own_parameter(tree, calls, first, odd, what)):
         return origin
     if first < len(calls):
         origin = _after(tree, calls, first, what)
     else:
-        origin = _among_parameters(params, odd[0], what) if odd else _of_unknown_order(tree, what, before)
+        origin = _among_parameters(params, odd[0], what) if odd else None
     if origin is None or infinite is None:
         return origin
     return replace(origin, inputs_finite=False, sentence=f"{origin.sentence}; before, {infinite.sentence}")
 
 
-def _backwards(tree: CallTree) -> list[ModuleCall]:
-    """Return the calls that got gradients, the last first; what was recomputed stands where it was called before."""
-    orders = {call.name: call.order for call in tree.ended}
-    got = [call for call in (*tree.ended, *tree.again) if any(one.grad for one in call.outputs)]
+def _backwards(tree: CallTree, before: ModuleCall | None) -> Iterator[tuple[list[ModuleCall], list[Gradient]]]:
+    """Yield the calls that got gradients, of each backward the last first, and what came back for parameters then.
+
+    What was called between two gradients has its backward together, but for what was not finite when another backward
+    came through it. What was recomputed stands where it was called before.
+    """
+    params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
+    begins = sorted({call.num_gradients for call in tree.ended})
+    got = defaultdict[int, list[ModuleCall]](list)
+    for call in (*tree.ended, *tree.again):
+        if came := [one for one in call.outputs if one.grad]:
+            odd = [one.grad_order for one in came if holds("nonfinite", one.grad)]
+            got[bisect_right(begins, max(call.num_gradients, min(odd, default=0))) - 1].append(call)
+    orders = {(bisect_right(begins, call.num_gradients) - 1, call.name): call.order for call in tree.ended}
     again = {call.index for call in tree.again}
-    return sorted(got, key=lambda one: orders.get(one.name, one.order) if one.index in again else one.order)[::-1]
+    for number, begin in enumerate(begins):
+        if before is not None and begin >= before.num_gradients:
+            return
+        end = begins[number + 1] if number + 1 < len(begins) else math.inf
+        places = {one.index: orders.get((number, one.name), one.order) for one in got[number] if one.index in again}
+        calls = sorted(got[number], key=lambda one: places.get(one.index, one.order), reverse=True)
+        yield calls, [one for one in params if begin <= one.order < end and before is None]
 
 
 def _odd_gradient(what: str, call: ModuleCall) -> str:
@@ -92,7 +112,8 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
     elif first == 0 and (gave := odd_output("nonfinite", call)) and gave.figures:
         told = f"what {call.title} gave held {word_of(gave.figures)}, and its gradient held {word}"
     elif first == 0:
-        told = f"the first {word} was {_OF_LOSS}, after {call.title}, the last call with a gradient{CAME_IN}"
+        last = named(call, has_class=False)
+        told = f"the first {word} was {_OF_LOSS}, after {last}, the last call with a gradient{CAME_IN}"
     elif call.phase == RECOMPUTED:
         # What one block of a checkpoint gives, the next one gets as another tensor.
         told = f"{word} entered the gradients between {calls[first - 1].title} ({others}) and {call.title}"
