@@ -15,6 +15,7 @@ import pytest
 from fronts.everywhere import SHOWN, amiss, environment, notebook, words_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs are named by links")
+TIMEOUT_S = 600
 BOOK = "version: 1\nproject:\n  toc:\n    - file: shown.ipynb\nsite:\n  template: ./theme\n"
 THEME = "jtex: v1\nkind: site\nbuild:\n  install: 'true'\n  start: 'true'\n"
 
@@ -41,11 +42,14 @@ def test_each_cell_hands_its_card_on_once_as_text_and_as_html(tmp_path: Path):
     for name, path in {"node": "bin/node", "npm": "lib/node_modules/npm/bin/npm-cli.js"}.items():
         (programs / name).symlink_to(node / path)
     first = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    built = subprocess.run(
-        [sys.executable, "-m", "jupyter_book", "build", "--execute", "--site"], cwd=tmp_path, check=False,
-        env=environment(tmp_path) | {"PATH": first}, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
-    told = built.stdout + built.stderr
+    log = tmp_path / "log.txt"
+    with log.open("w") as file:
+        # No pipe, whose end would be waited for: a server that is left behind keeps it open.
+        built = subprocess.run(
+            [sys.executable, "-m", "jupyter_book", "build", "--execute", "--site"], cwd=tmp_path, check=False,
+            env=environment(tmp_path) | {"PATH": first}, stdout=file, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
+        )  # fmt: skip
+    told = log.read_text(encoding="utf-8")
     assert built.returncode == 0 and "xception" not in told, told
     page = json.loads((tmp_path / "_build" / "site" / "content" / "index.json").read_text(encoding="utf-8"))
     (loaded, *shown) = outputs(page["mdast"])

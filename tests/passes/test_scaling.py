@@ -51,8 +51,27 @@ def test_steps_that_are_skipped_are_counted():
     with tnp.follow() as run:
         for factor in (1e35, 1e35, 1e35, 1.0):
             step_of(model, optimizer, scaler, factor)
-    assert run.problems[0] == "Inf in the scaled gradients (scale 1,048,576); the scaler skipped 3 steps"
+    assert run.problems[0] == "Inf in the scaled gradients (scale 1,048,576 at first); the scaler skipped 3 steps"
     assert len(run.record.steps) == 1
+
+
+def test_a_scale_that_overflowed_first_explains_no_nan_of_a_later_loss():
+    """As many a training begins, and a loss whose gradient is NaN by itself ends it."""
+    model = nn.Linear(3, 1)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=65536.0)
+    with tnp.follow(model) as run:
+        scaler.scale(model(X.abs()).sum() * 1e35).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        for is_bad in (False, True, False):
+            optimizer.zero_grad()
+            y = model(X)
+            scaler.scale((y - y.detach()).square().mean().sqrt() if is_bad else y.mean()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    told = "the first NaN was born in the loss or its backward, after Linear (3rd call), the last call"
+    assert told in run.first("nan").sentence and run.first("nan").sentence == run.problems[0]
+    assert run.problems[1] == "NaN in the scaled gradients (scale 65,536 at first); the scaler skipped 2 steps"
 
 
 @pytest.mark.parametrize(

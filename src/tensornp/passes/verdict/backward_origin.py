@@ -120,7 +120,7 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
     else:
         place = f"{above.title}, after {within(call, above)}" if above else f"the cell, after {call.title}"
         told = f"{word} entered the gradients in {place}: those of the calls that followed were {others}"
-    return Origin(what, BACKWARD, call.title, "", first > 0, source, told, "", call.index)
+    return Origin(what, BACKWARD, call.title, "", first > 0 or None, source, told, "", call.index)
 
 
 def _takers(tree: CallTree, fine: list[ModuleCall], call: ModuleCall, what: str) -> list[ModuleCall]:

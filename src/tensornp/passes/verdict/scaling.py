@@ -20,10 +20,12 @@ def is_overflow_of_scale(tree: CallTree) -> bool:
 
 def _came_first(tree: CallTree) -> bool:
     """Return whether the first that was not finite was Inf, and a gradient."""
-    if any(are_finite(call.outputs) is False for call in tree.ended) or backward_origin(tree, "inf") is None:
+    if any(are_finite(call.outputs) is False for call in tree.ended):
         return False
-    nan = backward_origin(tree, "nan")
-    return nan is None or nan.inputs_finite is False
+    infinite, nan = (backward_origin(tree, what) for what in ("inf", "nan"))
+    # Inf of one backward explains no NaN that was born in the loss of another.
+    is_explained = nan is None or nan.inputs_finite is False or (infinite is not None and infinite.call == nan.call)
+    return infinite is not None and is_explained
 
 
 def told_of_scaling(tree: CallTree) -> str:
@@ -36,10 +38,10 @@ def told_of_scaling(tree: CallTree) -> str:
         named = f"a gradient scaler (scale {number(scaling.scale)}) is there, and was not seen at work"
         return f"{named}: Inf may be of scaled gradients" if _came_first(tree) else ""
     if is_overflow_of_scale(tree):
-        return f"Inf in the scaled gradients (scale {number(scaling.scale)}){_then(scaling)}"
+        return f"Inf in the scaled gradients {_scale(scaling)}{_then(scaling)}"
     word = _word(tree)
     if word or scaling.num_skipped:
-        return f"{word or 'what is not finite'} in the scaled gradients (scale {number(scaling.scale)}){_then(scaling)}"
+        return f"{word or 'what is not finite'} in the scaled gradients {_scale(scaling)}{_then(scaling)}"
     return ""
 
 
@@ -51,6 +53,11 @@ def scale_told(record: PassRecord) -> str:
     if not scaling.is_sole:
         return "those of scaled losses larger by their scales"
     return f"those of a scaled loss {number(scaling.scale)} times as large" if scaling.scale != 1 else ""
+
+
+def _scale(scaling: LossScaling) -> str:
+    # Each step that is skipped has it fall.
+    return f"(scale {number(scaling.scale)}{' at first' if scaling.num_skipped > 1 else ''})"
 
 
 def _then(scaling: LossScaling) -> str:
