@@ -87,6 +87,9 @@ def _report(pipe: Any, log: str, tasks: Sequence[Callable[..., Any]], arguments:
     with open(log, "w") as file:
         os.dup2(file.fileno(), 2)
         os.dup2(file.fileno(), 1)
+    if hasattr(os, "setsid"):
+        # Libraries that start processes of their own, as MPI does, end whole groups of these.
+        os.setsid()
     faulthandler.enable()
     import torch
 

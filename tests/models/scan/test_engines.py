@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from child import in_fork
+from child import in_child
 from safetensors.torch import save_file
 
 import tensornp as tnp
@@ -129,7 +129,7 @@ def end_in_time() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
-@in_fork
+@in_child
 def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
     """And those of the tensors in memory."""
     end_in_time()
@@ -158,7 +158,7 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
 @pytest.mark.parametrize("name", ["processes", pytest.param("loky", marks=needs_loky)])
-@in_fork
+@in_child
 def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan(name):
     """Nothing hangs, and what was finished is kept."""
     end_in_time()
@@ -193,7 +193,7 @@ def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan(name):
 
 
 @pytest.mark.slow
-@in_fork
+@in_child
 def test_workers_without_numpy_end_in_a_sentence():
     """They cannot even take a task, and their executor tells no more than that."""
     end_in_time()
