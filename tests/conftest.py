@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -22,6 +23,12 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # What a user would see in a simpler form is to be seen here as the error that it is.
 os.environ["TENSORNP_RAISE"] = "1"
+
+# A busy machine takes longer than a fifth of a second for what takes none.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 if sys.dont_write_bytecode:
     # To compile torch anew in each of hundreds of children takes longer than all they do.
@@ -80,13 +87,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand tests out one by one, but to one worker what shares a server, a kernel or a fixture: these first."""
+    """Hand tests out one by one, but to one worker what shares a server, a fixture or a cache: these first."""
     from xdist.scheduler import LoadScopeScheduling
 
     forking, served, shared = (
         files_that_name("in_fork", "in_two_ranks", "forked", "gallery_child"),
         files_that_name("browser.lab"),
-        files_that_name('scope="module"', "names_of"),
+        files_that_name('scope="module"', "functools.cache"),
     )
 
     class OneServer(LoadScopeScheduling):

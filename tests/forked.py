@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import multiprocessing
 import multiprocessing.forkserver
 import os
 import sys
@@ -86,10 +87,15 @@ def _report(pipe: Any, log: str, tasks: Sequence[Callable[..., Any]], arguments:
     with open(log, "w") as file:
         os.dup2(file.fileno(), 2)
         os.dup2(file.fileno(), 1)
+    if hasattr(os, "setsid"):
+        # Libraries that start processes of their own, as MPI does, end whole groups of these.
+        os.setsid()
     faulthandler.enable()
     import torch
 
     torch.set_num_threads(1)
+    # Whatever ends this process, it may have some of its own.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     # What torch warns of once, and a maker may have made it say already, it would first say to someone who only looks.
     torch.set_warn_always(True)
     for task in tasks:

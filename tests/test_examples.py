@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 from jupyter_client import BlockingKernelClient
-from kernels import TIMEOUT_S
+from kernels import TIMEOUT_S, warm_kernels
 from nbclient import NotebookClient
 from older import TELLS_WHAT_IS_SAVED, since
 
@@ -28,23 +29,39 @@ SAVED = (
 )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory) -> Iterator[Path]:
+    """What is to be ``JUPYTER_PATH`` of who would not have torch imported once more."""
+    folder = tmp_path_factory.mktemp("warm")
+    with warm_kernels(folder):
+        yield folder
+
+
+@pytest.fixture
+def executed(tmp_path, warm) -> Callable[[str], list[str]]:
+    """Runs a notebook, and gives the text of each code cell's outputs; a second run must save the same bytes.
+
+    So a difference of two versions of a notebook is a difference of what it shows.
+    """
+
+    def execute(name: str) -> list[str]:
+        cells = run(name, tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JUPYTER_PATH", str(warm))
+            again = run(name, tmp_path)
+        for cell, other in zip(cells, again, strict=True):
+            assert saved(cell.outputs) == saved(other.outputs), cell.source
+        return ["".join(map(text_of, cell.outputs)) for cell in cells]
+
+    return execute
+
+
 def run(name: str, folder: Path) -> list[nbformat.NotebookNode]:
     """Run a notebook as a newcomer would, and return its code cells."""
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     patience = {"timeout": TIMEOUT_S, "startup_timeout": TIMEOUT_S}
     NotebookClient(notebook, resources={"metadata": {"path": folder}}, **patience).execute()
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def executed(name: str, folder: Path) -> list[str]:
-    """Run a notebook, and return the text of each code cell's outputs; a second run must save the same bytes.
-
-    So a difference of two versions of a notebook is a difference of what it shows.
-    """
-    cells, again = run(name, folder), run(name, folder)
-    for cell, other in zip(cells, again, strict=True):
-        assert saved(cell.outputs) == saved(other.outputs), cell.source
-    return ["".join(map(text_of, cell.outputs)) for cell in cells]
 
 
 def saved(outputs: list[nbformat.NotebookNode]) -> str:
@@ -72,9 +89,9 @@ def text_of(output: dict) -> str:
 
 
 @pytest.mark.slow
-def test_the_first_tour(tmp_path):
+def test_the_first_tour(executed):
     """On the real weights: the table, the card, and each badge that the text names."""
-    cells = executed("1-display.ipynb", tmp_path)
+    cells = executed("1-display.ipynb")
     assert "dict of 104 tensors · 86.6 MiB" in cells[2]
     story = "\n".join(cells[3:])
     for promised in (
@@ -87,9 +104,9 @@ def test_the_first_tour(tmp_path):
 
 @pytest.mark.slow
 @since("2.8", "float4 is there")
-def test_every_kind_of_tensor(tmp_path):
+def test_every_kind_of_tensor(executed):
     """Each kind that the text names: its array, or the reason why there is none."""
-    story = "\n".join(executed("8-every-kind.ipynb", tmp_path))
+    story = "\n".join(executed("8-every-kind.ipynb"))
     for promised in (
         "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
         "2 stored, in 40 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
@@ -100,9 +117,9 @@ def test_every_kind_of_tensor(tmp_path):
 
 
 @pytest.mark.slow
-def test_memory(tmp_path):
+def test_memory(executed):
     """The map, the change that torch has not counted, the table, the watch, the stale array, and the wrong gradient."""
-    story = "\n".join(executed("3-memory.ipynb", tmp_path))
+    story = "\n".join(executed("3-memory.ipynb"))
     for promised in (
         "same memory as b (NumPy array), turned", "overlaps row, even, odd", "other elements of the same storage: odd",
         "same storage   tensor", "changed since the card in In[3] · not counted by torch",
@@ -117,9 +134,9 @@ def test_memory(tmp_path):
 
 
 @pytest.mark.slow
-def test_values(tmp_path):
+def test_values(executed):
     """A planted NaN is found, the outlier channel comes first, and two layers are compared."""
-    cells = executed("4-values.ipynb", tmp_path)
+    cells = executed("4-values.ipynb")
     assert "1 NaN" in cells[2]
     assert "[123, 45]" in cells[3]
     assert cells[4].split("axis 0")[1].split("\n")[1].split()[0] == "17"
@@ -133,9 +150,9 @@ def test_values(tmp_path):
 
 
 @pytest.mark.slow
-def test_weights(tmp_path):
+def test_weights(executed):
     """The table folds what repeats, four rows cost their bytes, the NaN comes first, and nothing of the file runs."""
-    cells = executed("5-weights.ipynb", tmp_path)
+    cells = executed("5-weights.ipynb")
     assert "104 weights · 22,713,728 elements · 86.6 MiB" in cells[2]
     assert "encoder.layer.{0..5}.attention.self.query.weight" in cells[2]
     assert "2 weights · 147,840 elements" in cells[3]
@@ -148,9 +165,9 @@ def test_weights(tmp_path):
 
 
 @pytest.mark.slow
-def test_compare(tmp_path):
+def test_compare(executed):
     """The planted NaN comes first, the scaled norm and the adapter are told, and so is the prefix."""
-    cells = executed("6-compare.ipynb", tmp_path)
+    cells = executed("6-compare.ipynb")
     assert "3 of 103 weights differ" in cells[3]
     lines = cells[3].split("\n")
     begins = next(i for i, line in enumerate(lines) if line.startswith("name ")) + 1
@@ -164,9 +181,9 @@ def test_compare(tmp_path):
 
 
 @pytest.mark.slow
-def test_follow(tmp_path):
+def test_follow(executed):
     """Each planted fault is told in the first line under its cell: overflow, gradient, shapes, dead units."""
-    cells = executed("7-follow.ipynb", tmp_path)
+    cells = executed("7-follow.ipynb")
     assert cells[3].startswith("the first NaN was born in norm (LayerNorm), In[3] line 11")
     assert "layers.3 (Linear) left the range of float16 (65,504)" in cells[3]
     assert cells[4].startswith("layers.3 (Linear)") and "output · Inf" in cells[4]
@@ -184,10 +201,10 @@ def test_follow(tmp_path):
 @pytest.mark.slow
 @since("2.5", "DTensor is public")
 @pytest.mark.skipif(sys.platform == "win32", reason="ranks meet by gloo")
-def test_ranks(tmp_path, monkeypatch):
+def test_ranks(executed, monkeypatch, tmp_path):
     """Two engines are one table; the NaN has its rank, and so has the replica that has drifted."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    cells = executed("8-ranks.ipynb", tmp_path)
+    cells = executed("8-ranks.ipynb")
     assert cells[3].startswith("model · 2 ranks: the same 39 tensors")
     assert "S(0) on tp 2" in cells[3]
     assert "on rank 1, at [133, 7]" in cells[5]
@@ -201,9 +218,9 @@ def test_ranks(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_view_share_and_copy(tmp_path):
+def test_view_share_and_copy(executed):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
-    cells = executed("2-view-share-copy.ipynb", tmp_path)
+    cells = executed("2-view-share-copy.ipynb")
     assert "[0.25, 0.5 , 0.75, 1.  ]" in cells[1]
     assert "NumPy refuses: output array is read-only" in cells[2]
     assert "[100., 200.,   3.,   4.]" in cells[3]

@@ -21,9 +21,10 @@ from saved_files import FORMATS
 from watched import Watch
 
 import tensornp as tnp
+from tensornp.render.models.weights import weights_document
 
 pytestmark = pytest.mark.slow
-NUM_FILES = 60 * max(int(os.environ.get("TENSORNP_ATTACK", "1")), 1)
+NUM_FILES = 100 * max(int(os.environ.get("TENSORNP_ATTACK", "1")), 1)
 NBYTES = 100_000_000
 """What a process may take to look at any of these files."""
 INTERNAL = re.compile(
@@ -38,6 +39,8 @@ NUMBERS = [
     for size in (1, 2, 4, 8)
     for value in (0, 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size) - 1)
 ]
+ODD = [b"/../", b"\\u202e", b"\x1b[2J", b"1e999", b"[" * 200, b"9" * 5000]
+"""Texts of which a header should have none."""
 
 
 def flipped(data: bytearray, draw: random.Random) -> None:
@@ -76,6 +79,12 @@ def with_another_text(data: bytearray, draw: random.Random) -> None:
         data[place] = draw.choice(b'0123456789[]{}",:-.e')
 
 
+def with_odd_text(data: bytearray, draw: random.Random) -> None:
+    """Put a text in that no header should have, or over others."""
+    text, first = draw.choice(ODD), draw.randrange(len(data))
+    data[first : first + draw.choice((0, len(text)))] = text
+
+
 def swapped(data: bytearray, draw: random.Random) -> None:
     """Have two pieces change places, as the headers of two members would."""
     num = draw.randint(1, 32)
@@ -84,7 +93,7 @@ def swapped(data: bytearray, draw: random.Random) -> None:
 
 
 DAMAGES: list[Callable[[bytearray, random.Random], None]] = [
-    flipped, cut, taken_out, put_in, with_another_number, with_another_text, swapped,
+    flipped, cut, taken_out, put_in, with_another_number, with_another_text, with_odd_text, swapped,
 ]  # fmt: skip
 
 
@@ -105,7 +114,9 @@ def told_of(path: Path) -> Iterator[str]:
         yield str(error)
         return
     yield from explorer.problems
-    yield repr(explorer)
+    document = weights_document(explorer)
+    yield from document.text().split("\n")
+    document.html()
     assert min(explorer.totals) >= 0
     yield from (str(value) for value in dict(explorer.metadata).values() if str(value).startswith("not read"))
     for entry in explorer.values():

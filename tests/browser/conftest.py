@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
 from browser.lab import Server, close_notebooks
-from playwright.sync_api import Browser, Page, sync_playwright
+
+VIEWPORT = ViewportSize(width=1200, height=900)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,9 +26,9 @@ def _chromium() -> str | None:
     return os.environ.get("TENSORNP_CHROMIUM") or next((path for name in names if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A browser for each file: while Playwright lives, its event loop runs in this thread, where others need theirs."""
+    """One for this folder: while Playwright lives, its event loop runs in this thread, where others need theirs."""
     path = _chromium()
     if path is None and not os.environ.get("TENSORNP_REQUIRE_BROWSER"):
         pytest.skip("no Chromium found; python tests/run.py installs one")
@@ -37,21 +40,38 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context = browser.new_context(viewport=VIEWPORT)
     yield context.new_page()
     context.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
+def _blank(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport=VIEWPORT)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def blank(_blank: Page) -> Page:
+    """A blank page for whoever leaves nothing behind that outlives its content: no clock, no medium, no listener."""
+    _blank.set_viewport_size(VIEWPORT)
+    _blank.mouse.move(-1, -1)
+    _blank.goto("about:blank")
+    return _blank
+
+
+@pytest.fixture(scope="package")
 def _lab(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context = browser.new_context(viewport=VIEWPORT)
     yield context.new_page()
     context.close()
 
 
 @pytest.fixture
 def lab(_lab: Page) -> Iterator[Page]:
-    """A page for JupyterLab, which takes seconds to load: each test of a file leaves it open, without a notebook."""
+    """A page for JupyterLab, which takes seconds to load: each test leaves it open, without a notebook."""
+    _lab.set_viewport_size(VIEWPORT)
     yield _lab
     close_notebooks(_lab)
 

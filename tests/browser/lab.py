@@ -12,11 +12,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import nbformat
+from kernels import warm_kernels
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 240
@@ -46,8 +48,10 @@ class Server:
             "HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": self.data,
             "JUPYTER_RUNTIME_DIR": home / "runtime", "IPYTHONDIR": home / "ipython",
             "JUPYTERLAB_SETTINGS_DIR": home / "settings", "JUPYTERLAB_WORKSPACES_DIR": home / "workspaces",
-            "MPLCONFIGDIR": home / "matplotlib",
+            "MPLCONFIGDIR": home / "matplotlib", "JUPYTER_PATH": home / "path",
         }  # fmt: skip
+        self._kernels = ExitStack()
+        self._kernels.enter_context(warm_kernels(home / "path"))
         self.log = folder / "server.log"
         command = [
             sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
@@ -120,6 +124,7 @@ class Server:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        self._kernels.close()
 
 
 class Notebook:

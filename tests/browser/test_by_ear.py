@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
 from browser.every_view import every_view, page_of_views
 from browser.test_toggle_js import LAB_DARK
-from playwright.sync_api import Page, expect
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from playwright.sync_api import Page
+
 from browser.test_calls_js import Calls, small
 from browser.test_comparison_js import Compared
 from browser.test_navigator_js import Navigator, counted
 from browser.test_toggle_js import ANCHOR, Toggle
 from browser.test_weights_js import Tree, net
-from playwright.sync_api import Page
 
 MAX_STOPS = 30
 STOP = """() => {
@@ -101,11 +102,11 @@ def stops(page: Page, key: str, ends: tuple[str, str]) -> list[dict[str, object]
 
 
 @pytest.mark.parametrize("make", WIDGETS)
-def test_the_tab_key_stops_at_what_is_seen_and_finds_a_way_out(page: Page, make: Make) -> None:
+def test_the_tab_key_stops_at_what_is_seen_and_finds_a_way_out(blank: Page, make: Make) -> None:
     """In both directions; all headings of a table are one stop, and all of its lines."""
-    make(page)
-    page.evaluate(ENDS)
-    on, back = stops(page, "Tab", ("before", "behind")), stops(page, "Shift+Tab", ("behind", "before"))
+    make(blank)
+    blank.evaluate(ENDS)
+    on, back = stops(blank, "Tab", ("before", "behind")), stops(blank, "Shift+Tab", ("behind", "before"))
     assert len(on) > 2
     assert [one for one in on if not one["isSeen"]] == []
     assert [one["name"] for one in on] == [one["name"] for one in reversed(back)]
@@ -123,18 +124,18 @@ IS_OUT = "window.escaped || !document.activeElement.closest('#output > *, .tenso
 
 
 @pytest.mark.parametrize("make", WIDGETS)
-def test_escape_leads_back_to_the_notebook_from_each_stop(page: Page, make: Make) -> None:
+def test_escape_leads_back_to_the_notebook_from_each_stop(blank: Page, make: Make) -> None:
     """In a few presses: what is open closes, the tree or the line comes next, and then the notebook has the key."""
-    make(page)
-    focusable = page.locator(
+    make(blank)
+    focusable = blank.locator(
         "main :is(button, input, select, summary, [tabindex]):not([tabindex='-1'], :disabled):visible"
     )
     for i in range(focusable.count()):
-        make(page)
-        page.evaluate(HEARD)
+        make(blank)
+        blank.evaluate(HEARD)
         focusable.nth(i).focus()
         for _ in range(3):
-            if page.evaluate(IS_OUT):
+            if blank.evaluate(IS_OUT):
                 break
-            page.keyboard.press("Escape")
-        assert page.evaluate(IS_OUT), i
+            blank.keyboard.press("Escape")
+        assert blank.evaluate(IS_OUT), i

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.contrast import illegible
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
 from built_passes import Builder, figures, transformer, value
 from playwright.sync_api import Locator, Page, expect
 
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import RAISED, PassRecord, SourceLine
 from tensornp.widget.passes.calls import CallsWidget
@@ -50,8 +50,8 @@ MakeCalls = Callable[..., Calls]
 
 
 @pytest.fixture
-def calls(page: Page) -> MakeCalls:
-    return lambda record, **options: Calls(page, record, **options)
+def calls(blank: Page) -> MakeCalls:
+    return lambda record, **options: Calls(blank, record, **options)
 
 
 def small() -> PassRecord:

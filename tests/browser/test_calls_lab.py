@@ -7,10 +7,11 @@ import re
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.contrast import illegible
-from browser.lab import Notebook, Server
 from fronts.nbconvert.latex import outputs_for_latex
 from playwright.sync_api import Locator, Page, expect
+
+from browser.contrast import illegible
+from browser.lab import Notebook, Server
 
 LOAD = """%load_ext tensornp
 import math, pickle, torch

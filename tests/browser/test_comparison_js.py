@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.announced import Announced
-from browser.contrast import illegible
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
 import tensornp as tnp
+from browser.announced import Announced
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.live.find import released_from
 from tensornp.render.models.comparison import live_rows, weights_comparison_document
@@ -68,8 +68,8 @@ class Compared(ModulePage):
 
 
 @pytest.fixture
-def compared(page: Page) -> Iterator[Compared]:
-    yield Compared(page)
+def compared(blank: Page) -> Iterator[Compared]:
+    yield Compared(blank)
 
 
 def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Compared) -> None:
@@ -257,10 +257,10 @@ def test_the_windows_fit_and_say_which_is_which(compared: Compared, width: int) 
 
 
 @pytest.mark.parametrize("width", [1400, 800])
-def test_the_legend_of_narrow_cells_stays_in_words(page: Page, width: int) -> None:
+def test_the_legend_of_narrow_cells_stays_in_words(blank: Page, width: int) -> None:
     """One element has moved, so the cells of Δ are a digit wide; its rows stand beside those of both sides."""
-    page.set_viewport_size({"width": width, "height": 1200})
-    compared = Compared(page, one_moved={"one": torch.arange(1200).reshape(40, 30) / 8})
+    blank.set_viewport_size({"width": width, "height": 1200})
+    compared = Compared(blank, one_moved={"one": torch.arange(1200).reshape(40, 30) / 8})
     compared.opener("one").click()
     compared.settle()
     windows = compared.pair.locator(".tensornp-pair-window")
@@ -311,14 +311,14 @@ def _widest_columns(compared: Compared) -> float:
     return sum(float(grid.locator("thead th").evaluate_all(widest)) for grid in compared.pair.get_by_role("grid").all())
 
 
-def test_what_did_not_move_is_folded_and_opened_and_found(page: Page) -> None:
+def test_what_did_not_move_is_folded_and_opened_and_found(blank: Page) -> None:
     """In a line of its own, whose weights open as any other, and which a search finds; without a kernel, in words."""
-    compared = Compared(page, same={f"still.{i}.weight": torch.ones(3, 4) for i in range(2)} | {"mask": torch.ones(2)})
+    compared = Compared(blank, same={f"still.{i}.weight": torch.ones(3, 4) for i in range(2)} | {"mask": torch.ones(2)})
     said = "3 weights with the same bits: still.{0..1}.weight × 2, mask"
-    static = page.locator(".tensornp-folds")
+    static = blank.locator(".tensornp-folds")
     expect(static).to_be_hidden()
-    expect(page.locator(".tensornp-found")).to_have_text("5 weights in 3 lines, 3 more equal")
-    fold = page.get_by_role("button", name=said)
+    expect(blank.locator(".tensornp-found")).to_have_text("5 weights in 3 lines, 3 more equal")
+    fold = blank.get_by_role("button", name=said)
     expect(fold).to_have_attribute("aria-expanded", "false")
     fold.click()
     expect(fold).to_have_attribute("aria-expanded", "true")
@@ -333,8 +333,8 @@ def test_what_did_not_move_is_folded_and_opened_and_found(page: Page) -> None:
     compared.search.fill("still.1")
     compared.settle()
     assert compared.listed() == ["still.1.weight"]
-    expect(page.locator(".tensornp-found")).to_have_text("1 of 8 weights")
-    page.evaluate("window.leave()")
+    expect(blank.locator(".tensornp-found")).to_have_text("1 of 8 weights")
+    blank.evaluate("window.leave()")
     expect(static).to_have_text(said)
 
 
@@ -454,13 +454,13 @@ def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: 
     expect(heads.first).to_be_focused()
 
 
-def test_names_from_right_to_left_keep_their_parts_in_order(page: Page) -> None:
+def test_names_from_right_to_left_keep_their_parts_in_order(blank: Page) -> None:
     """As in the table that is printed, and so do they in one that is sorted."""
-    compared = Compared(page, one_moved={"a.שלום.1.2": torch.ones(5, 5)})
+    compared = Compared(blank, one_moved={"a.שלום.1.2": torch.ones(5, 5)})
     for _ in range(2):
         assert compared.opener("שלום").locator("bdi").all_text_contents() == ["שלום"]
         expect(compared.opener("שלום")).to_have_text("a.שלום.1.2")
-        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
+        blank.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
 
 
 def test_what_changes_is_announced_once(compared: Compared) -> None:
@@ -485,12 +485,12 @@ def test_what_changes_is_announced_once(compared: Compared) -> None:
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
-def test_it_is_legible_and_accessible(page: Page, css: str) -> None:
+def test_it_is_legible_and_accessible(blank: Page, css: str) -> None:
     """In both themes, with a pair open."""
-    compared = Compared(page, css=css)
+    compared = Compared(blank, css=css)
     compared.opener("layers.").click()
     compared.settle()
-    assert Axe().run(page).response["violations"] == []
+    assert Axe().run(blank).response["violations"] == []
     assert compared.nameless_rows() == []
-    texts = page.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")
+    texts = blank.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")
     assert illegible(texts.filter(visible=True)) == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser.lab import Notebook, Server
 from playwright.sync_api import Locator, Page, expect
+
+from browser.lab import Notebook, Server
 
 LOAD = """%load_ext tensornp
 import torch

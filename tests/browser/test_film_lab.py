@@ -8,9 +8,10 @@ import re
 
 import numpy as np
 from axe_playwright_python.sync_playwright import Axe
-from browser.lab import Notebook, Server
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
+
+from browser.lab import Notebook, Server
 
 LOAD = """%load_ext tensornp
 import torch, tensornp as tnp

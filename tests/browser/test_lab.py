@@ -7,9 +7,10 @@ import json
 import re
 
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
 from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
-from playwright.sync_api import Page, expect
 
 LOAD = "%load_ext tensornp\nimport torch"
 SHOW_W = "w = torch.arange(3.)\nw"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
 from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
-from playwright.sync_api import Locator, Page, expect
 
 LOAD = "%load_ext tensornp\nimport torch"
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from browser.every_view import every_view, page_of_views
-from browser.test_by_keyboard import WIDGETS, Make
 from playwright.sync_api import Page
 
+from browser.every_view import every_view, page_of_views
+from browser.test_by_keyboard import WIDGETS, Make
 from tensornp.widget.dock import STATIC
 
 WIDTH = 320
 OVER = "document.documentElement.scrollWidth - innerWidth"
 
 
-def test_no_view_makes_a_narrow_page_scroll_sideways(page: Page) -> None:
+def test_no_view_makes_a_narrow_page_scroll_sideways(blank: Page) -> None:
     """What is wider scrolls in its own place, by keys too; nothing is cut without a sign."""
-    page.set_viewport_size({"width": WIDTH, "height": 800})
+    blank.set_viewport_size({"width": WIDTH, "height": 800})
     for name, html in every_view().items():
-        page.set_content(page_of_views({name: html}))
-        assert page.evaluate(OVER) <= 0, name
-        for node in page.locator(".tensornp").all():
+        blank.set_content(page_of_views({name: html}))
+        assert blank.evaluate(OVER) <= 0, name
+        for node in blank.locator(".tensornp").all():
             style = node.evaluate("(one) => [one.scrollWidth <= one.clientWidth + 1, getComputedStyle(one).overflowX]")
             assert style[0] or style[1] == "auto", name
 
@@ -34,12 +34,12 @@ def test_a_table_of_names_has_room_in_a_narrow_page(page: Page, name: str) -> No
 
 
 @pytest.mark.parametrize("make", WIDGETS)
-def test_no_widget_makes_a_narrow_page_scroll_sideways(page: Page, make: Make) -> None:
+def test_no_widget_makes_a_narrow_page_scroll_sideways(blank: Page, make: Make) -> None:
     """Each control has room."""
-    page.set_viewport_size({"width": WIDTH, "height": 800})
-    make(page)
-    assert page.evaluate(OVER) <= 0
-    controls = page.locator(":is(button, input, select):visible:not(table *, .tensornp-scroller *)")
+    blank.set_viewport_size({"width": WIDTH, "height": 800})
+    make(blank)
+    assert blank.evaluate(OVER) <= 0
+    controls = blank.locator(":is(button, input, select):visible:not(table *, .tensornp-scroller *)")
     rights = controls.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().right)")
     assert max(rights) <= WIDTH
 

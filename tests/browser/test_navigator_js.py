@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.contrast import READABLE, contrast
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK, stop_clock
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
+from browser.contrast import READABLE, contrast
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK, stop_clock
 from tensornp.core.tensor.shards import Placement, ShardFacts
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import NameTakenError
@@ -54,9 +54,9 @@ MakeNavigator = Callable[..., Navigator]
 
 
 @pytest.fixture
-def navigator(page: Page) -> MakeNavigator:
+def navigator(blank: Page) -> MakeNavigator:
     def make(tensor: torch.Tensor, **options: Any) -> Navigator:
-        return Navigator(page, tensor, **options)
+        return Navigator(blank, tensor, **options)
 
     return make
 
@@ -385,9 +385,9 @@ def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator
     expect(shown.where).to_have_text("")
 
 
-def test_it_says_that_it_waits_and_when_the_kernel_is_gone(navigator: MakeNavigator) -> None:
+def test_it_says_that_it_waits_and_when_the_kernel_is_gone(page: Page) -> None:
     """What stays without an answer is sent once more; after the end, nothing can be pressed."""
-    shown = navigator(counted(500, 4))
+    shown = Navigator(page, counted(500, 4))
     stop_clock(shown.page)
     shown.grid.locator("[tabindex='0']").focus()
     shown.page.keyboard.press("PageDown")
@@ -497,15 +497,15 @@ def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator
     assert shown.page.locator(".tensornp-expressions code").first.inner_text() == f"w_np[0:16, 0:{num_columns}]"
 
 
-def test_the_first_window_leaves_room_for_its_overview(page: Page, navigator: MakeNavigator) -> None:
+def test_the_first_window_leaves_room_for_its_overview(blank: Page, navigator: MakeNavigator) -> None:
     """In a page of any width, those among them in which the columns that are asked for first would fit without it."""
     torch.manual_seed(0)
     tensor = torch.randn(100, 300)
     for width in range(600, 900, 25):
-        page.set_viewport_size({"width": width, "height": 800})
+        blank.set_viewport_size({"width": width, "height": 800})
         shown = navigator(tensor)
         shown.settle()
-        scroller = page.locator(".tensornp-sheet .tensornp-scroller")
+        scroller = blank.locator(".tensornp-sheet .tensornp-scroller")
         assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth"), width
 
 

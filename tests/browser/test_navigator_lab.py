@@ -7,9 +7,10 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
 from browser.contrast import illegible
 from browser.lab import Notebook, Server
-from playwright.sync_api import Locator, Page, expect
 
 LOAD = "%load_ext tensornp\nimport torch"
 SHOW_W = """torch.manual_seed(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from browser.lab import Notebook, Server
 from playwright.sync_api import Page, expect
+
+from browser.lab import Notebook, Server
 
 
 def test_notebook_7_shows_toggles_and_binds_and_keeps_its_commands_apart(page: Page, server: Server) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.lab import Notebook, Server
-from browser.moving_picture import Film, play, play_weights
 from PIL import Image
 from playwright.sync_api import Page, expect
+
+from browser.lab import Notebook, Server
+from browser.moving_picture import Film, play, play_weights
 
 MAKE = """
     import torch

@@ -9,13 +9,13 @@ import nbclient
 import nbformat
 import pytest
 import torch
-from browser.contrast import READABLE, contrast
-from browser.lab import TIMEOUT_S, Notebook, Server
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
+from browser.contrast import READABLE, contrast
+from browser.lab import TIMEOUT_S, Notebook, Server
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.announced import Announced
 from playwright.sync_api import Locator, Page, expect
 
+from browser.announced import Announced
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.pictures.image import image

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from browser.every_view import net, page_of_views
 from playwright.sync_api import Page
 
 import tensornp as tnp
+from browser.every_view import net, page_of_views
 
 READER = Path(__file__).parents[1] / "javascript/node_modules/@guidepup/virtual-screen-reader/lib/esm/index.browser.js"
 ADDRESS = "http://page.test/"

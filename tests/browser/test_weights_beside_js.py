@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
 from browser.test_toggle_js import LAB_DARK
 from browser.test_weights_js import MakeTree, Tree
-from playwright.sync_api import Locator, Page, expect
 
 FITS = "node => node.scrollWidth <= node.clientWidth"
 WIDE, NARROW = 1500, 1000
 
 
 @pytest.fixture
-def tree(page: Page) -> MakeTree:
-    return lambda obj, **options: Tree(page, obj, **options)
+def tree(blank: Page) -> MakeTree:
+    return lambda obj, **options: Tree(blank, obj, **options)
 
 
 def resize(shown: Tree, width: int, height: int = 900) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from browser.announced import Announced
-from browser.contrast import illegible
-from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 from safetensors.torch import save_file
 
 import tensornp as tnp
+from browser.announced import Announced
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
 from tensornp.models.entries.released import Find, released
 from tensornp.widget.weights import WeightsWidget
 
@@ -82,16 +82,19 @@ MakeTree = Callable[..., Tree]
 
 
 @pytest.fixture
-def tree(page: Page) -> MakeTree:
-    return lambda obj, **options: Tree(page, obj, **options)
+def tree(blank: Page) -> MakeTree:
+    return lambda obj, **options: Tree(blank, obj, **options)
 
 
 @pytest.fixture
-def stored(page: Page) -> Page:
+def stored(blank: Page) -> Iterator[Page]:
     """A page of a site, which may store something."""
-    page.route("http://blank.test/", lambda route: route.fulfill(body="", content_type="text/html"))
-    page.goto("http://blank.test/")
-    return page
+    site = "http://blank.test/"
+    blank.route(site, lambda route: route.fulfill(body="", content_type="text/html"))
+    blank.goto(site)
+    yield blank
+    blank.evaluate("localStorage.clear()")
+    blank.unroute(site)
 
 
 def net() -> torch.nn.Module:

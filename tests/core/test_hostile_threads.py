@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child, in_fork
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.lowlevel import threads
@@ -115,7 +115,7 @@ def in_the_background(step: Callable[[], None]) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_looking_while_a_thread_trains_harms_neither():
     """Cards, tables, %tensors, %tensorwatch, aliases, plans: both live, and the training is bit-equal to one alone."""
     torch.set_num_threads(1)

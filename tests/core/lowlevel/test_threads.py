@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 import torch
-from child import in_child, in_fork
+from child import in_fork
 
 import tensornp as tnp
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_a_process_that_asyncio_waits_for_hides_no_gradient():
     """Up to Python 3.11 a thread waits for it, which runs nothing of the user's."""
     p = torch.nn.Parameter(torch.ones(2))
@@ -41,7 +41,7 @@ def test_a_process_that_asyncio_waits_for_hides_no_gradient():
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_workers_that_compile_for_torch_hide_no_gradient():
     """A thread reads what they send, once something was compiled with them; it runs nothing of the user's."""
     from torch._inductor.compile_worker.subproc_pool import SubprocPool

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from accelerator import needs_card, register
-from child import in_child
+from child import in_fork
 from dap import stopped
 
 from tensornp.core.lowlevel import threads
@@ -265,7 +265,7 @@ def test_of_very_many_tensors_in_an_object_the_first_are_told():
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list threads")
-@in_child
+@in_fork
 def test_no_thread_is_started():
     torch.set_num_threads(4)
     short = torch.ones(2**20, dtype=torch.float16)
@@ -282,7 +282,7 @@ def test_no_thread_is_started():
 
 
 @needs_card
-@in_child
+@in_fork
 def test_nothing_is_asked_of_a_device():
     """It may be waiting for what the debugger has stopped."""
     ledger = register()

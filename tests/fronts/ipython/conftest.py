@@ -79,15 +79,14 @@ def bare_shell() -> InteractiveShell:
     ip.run_cell("%config")
     for name in list(ip.magics_manager.magics["line"]):
         ip.find_line_magic(name)
-    # A shell that is reset collects garbage: not among all that was imported.
-    gc.collect()
-    gc.freeze()
     return ip
 
 
 @pytest.fixture
 def shell(bare_shell: InteractiveShell) -> Iterator[Shell]:
     bare_shell.reset()
+    # It has collected garbage, as the next one will: not among all that was imported by then.
+    gc.freeze()
     bare_shell.user_ns["torch"] = torch
     bare_shell.run_line_magic("load_ext", "tensornp")
     yield Shell(bare_shell)

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from older import since
+import torch
+from kernels import warm_kernels
 
 BUILD = Path(__file__).resolve().parents[3] / ".docs" / "build.py"
 if not os.environ.get("CI"):
@@ -17,20 +18,26 @@ if not os.environ.get("CI"):
     pytest.importorskip("furo")
 
 
-def built(folder: Path, *options: str) -> Path:
-    """Build the pages, which fails where a link leads nowhere, a page would load something, or a cell raises."""
-    done = subprocess.run(
-        [sys.executable, BUILD, folder, *options], capture_output=True, text=True, encoding="utf-8", check=False
-    )
+@pytest.mark.slow
+def test_the_pages_are_the_readme_the_examples_and_all_that_is_public(tmp_path):
+    """Cards as they are in a notebook, the docstring of each name, and what is odd in text is text.
+
+    No link leads nowhere, no page would load anything, and each example runs, but for some where torch is old.
+    """
+    pages, options = tmp_path / "pages", []
+    examples = {path.stem for path in (BUILD.parents[1] / "examples").glob("*.ipynb")}
+    if not hasattr(torch, "float4_e2m1fn_x2"):
+        # Not all kinds of the examples can be made.
+        examples, options = {"2-view-share-copy"}, ["--examples", "2-view-share-copy.ipynb"]
+    with warm_kernels(tmp_path / "warm"):
+        done = subprocess.run(
+            [sys.executable, BUILD, pages, *options], capture_output=True, text=True, encoding="utf-8", check=False,
+            env=os.environ | {"JUPYTER_PATH": str(tmp_path / "warm")},
+        )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-def test_the_pages_are_the_readme_an_example_and_all_that_is_public(tmp_path):
-    """Cards as they are in a notebook, the docstring of each name, and what is odd in text is text."""
-    pages = built(tmp_path / "pages", "--examples", "2-view-share-copy.ipynb")
     read = {path.stem: path.read_text(encoding="utf-8") for path in pages.glob("*.html")}
     assert {"index", "api", "kinds", "limits", "contributing", "changelog"} <= read.keys()
+    assert examples <= {path.stem for path in (pages / "examples").glob("*.html")}
     assert 'id="limits"' in read["index"] and "<h1>Every kind of tensor" in read["kinds"]
     example = (pages / "examples" / "2-view-share-copy.html").read_text(encoding="utf-8")
     assert example.count('class="tensornp tnp-') > 2
@@ -57,12 +64,3 @@ def test_a_link_that_leads_nowhere_and_what_comes_from_a_network_are_told(tmp_pa
         "a.html loads https://example.org/x.js",
         "a.css loads https://example.org/x.css",
     ]
-
-
-@pytest.mark.slow
-@since("2.8", "all kinds of the examples can be made")
-def test_each_example_is_among_the_pages(tmp_path):
-    """All of them run."""
-    pages = built(tmp_path / "pages")
-    examples = {path.stem for path in (BUILD.parents[1] / "examples").glob("*.ipynb")}
-    assert examples <= {path.stem for path in (pages / "examples").glob("*.html")}

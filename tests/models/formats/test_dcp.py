@@ -20,7 +20,7 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 import written_dcp
-from child import in_child
+from child import in_fork
 from forked import Forked
 from older import CAN_SAVE_UINT16
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -236,7 +236,7 @@ def test_ranks_without_coordination_tell_what_is_in_several_files(ranks):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_every_engine_gives_the_bits_of_the_tensors():
     """Of chunks in columns, of which one task needs several."""
     g = torch.Generator().manual_seed(0)

@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from child import in_child, in_fork
+from child import in_fork
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
 from hypothesis import HealthCheck, given, settings
@@ -194,7 +194,7 @@ def test_every_engine_gives_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_another_process_reads_the_same():
     """What is sent to it is small, and the library is imported there."""
     import multiprocessing

@@ -21,7 +21,7 @@ import pytest
 import torch
 import torch.nn.utils.parametrize
 import torch.nn.utils.prune
-from child import in_child
+from child import in_child, in_fork
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn.utils import parametrizations
@@ -729,7 +729,7 @@ class Dropping(nn.Module):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_random_numbers_of_another_thread_do_not_come_twice():
     """What would be set back is not run while another thread may draw; torch's own parametrizations draw nothing."""
     layer = nn.Linear(30, 30)

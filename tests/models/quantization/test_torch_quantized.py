@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from test_npy import counted_reads
 from test_torch_file import rewritten
 
@@ -276,7 +276,7 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_another_process_reads_it():
     """Lists of scales and all."""
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from safetensors.torch import save_file
 from tqdm import tqdm
 
@@ -58,7 +58,7 @@ def model(tmp_path_factory):
 
 
 @pytest.mark.slow
-@in_child
+@in_fork
 def test_every_engine_gives_the_bits_of_the_tensors():
     """Threads, processes that are made anew, and none; with tasks of a part of a weight each."""
     with tempfile.TemporaryDirectory() as folder:

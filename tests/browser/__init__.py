@@ -1,0 +1,1 @@
+"""The tests in a browser, which they all share."""
