@@ -131,13 +131,14 @@ class Value:
     tensor : torch.Tensor or None
         A copy on the host, of what was to be kept.
     grad : Figures or None
-        Of the gradient that came back for it: of several, of the first that is not finite, else of the last. How many
-        gradients had come before that is `grad_order`.
+        Of the gradient that came back for it: of several, of the first that is not finite, else of the last.
     is_in_object : bool
         Whether it is an attribute of an object that is no container, or lies below one.
     since : str
         Of a module's own, what is known of it since the pass began: empty where it is as it was, as far as torch counts
         writes; else "written in the pass", "put there in the pass", "given in a functional call" or "not seen before".
+    grad_order : int
+        How many gradients had come before that of `grad`; -1 of none.
     """
 
     path: str

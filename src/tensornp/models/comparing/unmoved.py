@@ -81,7 +81,8 @@ def _copied(side: WeightsExplorer) -> str:
     held = (one.tensor for one in side.values() if is_of_torch(one.tensor))
     try:
         are_leaves = all(one.is_leaf for one in held)
-    except RuntimeError:  # Of a view that torch no longer knows how to differentiate, it does not say so.
+    except RuntimeError:
+        # Of a view that it no longer knows how to differentiate, torch does not say.
         are_leaves = False
     if not are_leaves:
         return ".clone() of each"

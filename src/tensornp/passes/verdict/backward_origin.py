@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
 from tensornp.passes.verdict.call_tree import CallTree
@@ -15,6 +16,9 @@ from tensornp.passes.verdict.wording import are_finite, holds, is_unread, listed
 _OF_LOSS = "born in the loss or its backward"
 CAME_IN = ", or came in with targets and the like"
 """What code around the modules was given, and nobody has seen."""
+
+
+_order_of = attrgetter("order")
 
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
@@ -58,7 +62,7 @@ def _backwards(tree: CallTree, before: ModuleCall | None) -> Iterator[tuple[list
     What was called between two gradients has its backward together, but for what was not finite when another backward
     came through it. What was recomputed stands where it was called before.
     """
-    params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
+    params = sorted((one for one in tree.record.grads if one.order >= 0 and before is None), key=_order_of)
     begins = sorted({call.num_gradients for call in tree.ended})
     got = defaultdict[int, list[ModuleCall]](list)
     for call in (*tree.ended, *tree.again):
@@ -71,9 +75,10 @@ def _backwards(tree: CallTree, before: ModuleCall | None) -> Iterator[tuple[list
         if before is not None and begin >= before.num_gradients:
             return
         end = begins[number + 1] if number + 1 < len(begins) else math.inf
+        own = slice(*(bisect_left(params, one, key=_order_of) for one in (begin, end)))
         places = {one.index: orders.get((number, one.name), one.order) for one in got[number] if one.index in again}
         calls = sorted(got[number], key=lambda one: places.get(one.index, one.order), reverse=True)
-        yield calls, [one for one in params if begin <= one.order < end and before is None]
+        yield calls, params[own]
 
 
 def _odd_gradient(what: str, call: ModuleCall) -> str:
