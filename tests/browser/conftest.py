@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,9 @@ def _chromium() -> str | None:
     return os.environ.get("TENSORNP_CHROMIUM") or next((path for name in names if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """One for this folder: while Playwright lives, its event loop runs in this thread, where others need theirs."""
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A browser, for no longer than a folder: while Playwright lives, its event loop runs in this thread."""
     path = _chromium()
     if path is None and not os.environ.get("TENSORNP_REQUIRE_BROWSER"):
         pytest.skip("no Chromium found; python tests/run.py installs one")
@@ -36,6 +37,12 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

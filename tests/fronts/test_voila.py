@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser.conftest import browser, page  # noqa: F401
 from fronts.everywhere import SHOWN, amiss, environment, notebook
+from fronts.opened import browser, page  # noqa: F401
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser

@@ -1,3 +1,3 @@
 """The browser in which pages of marimo are looked at."""
 
-from browser.conftest import browser, page  # noqa: F401
+from fronts.opened import browser, page  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import io
 import os
@@ -80,6 +81,8 @@ def test_unregistering_at_the_prompt_brings_torch_s_own_text_back(shown):
 def hook(monkeypatch, capsys):
     """The hook of this process, which is put back."""
     monkeypatch.setattr(sys, "displayhook", sys.__displayhook__)
+    # Python's own hook leaves its value here, and no shell of IPython writes `_` any more then.
+    monkeypatch.setattr(builtins, "_", None, raising=False)
     yield
     plain_python.unregister()
 
