@@ -235,16 +235,35 @@ def test_gradients_are_counted_from_the_last_step_of_their_own_parameters():
     assert said in run.problems
 
 
+OTHERS = "moved none of the parameters that got gradients: the optimizer has others"
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
 @pytest.mark.parametrize("is_another", [True, False])
-def test_an_optimizer_of_an_earlier_model_is_told(is_another):
+def test_an_optimizer_of_an_earlier_model_is_told(is_another, is_bound):
     """As where the cell of the model is run again, and that of the optimizer is not."""
     model = made()
     optimizer = torch.optim.SGD((made() if is_another else model).parameters(), 0.1)
-    with tnp.follow() as run:
+    with tnp.follow(*[model] * is_bound) as run:
+        optimizer.zero_grad()
         backward(model)
         optimizer.step()
-    told = [one for one in run.problems if "moved none of the parameters that got gradients" in one]
-    assert len(told) == is_another
+    assert sum(one.endswith(OTHERS) for one in run.problems) == is_another
+
+
+@pytest.mark.parametrize("followed", [0, 1])
+def test_an_optimizer_of_another_model_is_not(followed):
+    """The generator's backward goes through the discriminator, and each has an optimizer."""
+    models = made(), nn.Linear(2, 1)
+    of_generator, of_judge = (torch.optim.SGD(one.parameters(), 0.01) for one in models)
+    generator, judge = models
+    for optimizer in (of_generator, of_judge):
+        with tnp.follow(models[followed]) as run:
+            optimizer.zero_grad()
+            judge(generator(torch.ones(2, 3))).sum().backward()
+            optimizer.step()
+        assert not [one for one in run.problems if OTHERS in one]
+        judge.zero_grad(), generator.zero_grad()
 
 
 @pytest.mark.parametrize("has_step", [True, False])

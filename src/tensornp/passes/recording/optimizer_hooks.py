@@ -119,7 +119,9 @@ class OptimizerHooks:
         if not recorder.is_bound and not is_followed_here(recorder):
             return
         tensors, parameters = self._parameters_of(optimizer)
-        if recorder.is_bound and not parameters:
+        has_gradients = _has_gradient(optimizer)
+        # One with gradients trains another model; one without may be left from a model whose place this one took.
+        if recorder.is_bound and not parameters and has_gradients:
             return
         recorder.look_at_gradients()
         self._scalers.step_begins()
@@ -131,7 +133,7 @@ class OptimizerHooks:
             step.at_begin = dict(zip(map(id, every), facts, strict=True))
         step.parameters, step.before = parameters, self._rows(tensors)
         step.frozen = tuple(not one.requires_grad for one in tensors)
-        step.has_gradients = _has_gradient(optimizer)
+        step.has_gradients = has_gradients
         # What comes in a closure is taken by this step.
         recorder.held.num_steps = len(self.steps) + (not has_closure)
         step.outer = self._number_of_outer(key[0], frame)
