@@ -110,7 +110,7 @@ class _Model:
         back = None if not self.grads else NAN if self._nan_in is not None else figures(0.01 * scale, math.prod(gave))
         facts: dict[str, object] = {
             "inputs": (value(got, scale, is_nan=came),),
-            "outputs": (value(gave, scale, is_nan=is_nan, grad=back),),
+            "outputs": (value(gave, scale, is_nan=is_nan, grad=back, grad_orders=() if back is None else (0,)),),
         }
         if _is_in(self._raised_in, name):
             facts |= {"outputs": (), "status": RAISED, "error": ERROR}

@@ -44,6 +44,7 @@ def value(
         made_by=CAME_WITH_THE_CALL if maker is None else f"call {maker}",
         figures=None if ends is None else figures(*ends, norm=norm, count=math.prod(shape)),
         grad=None if grad is None else figures(*grad, norm=grad_norm, count=math.prod(shape)),
+        grad_orders=facts.pop("grad_orders", () if grad is None else (0,)),
         **facts,
     )
 
@@ -93,7 +94,7 @@ def last(placed: list[ModuleCall]) -> tuple[Value, ...]:
 
 def leaf(name: str, class_name: str = "Linear", ends: tuple[float, ...] | None = FINE, **facts: Any) -> ModuleCall:
     """Return a call with a weight, which gave one value."""
-    keys = ("grad", "norm", "grad_norm", "dtype", "shape", "requires_grad")
+    keys = ("grad", "norm", "grad_norm", "grad_orders", "dtype", "shape", "requires_grad")
     own = {key: facts.pop(key) for key in keys if key in facts}
     params = facts.pop("params", (weight(),) if class_name == "Linear" else ())
     return one_call(0, name, class_name, gave=(value(ends, **own),), params=params, **facts)

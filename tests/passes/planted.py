@@ -180,7 +180,11 @@ def backwards(draw: st.DrawFn) -> tuple[Plan, PassRecord]:
     calls, grads = [], []
     for each in record.calls:
         is_bad = id(run.gave[each.index]) in bad
-        calls.append(replace(each, outputs=tuple(replace(v, grad=odd if is_bad else fine) for v in each.outputs)))
+        calls.append(
+            replace(
+                each, outputs=tuple(replace(v, grad=odd if is_bad else fine, grad_orders=(0,)) for v in each.outputs)
+            )
+        )
         # The weight of a module that calls others is bad where it was used before a call inside that got a bad one.
         inside = [one for one in record.calls if f"{one.name}.".startswith(f"{each.name}.".lstrip("."))]
         was_used = any(id(run.gave[one.index]) in bad for one in inside if one is not each) and draw(st.booleans())

@@ -49,11 +49,11 @@ def back(*grads, names="fc1 fc2 fc3", forward=FINE) -> PassRecord:
     return chain(*(leaf(name, ends=forward, grad=grad) for name, grad in zip(names.split(), grads, strict=True)))
 
 
-def stepped(record: PassRecord, num_calls: int, *spoilt) -> PassRecord:
+def stepped(record: PassRecord, num_calls: int, *spoilt, **facts) -> PassRecord:
     """Return the pass with a step of an optimizer after so many calls, and what that has made of parameters."""
     told = tuple((name, figures(*ends)) for name, ends in spoilt)
     step = OptimizerStep("Adam", num_calls, source=line(30, "optimizer.step()"), spoilt=told)
-    return replace(record, steps=(step,))
+    return replace(record, steps=(step,), **facts)
 
 
 def again(record: PassRecord, name: str, ends: tuple[float, ...], **facts) -> PassRecord:
@@ -150,9 +150,11 @@ SITUATIONS = {
         "nan", stepped(
             chain(
                 leaf("fc", grad=(NAN,)),
-                leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1, num_gradients=1),
+                leaf(
+                    "fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), grad_orders=(1,), nth=1, num_gradients=1
+                ),
             ),
-            1, ("fc.weight", (NAN,)),
+            1, ("fc.weight", (NAN,)), backwards=(0, 1),
         ), BACKWARD, "fc",
         "the first NaN was born in the loss or its backward, after fc, the last call with a gradient, or came "
         "in with targets and the like",

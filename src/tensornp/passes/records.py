@@ -137,8 +137,8 @@ class Value:
     since : str
         Of a module's own, what is known of it since the pass began: empty where it is as it was, as far as torch counts
         writes; else "written in the pass", "put there in the pass", "given in a functional call" or "not seen before".
-    grad_order : int
-        How many gradients had come before that of `grad`; -1 of none.
+    grad_orders : tuple of int
+        How many gradients had come before each that came for it, up to that of `grad`.
     """
 
     path: str
@@ -157,7 +157,7 @@ class Value:
     tensor: Any = field(default=None, compare=False, repr=False)
     is_in_object: bool = False
     since: str = ""
-    grad_order: int = field(default=-1, compare=False)
+    grad_orders: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def min(self) -> float | None:
@@ -550,6 +550,8 @@ class PassRecord:
         Why no call was followed, where modules were called.
     has_inference : bool
         Whether a call was made in inference mode.
+    backwards : tuple of int
+        How many gradients had come before each backward.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -568,6 +570,7 @@ class PassRecord:
     scaling: LossScaling | None = None
     passed_by: str = ""
     has_inference: bool = False
+    backwards: tuple[int, ...] = ()
 
     @spelled
     def __repr__(self) -> str:

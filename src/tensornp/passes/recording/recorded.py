@@ -118,6 +118,7 @@ def _recorded(
         tuple(map(making.call, recorder.calls)),
         grads,
         had_backward=recorder.num_gradients > 0,
+        backwards=tuple(recorder.backwards),
         notes=tuple(dict.fromkeys(notes)),
         versions={"torch": torch.__version__},
         operators=tuple(map(making.operator, recorder.operations)),
@@ -258,7 +259,7 @@ class _Recording:
         kept = recorder.of_kept_graphs
         # Where all are of such a backward, it needs no word.
         self._of_kept_graphs = frozenset(kept) if len(kept) < recorder.num_gradients else frozenset()
-        self._gradients: dict[int, tuple[Figures | None, int]] = {}
+        self._gradients: dict[int, tuple[Figures | None, tuple[int, ...]]] = {}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
         sources = {None, *(one.source for one in (*recorder.calls, *recorder.operations, *steps))}
@@ -392,8 +393,8 @@ class _Recording:
 
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""
-        seen, (grad, order) = got.seen, self.gradient_of(got.seen)
-        maker = seen.maker
+        seen, (grad, orders) = got.seen, self.gradient_of(got.seen)
+        maker, is_of_kept_graph = seen.maker, not self._of_kept_graphs.isdisjoint(orders[-1:])
         return Value(
             expression_of(got.path),
             seen.shape,
@@ -405,13 +406,13 @@ class _Recording:
             maker,
             self.figures(seen.row, seen),
             self._sample(seen.sample) if seen.sample is not None else (),
-            ", ".join(filter(None, (seen.note, OF_KEPT_GRAPH if order in self._of_kept_graphs else ""))),
+            ", ".join(filter(None, (seen.note, OF_KEPT_GRAPH if is_of_kept_graph else ""))),
             grad,
             operator=seen.operator,
             tensor=got.tensor,
             is_in_object=got.is_in_object,
             since=got.since,
-            grad_order=order,
+            grad_orders=orders,
         )
 
     def operator(self, one: Operation) -> OperatorCall:
@@ -460,19 +461,20 @@ class _Recording:
         times = math.prod(seen.shape) / seen.count if seen.note.startswith(EXPANDED) and seen.count else 1.0
         return _figures(self.rows[row], times, round(seen.count * times))
 
-    def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
-        """Return what came back: the first that is not finite, else the last, and when it came."""
+    def gradient_of(self, seen: Seen) -> tuple[Figures | None, tuple[int, ...]]:
+        """Return what came back: the first that is not finite, else the last, and when all up to that came."""
         known = self._gradients.get(id(seen))
         if known is None:
             known = self._gradients[id(seen)] = self._gradient_of(seen)
         return known
 
-    def _gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
+    def _gradient_of(self, seen: Seen) -> tuple[Figures | None, tuple[int, ...]]:
         rows = [self.rows[row] for _, row, _ in seen.gradients]
         if not rows:
-            return None, -1
-        order, _, times = seen.gradients[_first_odd(rows)]
-        return _figures(rows[_first_odd(rows)], times, seen.count or math.prod(seen.shape)), order
+            return None, ()
+        orders, _, times = zip(*seen.gradients, strict=True)
+        told = _first_odd(rows)
+        return _figures(rows[told], times[told], seen.count or math.prod(seen.shape)), orders[: told + 1]
 
     def _first_odd(self, rows: Sequence[Row], seen: Seen) -> Figures | None:
         return Figures(*rows[_first_odd(rows)], seen.count or math.prod(seen.shape)) if rows else None
@@ -489,7 +491,7 @@ class _Recording:
         row = held_before(looks, steps, self._zeros)
         held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
         is_stepped_twice = are_stepped_twice(looks, steps, self._zeros)
-        figures, order = self.gradient_of(seen)
+        figures, orders = self.gradient_of(seen)
         note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module), self._rank)
         note = note if is_own or figures is None else IN_ITS_PLACE
         kept = self._sharded.get(place)
@@ -499,7 +501,7 @@ class _Recording:
             note = NOTE.format(self._rank) if kept else UNSEEN
         num_backwards = self._num_backwards([one for one, _, _ in seen.gradients], place)
         full_name = ".".join(filter(None, (prefix, name)))
-        return Gradient(full_name, figures, order, note, held, num_backwards, is_stepped_twice)
+        return Gradient(full_name, figures, orders[-1] if orders else -1, note, held, num_backwards, is_stepped_twice)
 
     def _num_backwards(self, orders: Sequence[int], place: tuple[int, str]) -> int:
         """Return how many gradients of a parameter have come since the last step of it before the last of them."""

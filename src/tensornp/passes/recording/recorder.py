@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import weakref
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
@@ -109,6 +110,8 @@ class Recorder:
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
         self.of_kept_graphs: set[int] = set()
+        self.backwards: list[int] = []
+        self._last_tasks: list[int] = []
         for root in roots:
             self._know(root)
         self.is_bound = bool(self.roots)
@@ -241,8 +244,8 @@ class Recorder:
         call = Call(len(self.calls), self._of(module, parent), parent, thread, id(frame))
         call.module.num_calls += 1
         call.is_functional = call.is_functional or _is_functional(frame)
-        if _graph_task is not None and _graph_task() != -1:
-            call.phase = RECOMPUTED
+        if _graph_task is not None and (task := _graph_task()) != -1:
+            call.phase, call.task = RECOMPUTED, task
         call.is_within = call.is_within or self._is_named(call.module, self.only)
         call.is_kept = self._is_named(call.module, self.keep)
         call.source = place
@@ -402,10 +405,22 @@ class Recorder:
         with self.lock:
             read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
             if read is not None:
+                self._in_backward(seen)
                 seen.gradients.append((self.num_gradients, *read))
                 if torch.is_grad_enabled():
                     self.of_kept_graphs.add(self.num_gradients)
                 self.num_gradients += 1
+
+    def _in_backward(self, seen: Seen) -> None:
+        """Note where a backward begins among the gradients; one inside it, or beside it in time, is a part of it."""
+        # Torch numbers them as they begin.
+        task = _graph_task() if _graph_task is not None else 0
+        maker = self.calls[seen.maker] if seen.maker is not None else None
+        place = bisect_left(self._last_tasks, maker.task if maker is not None and maker.phase == RECOMPUTED else task)
+        if place == len(self.backwards):
+            self.backwards.append(self.num_gradients)
+        del self.backwards[place + 1 :]
+        self._last_tasks[place:] = [max([task, *self._last_tasks[place:]])]
 
     @never_compiled
     def _is_to_be_added(self, one: AwaitedParameter) -> None:

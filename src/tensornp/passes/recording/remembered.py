@@ -117,7 +117,8 @@ def _name_of(thread: int) -> str:
 class Call:
     """A call, from its begin on.
 
-    `frame` is the address of the frame that calls, `edges` keep the nodes of its parameters until it has used them.
+    `frame` is the address of the frame that calls, `task` the number of the backward that recomputes it, and `edges`
+    keep the nodes of its parameters until it has used them.
     """
 
     __slots__ = (
@@ -148,6 +149,7 @@ class Call:
         "phase",
         "source",
         "status",
+        "task",
         "thread",
         "thread_name",
         "units",
@@ -160,7 +162,7 @@ class Call:
         # Asked for at once: another thread may have the same number later.
         self.thread_name: str = parent.thread_name if parent is not None else _name_of(thread)
         self.depth: int = parent.depth + 1 if parent is not None else 0
-        self.nth, self.order, self.num_gradients = module.num_calls, -1, 0
+        self.nth, self.order, self.num_gradients, self.task = module.num_calls, -1, 0, 0
         self.phase, self.status, self.error = FORWARD, LEFT, ""
         self.source: tuple[CodeType, int] | None = None
         self.notes: tuple[str, ...] = ()

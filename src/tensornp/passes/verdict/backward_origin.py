@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from operator import attrgetter
 
 from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, Origin
@@ -18,7 +19,7 @@ CAME_IN = ", or came in with targets and the like"
 """What code around the modules was given, and nobody has seen."""
 
 
-_order_of = attrgetter("order")
+_order_of, _num_gradients_of = attrgetter("order"), attrgetter("num_gradients")
 
 
 def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
@@ -59,24 +60,28 @@ def _entered(tree: CallTree, what: str, calls: list[ModuleCall], params: list[Gr
 def _backwards(tree: CallTree, before: ModuleCall | None) -> Iterator[tuple[list[ModuleCall], list[Gradient]]]:
     """Yield the calls that got gradients, of each backward the last first, and what came back for parameters then.
 
-    What was called between two gradients has its backward together, but for what was not finite when another backward
-    came through it. What was recomputed stands where it was called before.
+    Of one through which several came, only what was first not finite is known. What was recomputed stands where it was
+    called before.
     """
     params = sorted((one for one in tree.record.grads if one.order >= 0 and before is None), key=_order_of)
-    begins = sorted({call.num_gradients for call in tree.ended})
+    begins = tree.record.backwards or (0,)
     got = defaultdict[int, list[ModuleCall]](list)
     for call in (*tree.ended, *tree.again):
-        if came := [one for one in call.outputs if one.grad]:
-            odd = [one.grad_order for one in came if holds("nonfinite", one.grad)]
-            got[bisect_right(begins, max(call.num_gradients, min(odd, default=0))) - 1].append(call)
-    orders = {(bisect_right(begins, call.num_gradients) - 1, call.name): call.order for call in tree.ended}
-    again = {call.index for call in tree.again}
-    for number, begin in enumerate(begins):
+        came = [one for one in call.outputs if one.grad_orders]
+        odd = [one.grad_orders[-1] for one in came if holds("nonfinite", one.grad)]
+        orders = [min(odd)] if odd else [order for one in came for order in one.grad_orders]
+        for number in {bisect_right(begins, order) - 1 for order in orders}:
+            got[number].append(call)
+    again, called = {call.index for call in tree.again}, deque(sorted(tree.ended, key=_num_gradients_of))
+    last: dict[str, int] = {}
+    for number, (begin, end) in enumerate(pairwise((*begins, math.inf))):
         if before is not None and begin >= before.num_gradients:
             return
-        end = begins[number + 1] if number + 1 < len(begins) else math.inf
-        own = slice(*(bisect_left(params, one, key=_order_of) for one in (begin, end)))
-        places = {one.index: orders.get((number, one.name), one.order) for one in got[number] if one.index in again}
+        own = slice(*(bisect_left(params, order, key=_order_of) for order in (begin, end)))
+        while called and called[0].num_gradients <= begin:
+            one = called.popleft()
+            last[one.name] = one.order
+        places = {one.index: last.get(one.name, one.order) for one in got[number] if one.index in again}
         calls = sorted(got[number], key=lambda one: places.get(one.index, one.order), reverse=True)
         yield calls, params[own]
 
