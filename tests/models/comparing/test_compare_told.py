@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 
 import numpy as np
@@ -302,3 +303,11 @@ def test_a_failed_assert_tells_figures_of_what_moved_most():
     assert "'b' (scaled by 1.5, max_abs 0.5, moved 50%), 'd' (scaled by 1.25, max_abs 0.25, moved 25%)" in said
     shown = saferepr(tnp.compare({"b": first["b"]}, {"b": second["b"]}), 240)
     assert "max_abs 0.5, moved 50%" in shown
+
+
+@pytest.mark.parametrize(("value", "moved"), [(1.0, ""), (3.0, ", max_abs 2, moved ")])
+def test_a_failed_assert_tells_of_a_nan_before_it_tells_what_moved(value, moved):
+    """And not that the rest moved by nothing."""
+    first, second = {"a": torch.ones(4)}, {"a": torch.tensor([1.0, math.nan, 1.0, 1.0]) * value}
+    assert f", only_finite_first 1{moved or ')'}" in repr(tnp.compare(first, second))
+    assert f", only_finite_second 1{moved or ')'}" in repr(tnp.compare(second, first))

@@ -97,6 +97,11 @@ def test_the_worst_comes_first_with_its_numbers(model):
         table["layers.9.w"]
 
 
+def test_the_end_of_a_dtype_is_told_with_its_sign():
+    table = tnp.weights({"w": torch.tensor([1.0, -65504.0]).half()}).scan()
+    assert [one.text for one in table.findings("w")] == ["a value is -65504, the least that float16 has"]
+
+
 def test_dead_rows_and_outlying_columns_are_found(tmp_path):
     """Quietly: what is pruned or a padding has such rows on purpose. Of more dimensions, channels are told by axis."""
     wide = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))

@@ -30,6 +30,7 @@ from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
 from tensornp.models.scan.frame import frame_of
 
+_SIDES = ("only_finite_first", "only_finite_second")
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
 _MOST_TOLD = 3
 """Weights that a failed assert tells of."""
@@ -356,10 +357,15 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def _figures_told(self, name: str) -> str:
         """Return what differs in a weight, in the words of its attributes."""
-        found = self._found[name]
-        figures = [f"max_abs {found.max_abs:.3g}"] if found.max_abs is not None else []
-        figures += [f"moved {100 * self.moved[name]:.3g}%"] if name in self.moved else []
-        return f"{shown_name(name)} ({', '.join([found.verdict, *figures])})"
+        found, moved = self._found[name], self.moved.get(name)
+        told = [found.verdict]
+        told += [f"{side} {count:,}" for side in _SIDES if (count := getattr(found, side))]
+        # These are of what is finite on both sides: where something is not, that all the rest is equal needs no word.
+        if found.max_abs is not None and (found.max_abs or not found.is_odd):
+            told.append(f"max_abs {found.max_abs:.3g}")
+        if moved is not None and (moved or not found.is_odd):
+            told.append(f"moved {100 * moved:.3g}%")
+        return f"{shown_name(name)} ({', '.join(told)})"
 
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:

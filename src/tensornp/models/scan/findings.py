@@ -73,8 +73,10 @@ def _variance(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 def _largest(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
     top = _edge_of(entry.dtype_of_values)
-    if top is not None and stats.min is not None and max(abs(stats.min), abs(stats.max)) >= top:
+    if top is not None and stats.max is not None and stats.max >= top:
         yield f"a value is {top:.6g}, the largest that {entry.dtype} has"
+    elif top is not None and stats.min is not None and stats.min <= -top:
+        yield f"a value is {-top:.6g}, the least that {entry.dtype} has"
 
 
 def _constant(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
