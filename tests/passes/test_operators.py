@@ -186,6 +186,27 @@ def test_a_nan_of_the_backward_leads_to_the_line_of_the_forward():
     assert run.operators[odd.forward].name == "sqrt"
 
 
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_a_mask_has_dropped_and_its_backward_brings_back_is_named(is_bound: bool):
+    """By its operator, and not by the module whose gradients it spoils, however the model is followed."""
+
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = -self.fc(x).abs() - 1
+            return torch.where(h > 0, h.sqrt(), torch.zeros_like(h))
+
+    model = Masked()
+    with tnp.follow(*[model] * is_bound, level="operators") as run:
+        model(torch.ones(2, 3)).sum().backward()
+    origin = run.first("nan")
+    assert origin is not None and (origin.operator, origin.name) == ("sqrt", "Masked")
+    assert run.problems[0] == origin.sentence
+
+
 def test_a_range_that_was_left_is_told():
     """With how far the inputs reached."""
     with tnp.follow(level="operators") as run:

@@ -106,7 +106,8 @@ def _is_same_place(record: PassRecord, module: Origin | None, operator: Origin) 
     calls = [tree.at(one.call) for one in (module, operator)]
     above = [[one.index, *(each.index for each in tree.above(one))] if one is not None else [] for one in calls]
     is_inside = module.call in above[1] or operator.call in above[0]
-    return is_inside and (module.phase == BACKWARD) is (operator.phase == BACKWARD)
+    # What a forward makes and drops, as behind a mask, may come back in its backward.
+    return is_inside and (module.phase == BACKWARD or operator.phase != BACKWARD)
 
 
 def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
