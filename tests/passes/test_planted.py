@@ -85,7 +85,7 @@ def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRec
     if f"the first {word} came in the backward of" in origin.sentence:
         assert origin.name == plan.name
     else:
-        start = f"the forward was finite; {word} entered the gradients between "
+        start = f"what modules gave was finite; {word} entered the gradients between "
         assert origin.sentence.startswith(start)
         fine = origin.sentence.removeprefix(start).partition(" (fine) and ")[0].split(", ")
         assert any(f"{plan.name}.".startswith(f"{name}.") for name in fine), (fine, plan.name)

@@ -63,6 +63,8 @@ def again(record: PassRecord, name: str, ends: tuple[float, ...], **facts) -> Pa
     return replace(record, calls=(*record.calls, call))
 
 
+CLEAN = "what modules gave was finite"
+
 SITUATIONS = {
     "own code between children": (
         "nan", attention(), FORWARD, "attn",
@@ -221,45 +223,45 @@ SITUATIONS = {
     ),
     "after the last call": (
         "nan", back((NAN,), (NAN,), (NAN,)), BACKWARD, "fc3",
-        "what modules gave was finite; the first NaN was born in the loss or its backward, after fc3, the last call "
+        f"{CLEAN}; the first NaN was born in the loss or its backward, after fc3, the last call "
         "with a gradient, or came in with targets and the like",
     ),
     "between two calls": (
         "nan", back((NAN,), FINE, FINE), BACKWARD, "fc1",
-        "the forward was finite; NaN entered the gradients between fc2 (fine) and fc1",
+        f"{CLEAN}; NaN entered the gradients between fc2 (fine) and fc1",
     ),
     "an overflow of gradients": (
         "inf", back((-INF, INF), FINE, FINE), BACKWARD, "fc1",
-        "the forward was finite; Inf entered the gradients between fc2 (fine) and fc1",
+        f"{CLEAN}; Inf entered the gradients between fc2 (fine) and fc1",
     ),
     "NaN of Inf": (
         "nan", back((NAN,), (-1.0, INF), (-1.0, INF)), BACKWARD, "fc1",
-        "what modules gave was finite; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was "
+        f"{CLEAN}; NaN entered the gradients between fc2 (Inf) and fc1; before, the first Inf was "
         "born in the loss or its backward, after fc3, the last call with a gradient, or came in with targets and the "
         "like",
     ),
     "in the backward of a call": (
         "nan", with_grads(back(FINE, FINE, FINE), gradients(("fc3.weight", FINE), ("fc2.weight", (NAN,)))),
         BACKWARD, "fc2",
-        "the forward was finite; the first NaN came in the backward of fc2 (Linear): the gradient of what it gave was "
+        f"{CLEAN}; the first NaN came in the backward of fc2 (Linear): the gradient of what it gave was "
         "finite, that of fc2.weight was not",
     ),
     "in own code": (
         "nan", chain(leaf("fc1", grad=(NAN,)), leaf("fc2", got=(value(path="[0]"),), grad=FINE)), BACKWARD, "fc1",
-        "the forward was finite; NaN entered the gradients in the cell, after fc1: those of the calls that followed "
+        f"{CLEAN}; NaN entered the gradients in the cell, after fc1: those of the calls that followed "
         "were fine",
     ),
     "by parameters alone, NaN of an infinity": (
         "nan", with_grads(chain(leaf("fc")), gradients(("b.bias", (INF,)), ("b.weight", (NAN,)))),
-        BACKWARD, "b.weight", "the forward was finite; NaN entered the gradients between b.bias (Inf) and b.weight",
+        BACKWARD, "b.weight", f"{CLEAN}; NaN entered the gradients between b.bias (Inf) and b.weight",
     ),
     "by parameters alone": (
         "nan", with_grads(chain(leaf("fc")), gradients(("c.weight", FINE), ("b.weight", (NAN,)), ("a.weight", (NAN,)))),
-        BACKWARD, "b.weight", "the forward was finite; NaN entered the gradients between c.weight (fine) and b.weight",
+        BACKWARD, "b.weight", f"{CLEAN}; NaN entered the gradients between c.weight (fine) and b.weight",
     ),
     "of the first parameter": (
         "nan", with_grads(chain(leaf("fc")), gradients(("c.weight", (NAN,)))), BACKWARD, "c.weight",
-        "the forward was finite; the gradient of c.weight, the first that came, held NaN",
+        f"{CLEAN}; the gradient of c.weight, the first that came, held NaN",
     ),
 }  # fmt: skip
 
@@ -340,4 +342,4 @@ def test_a_gradient_of_recomputed_calls_stands_where_these_were_called_before():
     )
     origin = origin_of(replace(record, calls=(*record.calls, call)), "nan")
     assert origin is not None
-    assert origin.sentence == "the forward was finite; NaN entered the gradients between b (fine) and a"
+    assert origin.sentence == f"{CLEAN}; NaN entered the gradients between b (fine) and a"

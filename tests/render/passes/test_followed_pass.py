@@ -125,7 +125,7 @@ def test_the_verdict_is_an_alarm_up_to_what_explains_it_and_has_one_mark_in_the_
 )
 def test_the_mark_says_when_it_came(phase, what, said):
     """Of a backward, all of the sentence is the alarm."""
-    sentence = "the forward was finite; NaN entered the gradients"
+    sentence = "what modules gave was finite; NaN entered the gradients"
     document = followed_pass_document(NAN, [sentence], "model", origin(phase, what))
     assert f"drop Dropout · {said}  " in document.text()
     assert (sentence in document.html()) is (phase == BACKWARD)

@@ -14,10 +14,8 @@ from tensornp.passes.records import BACKWARD, RECOMPUTED, Gradient, ModuleCall, 
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import are_finite, holds, is_unread, listed, named, odd_output, within, word_of
 
-_OF_LOSS = "born in the loss or its backward"
 CAME_IN = ", or came in with targets and the like"
 """What code around the modules was given, and nobody has seen."""
-
 
 _order_of, _num_gradients_of = attrgetter("order"), attrgetter("num_gradients")
 
@@ -32,10 +30,9 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
     origin = next(filter(None, found), None) or _of_unknown_order(tree, what, before)
     if origin is None or any(are_finite(call.outputs) is False for call in tree.ended):
         return origin
-    # Of a loss that nobody holds, it is not known whether it was.
-    finite = "what modules gave" if _OF_LOSS in origin.sentence else "the forward"
-    if any(is_unread(call.outputs) for call in tree.ended):
-        finite = "what could be read of the forward"
+    # Of a loss that nobody holds, and of what a module has computed and dropped, it is not known whether it was.
+    is_read = not any(is_unread(call.outputs) for call in tree.ended)
+    finite = "what modules gave" if is_read else "what could be read of the forward"
     return replace(origin, sentence=f"{finite} was finite; {origin.sentence}")
 
 
@@ -122,8 +119,8 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
     elif first == 0 and (gave := odd_output("nonfinite", call)) and gave.figures:
         told = f"what {call.title} gave held {word_of(gave.figures)}, and its gradient held {word}"
     elif first == 0:
-        last = named(call, has_class=False)
-        told = f"the first {word} was {_OF_LOSS}, after {last}, the last call with a gradient{CAME_IN}"
+        told = f"the first {word} was born in the loss or its backward, after {named(call, has_class=False)}, "
+        told += f"the last call with a gradient{CAME_IN}"
     elif call.phase == RECOMPUTED:
         # What one block of a checkpoint gives, the next one gets as another tensor.
         told = f"{word} entered the gradients between {calls[first - 1].title} ({others}) and {call.title}"
