@@ -17,8 +17,14 @@ TIMEOUT_S = 600
 
 
 def start_kernel() -> tuple[KernelManager, BlockingKernelClient]:
-    """Start a kernel of this Python, and return its manager and a client."""
-    return start_new_kernel(kernel_name="python3", startup_timeout=TIMEOUT_S)
+    """Start a kernel of this Python, and return its manager and a client.
+
+    Between the choice of its ports and its use of them, another kernel may have taken one: a second is started then.
+    """
+    try:
+        return start_new_kernel(kernel_name="python3", startup_timeout=TIMEOUT_S)
+    except RuntimeError:
+        return start_new_kernel(kernel_name="python3", startup_timeout=TIMEOUT_S)
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwright
 
 from browser.lab import Server, close_notebooks
 
@@ -69,18 +69,28 @@ def blank(_blank: Page) -> Page:
 
 
 @pytest.fixture(scope="package")
-def _lab(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=VIEWPORT)
-    yield context.new_page()
-    context.close()
+def _labs(browser: Browser) -> Iterator[list[Page]]:
+    pages: list[Page] = []
+    yield pages
+    for page in pages:
+        page.context.close()
 
 
 @pytest.fixture
-def lab(_lab: Page) -> Iterator[Page]:
-    """A page for JupyterLab, which takes seconds to load: each test leaves it open, without a notebook."""
-    _lab.set_viewport_size(VIEWPORT)
-    yield _lab
-    close_notebooks(_lab)
+def lab(browser: Browser, _labs: list[Page], request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page for JupyterLab, which takes seconds to load: a test that passes leaves it open, without a notebook."""
+    page = _labs.pop() if _labs else browser.new_context(viewport=VIEWPORT).new_page()
+    page.set_viewport_size(VIEWPORT)
+    num_failed = request.session.testsfailed
+    yield page
+    if request.session.testsfailed > num_failed:
+        # A dialog may stand open, or the page be gone.
+        with suppress(Error):
+            print(f"The page said:\n{page.inner_text('body', timeout=10_000)}")
+        page.context.close()
+        return
+    close_notebooks(page)
+    _labs.append(page)
 
 
 @pytest.fixture(scope="session")

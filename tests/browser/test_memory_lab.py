@@ -51,6 +51,8 @@ def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: 
     sentence = re.compile("wrong gradients without an error")
     expect(card.locator(".tensornp-line").filter(has_text=sentence)).to_have_count(1)
     expect(warning).not_to_have_attribute("title", sentence)
+    # The kernel's answer makes the badges anew.
+    expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
     warning.hover()
     expect(warning).to_have_attribute("title", sentence)
     notebook.radio("copy").click()
