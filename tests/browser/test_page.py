@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-from PIL import Image
 from playwright.sync_api import Page, expect
 
 from browser.lab import Notebook, Server
-from browser.moving_picture import Film, play, play_weights
 
 MAKE = """
     import torch
@@ -22,7 +16,6 @@ MAKE = """
     half = torch.randn(4, 6).bfloat16()
 """
 EVERYDAY = ["conv.weight", "images", "labels", "logits", "loss", "half"]
-MOST_BYTES = 2_000_000
 
 
 def heights(notebook: Notebook) -> dict[str, int]:
@@ -59,17 +52,3 @@ def test_six_everyday_tensors_take_less_page_than_torch_s_repr(lab: Page, server
     print(f"line {line}", {name: (sum(each.values()), each) for name, each in said.items()})
     assert sum(ours.values()) < min(1000 / 17 * line, sum(torchs.values()))
     assert sum(rows.values()) < 220 / 17 * line
-
-
-@pytest.mark.parametrize(("film", "num_frames"), [(play, 5), (play_weights, 3)])
-def test_the_moving_pictures_are_made_and_small(
-    page: Page, server: Server, tmp_path: Path, film: Callable[[Page, Server], Film], num_frames: int
-) -> None:
-    """Every step of them happens; each frame stands long enough to be read."""
-    film(page, server).save(tmp_path / "film.gif")
-    assert (tmp_path / "film.gif").stat().st_size < MOST_BYTES
-    with Image.open(tmp_path / "film.gif") as picture:
-        assert picture.n_frames >= num_frames
-        for frame in range(picture.n_frames):
-            picture.seek(frame)
-            assert picture.info["duration"] >= 1500

@@ -90,13 +90,3 @@ def test_a_list_has_whole_names_in_the_order_that_is_asked_for():
     assert labels(tree, Asked(filters=(("name", "head"),))) == ["head"]
     assert labels(tree, Asked(search="layers.{0,2}.norm1")) == ["layers.0.norm1", "layers.2.norm1"]
     assert tree.revealed(Asked(search="norm1"), calls[-1].index)[1] == -1
-
-
-def test_a_record_of_any_depth_is_opened():
-    """Without recursion."""
-    calls = tuple(ModuleCall(i, ".".join(["a"] * i), "A", parent=i - 1 if i else None, depth=i) for i in range(1, 3000))
-    calls = tuple(replace(one, index=i, parent=i - 1 if i else None) for i, one in enumerate(calls))
-    tree = opened(calls, (len(calls) - 1,))
-    asked, at = tree.revealed(TREE, len(calls) - 1)
-    assert at == len(calls) - 1
-    assert tree.lines(asked, at, 1)[0].level == len(calls)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -87,22 +86,6 @@ def test_what_another_library_formats_stays_its_own():
     formatters.unregister()
     assert formatting.FORMATTERS.get_formatter is later
     assert "tensornp" not in str(made([torch.ones(2)]))
-
-
-@in_fork
-def test_a_marimo_without_that_registry_is_told_of_and_goes_on():
-    """Its next version may have none: then `tnp.card` is what remains."""
-    from marimo._output import formatting
-
-    from tensornp.fronts.marimo import formatters
-
-    del formatting.FORMATTERS
-    with pytest.warns(RuntimeWarning, match=r"tnp\.card\(t\)"):
-        formatters.register()
-    formatters.unregister()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        formatters.unregister()
 
 
 @in_fork

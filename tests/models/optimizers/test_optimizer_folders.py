@@ -9,15 +9,12 @@ import pytest
 import torch
 from older import since
 from torch import nn
-from torch.distributed.checkpoint import _nested_dict
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
-from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
-from written_dcp import save, whole, written
+from written_dcp import save
 
 import tensornp as tnp
-from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.render.models.weights import weights_document
 
 NAMES = ["fc.weight", "fc.bias", "late.weight", "late.bias"]
@@ -121,27 +118,6 @@ def test_names_that_groups_tell_are_read(model, tmp_path):
     assert explorer.metadata["opt.param_groups.1.lr"] == 0.5
 
 
-def test_groups_that_older_torch_has_saved_as_one_value(model, tmp_path, monkeypatch):
-    """It went into no list without tensors."""
-    older = getattr(_nested_dict, "traverse_state_dict_v_2_3", None) or pytest.skip("this torch lacks the older way")
-    monkeypatch.setattr(_nested_dict, "traverse_state_dict", older)
-    save(FORMS["numbers"](model, trained(model)), FileSystemWriter(tmp_path))
-    explorer = tnp.weights(tmp_path, model=model)
-    assert explorer.metadata["opt.param_groups"][0]["params"] == [0, 1, 2, 3]
-    assert explorer["opt.state.3.exp_avg"].note == "of 'late.bias'"
-
-
-def test_joined_keys_tell_no_numbers(model, tmp_path):
-    """Of several ranks, the last may stand first: only by a name do they belong to a state that has a number."""
-    optimizer = trained(model)
-    save({"optim": flat(model, optimizer)}, FileSystemWriter(tmp_path))
-    assert tnp.compare(optimizer.state_dict(), tmp_path).pairs == {}
-    named = tnp.weights(optimizer.state_dict(), model=model)
-    found = tnp.compare(named, tmp_path)
-    assert found.pairs["state.2.exp_avg"] == "optim.state.late.weight.exp_avg"
-    assert len(found.pairs) == len(STATES)
-
-
 def test_states_that_are_nested_keep_their_keys(tmp_path):
     """As of Shampoo, also where keys are joined; a parameter may be called as a part of an optimizer."""
     names, state = ("a.state.lr", "b"), {"exp_avg": torch.ones(2), "factors": {"left": {"0": torch.ones(3)}}}
@@ -154,51 +130,3 @@ def test_states_that_are_nested_keep_their_keys(tmp_path):
         for explorer in (tnp.weights(tmp_path / str(number)), tnp.weights({"optim": tree})):
             assert {one.kind for one in explorer.values()} == {"state"}
             assert explorer["optim.state.a.state.lr.factors.left.0"].saved_as[0] == "state.a.state.lr.factors.left.0"
-
-
-def test_a_model_with_parts_called_so_is_no_optimizer(tmp_path):
-    """Their tensors are weights, nested or not, and nothing is read to find it out."""
-    part = {"lr": torch.ones(()), "w": torch.ones(2)}
-    for number, tree in enumerate(
-        (
-            {"model": {"state.w": torch.ones(3), "param_groups.w": torch.ones(4)}, "epoch": 3},
-            {"model": {"state": {"w": torch.ones(3)}, "param_groups": part}, "epoch": 3},
-            {"state.w": torch.ones(3), "param_groups.w.lr": torch.ones(()), "epoch": 3},
-            {"model": {"state.w": torch.ones(3)}, "config": {"param_groups": [{"params": ["w"]}]}},
-            {"state": torch.ones(3), "param_groups": [{"params": [0], "lr": 0.5}]},
-        )
-    ):
-        save(tree, FileSystemWriter(tmp_path / str(number)))
-        for explorer in (tnp.weights(tmp_path / str(number)), tnp.weights(tree)):
-            assert {one.kind for one in explorer.values()} == {"tensor"}, number
-            assert explorer.totals.parameters == sum(one.numel for one in explorer.values())
-
-
-def test_of_values_only_those_of_groups_are_read(model, tmp_path, monkeypatch):
-    """However many there are; what they hold may be anything."""
-    tree = {"opt": trained(model).state_dict(), **{f"lr.{i}": i for i in range(150)}, "x.params": torch.ones(1)}
-    tree["opt"]["param_groups"].append({"params": 3, "param_names": object})
-    save(tree, FileSystemWriter(tmp_path))
-    looked: list[str] = []
-    read = ByteValues.__getitem__
-    monkeypatch.setattr(ByteValues, "problems", lambda *_: iter(()))
-    monkeypatch.setattr(ByteValues, "__getitem__", lambda self, name: looked.append(name) or read(self, name))
-    explorer = tnp.weights(tmp_path)
-    assert [name.rpartition(".")[2] for name in looked if "." in name] == ["params", "params", "param_names"]
-    assert sum(one.kind == "state" for one in explorer.values()) == len(STATES)
-
-
-def test_keys_that_cannot_be_those_of_a_state_dict_are_not_believed(tmp_path):
-    """Each name stands for itself then; the values are read as ever."""
-    names = ("opt.state.0.exp_avg", "a.b", "a", "far", "deep", "odd")
-
-    def change(metadata: Metadata) -> None:
-        metadata.state_dict_metadata["opt.param_groups"] = BytesStorageMetadata()
-        paths = [("opt", "state", "0", "exp_avg"), ("a", "b"), ("a",), ("a", 2**70), ("x",) * 200, ("a", None, 2.5)]
-        metadata.planner_data = dict(zip(names, paths, strict=True)) | {"gone": ("gone",), "opt.param_groups": 3, 5: 6}
-
-    explorer = tnp.weights(written(tmp_path, {name: whole(torch.ones(2)) for name in names}, change=change))
-    assert list(explorer) == list(names)
-    assert {one.kind for one in explorer.values()} == {"tensor"}
-    assert explorer.problems == ["'opt.param_groups' is not read: where it lies is not told"]
-    assert [one.to_numpy().tolist() for one in explorer.values()] == [[1, 1]] * len(names)

@@ -142,31 +142,12 @@ def test_the_sums_are_those_of_numpy_over_any_number_of_blocks():
         assert own == pytest.approx(expected, rel=1e-12)
 
 
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.data())
-def test_sums_of_blocks_that_begin_and_end_anywhere_are_those_of_all(shape, data):
-    """Inside of a row, or many rows on; of integers, so that each sum is exact."""
-    squares = np.random.default_rng(0).integers(0, 100, math.prod(shape)).astype(float)
-    sums, start = [np.zeros(size) for size in shape], 0
-    while start < squares.size:
-        size = data.draw(st.integers(1, squares.size - start))
-        where._add(sums, tuple(shape), squares[start : start + size], start)
-        start += size
-    for axis, own in enumerate(sums):
-        others = tuple(i for i in range(len(shape)) if i != axis)
-        assert own.tolist() == squares.reshape(shape).sum(axis=others).tolist()
-
-
 def test_an_axis_of_too_many_indices_is_not_told(monkeypatch):
     """Nor is it said that all is spread, where it might lie in few of these."""
     monkeypatch.setattr(where, "MAX_SIZE", 100)
     assert told(block((128, 60), np.s_[3])) == ""
     assert told(block((128, 60), np.s_[:, 3])) == "nearly all of it in column 3"
     assert told(block((128, 60), np.s_[5, 3])) == "nearly all of it in column 3"
-
-
-def test_what_is_no_longer_wanted_is_not_read():
-    """No sentence comes of it."""
-    assert where_text(sums_by_axis(np.zeros(3), np.ones(3), lambda: False)) == ""
 
 
 def test_one_element_is_told_by_the_figures_of_a_comparison():
