@@ -131,7 +131,7 @@ def passes(draw: st.DrawFn) -> list[ModuleCall]:
 
 
 @given(passes(), st.sets(st.integers(0, 39), max_size=2), st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
     """However few lines there are: what has none is counted; calls of one line are alike."""
     chosen = {index for index in chosen if index < len(calls)}
@@ -147,7 +147,7 @@ def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
 
 
 @given(passes(), st.sets(st.integers(0, 39), max_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_is_told_or_in_trouble_is_shown(calls, chosen):
     """With all that called it, where there is room: a line stands under that of what called it."""
     chosen = {index for index in chosen if index < len(calls)}

@@ -89,7 +89,7 @@ def test_widened_means_are_right():
     assert tnp.to_numpy(torch.ones(1000, dtype=torch.bfloat16)).mean() == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=37, deadline=None)
 @given(tensors())
 def test_there_and_back_is_bit_exact(t):
     """`to_tensor(to_numpy(t))` holds the same bits, for every dtype, stride and lazy bit."""
@@ -110,7 +110,7 @@ def raw(t: torch.Tensor) -> bytes:
     return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(tensors(NATIVE_DTYPES))
 def test_the_quick_path_equals_the_plan(t):
     """What is decided in one glance is what the full plan decides."""

@@ -78,7 +78,7 @@ def test_short_floats_go_to_jax_and_back_as_they_are(name):
         assert back.view(torch.uint8).numpy().tobytes() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(tensors())
 def test_the_array_and_the_code_of_its_receipt_are_equal(t):
     """For any dtype, stride and lazy bit: array, plan and code agree, and so does NumPy's array of the same dtype."""
@@ -92,7 +92,7 @@ def test_the_array_and_the_code_of_its_receipt_are_equal(t):
         assert plan.exact
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(tensors())
 def test_sharing_is_planned_where_it_is_done_and_refused_elsewhere(t):
     """A shared array lies at the tensor's own address; what cannot be shared is refused by plan and conversion."""

@@ -178,7 +178,7 @@ OTHERS = [views(TORCH), views(NUMPY), views(torch.from_numpy(NUMPY.numpy()[16:])
 
 @pytest.mark.slow
 @given(st.sampled_from(OTHERS).flatmap(lambda v: v), st.sampled_from(OTHERS).flatmap(lambda v: v))
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_random_views_relate_as_their_bytes_do(a, b):
     """Of one storage of torch, and of several over one buffer of NumPy."""
     assert relations(a, b=b) == expected(a, b)

@@ -123,7 +123,7 @@ def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
 
 
 @given(st.binary(max_size=6), st.integers(0, 400), st.integers(0, 400))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
     """Bytes are put in, and others are cut out: ours refuses what the library refuses, and never fails otherwise."""
     data = save(GOOD)

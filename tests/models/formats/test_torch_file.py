@@ -280,7 +280,7 @@ def test_no_pickle_takes_memory_or_time(tmp_path, name):
 
 @pytest.mark.parametrize("kind", FORMATS)
 @given(put=st.binary(max_size=8), at=st.integers(0, 3000), cut=st.integers(0, 9))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, kind, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere."""
     path = tmp_path / "x.pt"

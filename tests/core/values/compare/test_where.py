@@ -77,7 +77,7 @@ def test_a_sentence_says_where_a_change_lies(delta, text):
     st.sampled_from([1e-200, 1e-3, 1.0, 1e200]),
 )
 @example((1,), 0, 0.0, 1.0)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=75)
 def test_what_is_named_has_what_it_is_said_to_have(shape, seed, tail, size):
     """However large or small the numbers are, by sums over the elements, which are counted one by one."""
     generator = np.random.default_rng(seed)

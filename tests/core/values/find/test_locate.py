@@ -35,7 +35,7 @@ def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
 
 @pytest.mark.slow
 @given(tensors(), st.sampled_from(KINDS), st.sampled_from([50, 2**17]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
     """Any dtype and strides, cut into blocks of any size."""
     expected = places(t, what)
@@ -51,7 +51,7 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
 
 
 @given(tensors(), st.sampled_from(["nan", "inf", "zero"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_next_place_leads_round_all_of_them(t, what):
     """From each one to the next, and from the last to the first."""
     expected = places(t, what)

@@ -20,7 +20,7 @@ def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(tensors(), PRINT_OPTIONS)
 def test_text_equals_repr_of_the_whole_array(t, options):
     """Promise 3, for random shapes, strides, dtypes, values and print options."""

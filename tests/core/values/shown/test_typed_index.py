@@ -18,7 +18,7 @@ SHAPE = (4, 5, 6)
 ENDS = st.none() | st.integers(-8, 8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(st.integers(-6, 6) | st.builds(slice, ENDS, ENDS) | st.just(...), max_size=4))
 def test_it_chooses_what_numpy_chooses(items):
     """What NumPy refuses is refused, and so is a slice that holds nothing; else the elements are the same."""
@@ -71,7 +71,7 @@ def test_an_empty_axis_has_no_index_but_can_be_taken_whole():
         parse_index("0", (0, 2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=4).map(tuple), st.data())
 def test_the_expression_gives_what_is_seen(shape, data):
     """Evaluated by NumPy and by torch, with the rows running down, also where the axes are turned."""

@@ -51,7 +51,7 @@ def added_up(numbers, kernels, step: int = 2**18) -> figures.Figures:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data())
 def test_a_compiled_pass_finds_what_numpy_finds(kernels, dtype, data) -> None:
     """Of any numbers: zeros of both signs, subnormal ones, such as have no finite square, NaN, one sign, one value."""

@@ -67,7 +67,7 @@ def check(found: TensorStats, values: np.ndarray) -> None:
 
 @pytest.mark.slow
 @given(tensors(), st.sampled_from([64, 1000, 2**17]), st.integers(1, 3), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
     """Any dtype, strides and lazy bits, cut into blocks of any size, with and without reading by address."""
     was_on = raw_memory.is_on()
@@ -92,7 +92,7 @@ def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
 
 
 @given(tensors(), st.lists(st.floats(0, 1), min_size=1, max_size=5), st.sampled_from([MAX_KEPT, 0]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_a_quantile_is_exact_of_few_elements_and_of_short_ones_and_else_within_half_a_percent(t, shares, most):
     """Against `numpy.quantile`, of integers too."""
     values = modulus(t).reshape(-1)
@@ -115,7 +115,7 @@ def test_a_quantile_is_exact_of_few_elements_and_of_short_ones_and_else_within_h
 
 @pytest.mark.slow
 @given(tensors(), st.data(), st.sampled_from([MAX_KEPT, 30, 0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_parts_add_up_in_any_order(t, data, most):
     """Cut anywhere along the first dimension, and merged in any order."""
     assume(t.dim() and t.shape[0] > 1)
@@ -132,7 +132,7 @@ def test_parts_add_up_in_any_order(t, data, most):
 
 
 @given(tensors(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_an_axis_gives_the_figures_of_each_of_its_indices(t, data):
     """Each is what `stats` tells of that index alone."""
     assume(t.dim())
@@ -156,7 +156,7 @@ def test_an_axis_gives_the_figures_of_each_of_its_indices(t, data):
 
 @pytest.mark.parametrize("kind", ["int64", "uint64"])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_along_an_axis_integers_of_64_bits_may_be_any(kind, data):
     """Their distance needs 64 bits without a sign; each figure has its closed form in Python's own integers."""
     limits = np.iinfo(kind)
@@ -173,7 +173,7 @@ def test_along_an_axis_integers_of_64_bits_may_be_any(kind, data):
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-3, 1e3), st.integers(1, 3000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_large_offset_does_not_swallow_the_deviation(offset, spread, count):
     """A shift, where |mean| is large against std."""
     values = offset + spread * np.sin(np.arange(count, dtype=np.float64))
