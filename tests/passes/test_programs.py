@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from programs import INDUCTOR, PROGRAMS, in_a_mode, no_follow, state_after
+from programs import PROGRAMS, in_a_mode, no_follow, state_after
 
 import tensornp as tnp
 
@@ -72,15 +70,3 @@ def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_a
         assert tnp.card(run).text
     if found["num pauses"] > stop_at and stop != "return":
         assert any(run.record.error == stop.__name__ for run in runs)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
-@pytest.mark.skipif(" " in torch.__file__, reason="inductor gives its compiler the folder of torch unquoted")
-@pytest.mark.parametrize("follow", FOLLOWS)
-def test_what_inductor_compiles_leaves_the_same_bits(follow):
-    """Compiled in the first block, and called in the others."""
-    plain, _ = state_after(INDUCTOR, no_follow)
-    found, runs = state_after(INDUCTOR, FOLLOWS[follow])
-    assert found == plain
-    assert all(bool(run.calls) is (follow != "bound") for run in runs)

@@ -169,9 +169,7 @@ def test_a_file_that_changes_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @given(put=st.binary(max_size=6), at=st.integers(0, 2000), cut=st.integers(0, 6))
-@settings(
-    max_examples=75, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=75, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, compression, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere."""
     path = tmp_path / "x.npz"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import pickle
 import struct
-import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child
 from older import CAN_LOAD_SETS, CAN_SAVE_UINT16
 
 import tensornp as tnp
@@ -233,34 +231,6 @@ HOSTILE = {
     + b"".join(b"(K\0\x85t" + b"h\x01" for _ in range(30_000)) + b"u.",
     "optimizers of one list of groups": pickle.dumps([{"state": {}, "param_groups": GROUPS} for _ in range(9000)], 2),
 }  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
-@in_child
-def test_small_files_take_neither_time_nor_memory():
-    """Each of a few MB at most."""
-    import resource
-    import signal
-    import tempfile
-
-    path = Path(tempfile.mkdtemp()) / "x.pt"
-    tnp.weights(written(path, named(tensor())))
-    for number_of_case, (name, pickled) in enumerate(HOSTILE.items()):
-        if number_of_case % 2:
-            written_legacy(path, pickled, pickle.dumps(["0"], 2))
-        else:
-            written(path, pickled)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        # Of the processor; some seconds are enough.
-        signal.setitimer(signal.ITIMER_PROF, 60)
-        try:
-            len(tnp.weights(path))
-        except tnp.CheckpointError as error:
-            assert str(error).isprintable()
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        assert took < 100_000, f"{name}: {took:,} kB"
 
 
 UNSOUND = {

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import math
 import multiprocessing
 import os
-import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -78,42 +75,9 @@ def dask(folder: Path) -> Iterator[Executor]:
         yield executor
 
 
-@contextlib.contextmanager
-def loky(folder: Path, num: int = 2) -> Iterator[Executor]:
-    """Workers that whoever asks for as many is given again, and in the place of those that died others."""
-    import loky
-
-    executor = loky.get_reusable_executor(num)
-    yield executor
-    executor.shutdown(kill_workers=True)
-
-
-@contextlib.contextmanager
-def mpi(folder: Path) -> Iterator[Executor]:
-    """Two processes that MPI starts."""
-    # As the wheel of `mpich` has it; on loopback alone.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    os.environ |= {"HYDRA_IFACE": "lo", "FI_TCP_IFACE": "lo", "FI_PROVIDER": "tcp"}
-    from mpi4py.futures import MPIPoolExecutor
-
-    with MPIPoolExecutor(2) as pool:
-        yield pool
-
-
-def lacks_mpi() -> str:
-    """Return why no processes are started by MPI here; empty where they are."""
-    if sys.platform != "linux" or importlib.util.find_spec("mpi4py") is None:
-        return "its wheel is tried on Linux" if sys.platform != "linux" else "mpi4py is not installed"
-    folder = Path(sys.executable).parent
-    return "" if shutil.which("mpiexec", path=folder) else "mpi4py brings no MPI, and none is in this environment"
-
-
-needs_loky = pytest.mark.skipif(importlib.util.find_spec("loky") is None, reason="loky is not installed")
 ENGINES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Executor]]] = {
-    "threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask, "loky": loky, "mpi": mpi,
+    "threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask,
 }  # fmt: skip
-MARKS = {"loky": needs_loky, "mpi": pytest.mark.skipif(bool(lacks_mpi()), reason=lacks_mpi())}
-EACH = [pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES]
 
 
 def end_in_time() -> None:
@@ -128,7 +92,7 @@ def end_in_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", ENGINES)
 @in_child
 def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
     """And those of the tensors in memory."""
