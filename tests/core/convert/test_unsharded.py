@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_fork
-from lone_rank import LoneRank, needs_fsdp
+from lone_rank import LoneRank, distributed, needs_fsdp
 
 import tensornp as tnp
 from tensornp.core.convert.plan import decide
@@ -80,11 +80,11 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
 def test_a_gathered_dtensor_is_copied_by_what_it_holds():
     """With tensor parallelism besides, the gathered parameter is a DTensor over the gathered storage."""
     from torch.distributed.fsdp import fully_shard
-    from torch.distributed.tensor import Replicate, distribute_tensor
+    from torch.distributed.tensor import Replicate
 
     rank = LoneRank()
     layer = torch.nn.Linear(4, 4, bias=False)
-    layer.weight = torch.nn.Parameter(distribute_tensor(layer.weight.detach(), rank.square["tp"], [Replicate()]))
+    layer.weight = torch.nn.Parameter(distributed(layer.weight.detach(), rank.square["tp"], [Replicate()]))
     fully_shard(layer, mesh=rank.square["dp"])
     layer.unshard()
     assert tnp.plan(layer.weight).reason == WHY

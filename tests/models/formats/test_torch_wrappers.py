@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_child, in_fork
+from lone_rank import distributed
 from older import since
 from torch import nn
 
@@ -52,13 +53,13 @@ def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
 @in_fork
 def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     """Sharded over one rank, or replicated; nothing that it wants to import is unknown."""
-    from torch.distributed import tensor as distributed
+    from torch.distributed.tensor import Replicate, Shard
 
     mesh, whole = begin_group(1), torch.arange(12.0).view(3, 4)
     made = {
-        "w": distributed.distribute_tensor(whole, mesh, [distributed.Shard(0)]),
-        "b": distributed.distribute_tensor(whole.bfloat16(), mesh, [distributed.Replicate()]),
-        "p": nn.Parameter(distributed.distribute_tensor(whole.T, mesh, [distributed.Shard(1)])),
+        "w": distributed(whole, mesh, [Shard(0)]),
+        "b": distributed(whole.bfloat16(), mesh, [Replicate()]),
+        "p": nn.Parameter(distributed(whole.T, mesh, [Shard(1)])),
     }
     torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
     explorer = expect_listed_alike(made, tmp_path / "x.pt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from child import in_fork, in_two_ranks
-from lone_rank import LoneRank, needs_fsdp
+from lone_rank import LoneRank, distributed, needs_fsdp
 from older import since
 
 import tensornp as tnp
@@ -42,11 +42,11 @@ def test_indices_are_those_of_the_whole_on_each_rank(number):
 def test_rows_are_those_of_the_whole_under_two_kinds_of_sharding():
     """FSDP2 over tensor parallelism cuts what is cut already: `_StridedShard`, from left to right."""
     from torch.distributed.fsdp import fully_shard
-    from torch.distributed.tensor import Shard, distribute_tensor
+    from torch.distributed.tensor import Shard
 
     rank = LoneRank(1)
     layer = torch.nn.Linear(4, 8, bias=False)
-    layer.weight = torch.nn.Parameter(distribute_tensor(layer.weight.detach(), rank.square["tp"], [Shard(0)]))
+    layer.weight = torch.nn.Parameter(distributed(layer.weight.detach(), rank.square["tp"], [Shard(0)]))
     fully_shard(layer, mesh=rank.square["dp"])
     layer.weight.to_local().detach()[0, 3] = torch.inf
     with rank.alone():
