@@ -70,7 +70,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "compare with another": lambda t: repr(tnp.compare(t, _zeros_like(t))),
     "image": tnp.image,
     "plot": tnp.plot,
-    "view": lambda t: repr(tnp.view(t)),
+    "view": lambda t: repr(tnp.TensorWidget(t)),
     "aliases": lambda t: tnp.aliases(t, {"t": t, "x": torch.ones(3)}),
     "weights": lambda t: (str(_weights(t)), _weights(t)._repr_html_()),
     "scan": lambda t: str(_weights(t).scan()),

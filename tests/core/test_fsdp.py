@@ -95,7 +95,7 @@ def convert(t: torch.Tensor) -> None:
     """Convert it in each way that does not ask to share its memory."""
     tnp.to_numpy(t)
     tnp.to_numpy({"t": t[0]}, writeable=True)
-    _ = tnp.view(t).array
+    _ = tnp.TensorWidget(t).array
 
 
 def look_on_rank_0(obj: Any) -> None:

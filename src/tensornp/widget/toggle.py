@@ -104,6 +104,8 @@ class TensorWidget(DockingWidget):
         has_values: bool = True,
         reaches: Reaches | None = None,
     ) -> None:
+        if tensor is not None:
+            check_tensor(tensor, "TensorWidget")
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock = Lock()
         self._binder = binder
@@ -492,12 +494,3 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
-
-
-def view(tensor: torch.Tensor) -> TensorWidget:
-    """Return a live card of `tensor`, which stays where it is shown; `.array` is the array of its mode.
-
-    It keeps the tensor alive until `.close()`. Without a notebook it works as a plain object.
-    """
-    check_tensor(tensor, "view")
-    return TensorWidget(tensor)

@@ -56,7 +56,7 @@ CONVERSIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "storage": lambda t: tnp.to_numpy(t.untyped_storage()),
     "weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(),
     "a part of a weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(...),
-    "widget": lambda t: tnp.view(t).array,
+    "widget": lambda t: tnp.TensorWidget(t).array,
     "JAX": lambda t: pytest.importorskip("jax") and tnp.to_jax(t),
 }
 
@@ -112,8 +112,6 @@ def test_jax_shares_what_was_gathered_when_told_to():
     pytest.importorskip("jax")
     gathered = LoneRank().gathered()
     weight = gathered[0].weight
-    assert HAZARD not in str(tnp.plan_jax(weight))
-    assert HAZARD in str(tnp.plan_jax(weight, copy=False))
     tnp.to_jax(weight, copy=False)
     assert not weight.untyped_storage().resizable()
 

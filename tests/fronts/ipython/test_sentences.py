@@ -118,5 +118,5 @@ def test_a_function_that_is_called_otherwise_is_named():
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=re.escape(said)):
             getattr(tnp, name)
-    with pytest.raises(tnp.NotATensorError, match=re.escape("of an array a, tnp.view(tnp.to_tensor(a))")):
-        tnp.view(np.ones(3))
+    with pytest.raises(tnp.NotATensorError, match=re.escape("of an array a, tnp.TensorWidget(tnp.to_tensor(a))")):
+        tnp.TensorWidget(np.ones(3))

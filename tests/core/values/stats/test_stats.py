@@ -313,7 +313,7 @@ def test_the_smallest_floats_are_drawn_whatever_the_user_has_chosen_of_errors():
         assert stats.quantile(0.5) == 5e-311
         assert "shown in short" not in tnp.card(stats).text + tnp.card(t).text
         assert tnp.plot(t)._repr_png_().startswith(b"\x89PNG")
-        tnp.view(t).close()
+        tnp.TensorWidget(t).close()
         assert np.geterr()["under"] == "raise"
 
 
