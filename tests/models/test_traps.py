@@ -696,7 +696,7 @@ def packed_integers(folder):
     )
     yield
     explorer = tnp.weights(folder / "x.safetensors")
-    assert explorer["a.qweight"].num_parameters == 64 * 64
+    assert explorer["a.qweight"]._num_parameters == 64 * 64
     assert "gptq" in explorer["a.qweight"].note
     with pytest.raises(tnp.TensornpError):
         explorer["a.qweight"].stats()
@@ -779,7 +779,7 @@ def two_checkpoints_that_differ_in_every_way(folder):
     found = tnp.compare(folder / "a.safetensors", folder / "b.pt")
     assert (found.missing, found.unexpected) == (("gone",), ("module.new",))
     assert (found.reshaped, found.retyped) == (("shape",), ("dtype",))
-    assert found.renamed["same"] == "module.same"
+    assert found._renamed["same"] == "module.same"
     assert found["same"].same_bits
     assert found["nan"].same_bits
     assert found["zero"].equal and not found["zero"].same_bits

@@ -39,7 +39,7 @@ def test_what_a_pass_is_added_to_is_said():
         backward(model)
     assert found(run) == [SAYS]
     assert all(torch.equal(a.grad, b.grad) for a, b in zip(plain.parameters(), model.parameters(), strict=True))
-    held = next(one.held for one in run.record.grads if one.name == "0.weight")
+    held = next(one.held for one in run._record.grads if one.name == "0.weight")
     assert held.norm == pytest.approx(model[0].weight.grad.norm().item() / 2, rel=1e-5)
     assert run.grads["0.weight"].norm == pytest.approx(held.norm, rel=1e-5)
 
@@ -67,7 +67,7 @@ def test_passes_inside_of_one_block_are_not_told_to_be_added_to_each_other():
         backward(model)
         backward(model)
     assert found(run) == []
-    assert [one.held for one in run.record.grads] == [None] * 4
+    assert [one.held for one in run._record.grads] == [None] * 4
 
 
 def test_gradients_of_several_backwards_are_told_to_be_those_of_the_last():
@@ -302,7 +302,7 @@ def test_gradients_that_a_scripted_model_holds_are_looked_at():
             model(torch.ones(2, 3)).sum().backward()
             optimizer.step()
     assert run.problems[0].startswith("`.grad` was not zeroed between two steps")
-    assert not run.record.notes
+    assert not run._record.notes
 
 
 @pytest.mark.parametrize("is_beside_another", [True, False])

@@ -342,7 +342,7 @@ def test_a_meta_and_a_lazy_weight_and_one_of_inference_are_noted_without_a_word(
         with torch.inference_mode():
             quiet(ONES)
     assert run.first("nan").sentence == "quiet.weight held NaN when quiet (Linear) was first called"
-    assert not run.record.notes
+    assert not run._record.notes
 
 
 def test_two_passes_differ_before_them_where_that_is_known_of_both():

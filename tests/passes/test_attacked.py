@@ -543,7 +543,7 @@ def test_threads_that_still_call_as_the_block_ends_lose_nothing():
         for _ in range(100):
             with tnp.follow(model) as run:
                 model(torch.ones(2, 4))
-            assert not run.record.notes
+            assert not run._record.notes
             assert len(run.calls) >= 3
     finally:
         is_over.set()

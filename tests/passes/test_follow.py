@@ -366,7 +366,7 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     with tnp.follow() as run:
         followed = programs[transform]()
     assert torch.equal(plain, followed)
-    assert run.record.notes == ()
+    assert run._record.notes == ()
     assert ("inside a torch.func transform: not read" in tnp.card(run).text) is (transform in ("vmap", "jvp", "grad"))
     assert "Error" not in tnp.card(run).text
 
@@ -470,7 +470,7 @@ def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
     with tnp.follow(max_calls=100) as run:
         for i in range(3000):
             module(torch.tensor(torch.nan if i == 2500 else 1.0))
-    assert run.record.num_dropped == 2899
+    assert run._record.num_dropped == 2899
     assert not run.complete
     (bad,) = [call for call in run.calls if call.outputs[0].has_nan]
     assert bad.nth == 2500
@@ -483,7 +483,7 @@ def test_no_part_of_a_model_stands_alone_where_calls_are_dropped():
     with tnp.follow(max_calls=20) as run:
         for i in range(10):
             model(torch.tensor(torch.nan if i == 5 else 1.0))
-    assert run.record.num_dropped == 10 * 31 - len(run) > 0
+    assert run._record.num_dropped == 10 * 31 - len(run) > 0
     assert {call.class_name for call in run if call.parent is None} == {"Sequential"}
     assert {call.name for call in run if call.parent is None} == {"model"}
     assert all(call.depth == run[call.parent].depth + 1 for call in run if call.parent is not None)
@@ -602,7 +602,7 @@ def test_what_was_compiled_in_place_inside_the_block_is_said_not_to_be_followed(
         other(x)
         model.compile(backend="eager")
         model(x)
-    assert run.record.notes == (said,)
+    assert run._record.notes == (said,)
     with tnp.follow(other) as run:
         model(x)
     assert tnp.card(run).text == "other was not called here; other modules were"

@@ -28,7 +28,7 @@ def test_what_takes_the_place_of_parameters_is_named(made_of):
     with tnp.follow(model) as run:
         called(model, {name: made_of(one) for name, one in model.named_parameters()}).backward()
     assert any(WORDS in one for one in run.problems)
-    assert {one.note for one in run.record.grads} == {"of what took its place in a functional call"}
+    assert {one.note for one in run._record.grads} == {"of what took its place in a functional call"}
     assert not any("got no gradient" in one for one in run.problems)
 
 
@@ -60,4 +60,4 @@ def test_what_took_a_place_and_got_no_gradient_is_a_parameter_without_one():
         called(model, {"weight": model.weight * 2, "bias": model.bias.detach().requires_grad_()}).detach()
         model(torch.ones(2, 3))[:, :0].sum().backward()
         called(model, {"weight": model.weight * 2, "bias": torch.zeros(2)}).backward()
-    assert {one.name: one.note for one in run.record.grads} == {"weight": "", "bias": ""}
+    assert {one.name: one.note for one in run._record.grads} == {"weight": "", "bias": ""}

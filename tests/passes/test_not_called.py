@@ -131,6 +131,6 @@ def test_a_gradient_of_before_is_listed_as_not_looked_at():
 
     with tnp.follow() as run:
         Whole()(torch.ones(2, 3)).sum().backward()
-    notes = {one.name: one.note for one in run.record.grads}
+    notes = {one.name: one.note for one in run._record.grads}
     assert notes["parts.head.weight"] == "of a module that was not called: what its .grad holds was not looked at"
     assert "1 parameter of a module that was not called got no gradient: parts.head.bias" in run.problems

@@ -146,5 +146,5 @@ def test_a_name_that_was_bound_after_the_call_is_told():
 
     with tnp.follow(keep="model") as run:
         model = made()
-    (note,) = run.record.notes
+    (note,) = run._record.notes
     assert model and note == "keep='model' is a name that was bound after what it names had been called"

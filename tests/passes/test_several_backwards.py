@@ -105,7 +105,7 @@ def test_what_came_finite_in_several_backwards_is_known_in_each():
         one, two = head(hidden).sum(), other(hidden.relu()).sum()
         one.backward(retain_graph=True)
         two.backward()
-    (of_one, of_two), orders = run.record.backwards, run.calls[0].outputs[0].grad_orders
+    (of_one, of_two), orders = run._record.backwards, run.calls[0].outputs[0].grad_orders
     assert [of_one < orders[0] < of_two < orders[1], len(orders)] == [True, 2]
 
 
@@ -145,7 +145,7 @@ def test_a_backward_inside_another_is_a_part_of_it():
     with tnp.follow() as run:
         for _ in range(2):
             Reentrant.apply(first(torch.ones(1, 3)), inner).sum().backward()
-    assert run.record.backwards == (0, 6)
+    assert run._record.backwards == (0, 6)
 
 
 def test_what_a_later_backward_brings_through_an_earlier_graph_came_in_the_later_one():
@@ -196,7 +196,7 @@ def test_one_that_brings_its_first_gradient_after_one_inside_it_is_the_same():
         for _ in range(3):
             loss = inner(torch.ones(1, 3)).sum()
             Within.apply(outer(torch.ones(1, 3)), [loss]).sum().backward()
-    assert run.record.backwards == (0, 6, 12)
+    assert run._record.backwards == (0, 6, 12)
 
 
 def test_two_at_a_time_are_one():
@@ -225,4 +225,4 @@ def test_two_at_a_time_are_one():
         for one in threads:
             one.join(60)
         models[0](torch.ones(1, 3)).sum().backward()
-    assert run.record.backwards == (0, 12)
+    assert run._record.backwards == (0, 12)

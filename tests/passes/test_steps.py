@@ -40,7 +40,7 @@ def test_steps_are_counted_and_stand_among_calls_and_gradients():
     with tnp.follow() as run:
         step_of(model, optimizer)
         step_of(model, optimizer)
-    first, second = run.record.steps
+    first, second = run._record.steps
     assert (first.class_name, first.num_calls, second.num_calls) == ("Adam", 3, 6)
     assert (first.num_gradients, second.num_gradients) == (6, 12)
     assert first.source.text == "optimizer.step()"
@@ -173,7 +173,7 @@ def test_weights_are_read_again_after_each_step(kind):
                 optimizer.step()
     found = [[run.calls[i + 1].params[0].max, run.calls[i + 2].params[0].max] for i in range(0, len(run.calls), 3)]
     assert found == expected
-    assert len(run.record.steps) == 3
+    assert len(run._record.steps) == 3
     assert len({str(one) for one in expected}) >= 3
 
 
@@ -197,7 +197,7 @@ def test_hooks_of_optimizers_are_gone_whatever_ends_the_block(ending):
                 raise {"error": ValueError, "interrupt": KeyboardInterrupt}[ending]
         step_of(model, optimizer)
     assert [dict(one) for one in HOOKS] == before
-    assert [one.is_done for one in run.record.steps] == [True] + [False] * (ending == "step")
+    assert [one.is_done for one in run._record.steps] == [True] + [False] * (ending == "step")
     assert not optimizer._optimizer_step_pre_hooks
     assert not optimizer._optimizer_step_post_hooks
 
@@ -211,12 +211,12 @@ def test_steps_of_other_models_and_of_other_threads_are_not_the_pass_s():
         thread = threading.Thread(target=step_of, args=(mine, optimizers[0]))
         thread.start()
         thread.join()
-    assert len(run.record.steps) == 1
+    assert len(run._record.steps) == 1
     with tnp.follow() as run:
         thread = threading.Thread(target=step_of, args=(mine, optimizers[0]))
         thread.start()
         thread.join()
-    assert run.record.steps == ()
+    assert run._record.steps == ()
     assert run.calls == ()
 
 
@@ -231,7 +231,7 @@ def test_the_place_of_a_step_is_right_where_calls_were_dropped():
         step_of(model, optimizer)
         with torch.no_grad():
             model(torch.ones(1, 3))
-    (step,) = run.record.steps
+    (step,) = run._record.steps
     assert len(run.calls) == 4
     assert step.num_calls == 3
     assert run.first("nan").phase == "optimizer"
@@ -438,7 +438,7 @@ def test_tied_weights_get_their_gradient_in_one_backward():
     with tnp.follow() as run:
         head(emb(torch.arange(3))).sum().backward()
     assert not any("backwards" in one for one in run.problems)
-    assert all(one.num_backwards == 1 for one in run.record.grads)
+    assert all(one.num_backwards == 1 for one in run._record.grads)
 
 
 def by_closure(lr: float, *, is_frozen: bool = False) -> tnp.FollowedPass:
@@ -501,6 +501,6 @@ def test_what_comes_in_a_closure_is_taken_by_its_step(is_zeroed):
                 optimizer.zero_grad()
             backward()
             optimizer.step(backward)
-    assert [one.num_backwards for one in run.record.grads] == [2, 2]
+    assert [one.num_backwards for one in run._record.grads] == [2, 2]
     assert any("gradients came in 2 backwards with no step of theirs between:" in one for one in run.problems)
     assert any("not zeroed between two steps" in one for one in run.problems) is not is_zeroed

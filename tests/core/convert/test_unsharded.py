@@ -72,7 +72,7 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
     expected = model(torch.ones(3, 7))
     for t in unsharded(model):
         known = t.detach().clone()
-        assert tnp.inspect(t).is_unsharded
+        assert tnp.inspect(t)._is_unsharded
         assert tnp.plan(t).reason == WHY
         array = CONVERSIONS[name](t)
         assert t.untyped_storage().resizable(), "the next reshard would raise"
@@ -80,7 +80,7 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
             assert np.array_equal(np.asarray(array), known.numpy())
     for layer in model:
         layer.reshard()
-    assert not any(tnp.inspect(t).is_unsharded for t in model.parameters())
+    assert not any(tnp.inspect(t)._is_unsharded for t in model.parameters())
     assert model(torch.ones(3, 7)).shape == expected.shape
 
 
@@ -127,7 +127,7 @@ def test_other_tensors_share_as_before_where_there_is_a_sharded_model():
     copied = gathered[0].weight.detach().clone()
     local = next(model.parameters()).to_local().detach()
     for t in (torch.ones(3), torch.nn.Parameter(torch.ones(3)), torch.nn.Linear(2, 2).weight, result, copied, local):
-        assert not tnp.inspect(t).is_unsharded
+        assert not tnp.inspect(t)._is_unsharded
         assert np.shares_memory(tnp.to_numpy(t), t.detach().numpy())
 
 

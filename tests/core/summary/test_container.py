@@ -44,7 +44,7 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
     assert f"{nbytes} bytes" in shown
     assert "GiB" not in shown
     info = tnp.inspect(t)
-    assert (info.nbytes, info.held_nbytes) == (4 * 10**10, nbytes)
+    assert (info.nbytes, info._held_nbytes) == (4 * 10**10, nbytes)
     assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()
 
 
@@ -107,10 +107,10 @@ def test_what_stores_codes_takes_the_bytes_of_these():
     """In its own facts, in a container's row and sum, for a module, and in the table of all tensors."""
     weight = Codes(torch.ones(600, 512, dtype=torch.int8), torch.ones(600, 1, dtype=torch.bfloat16))
     nbytes = 600 * 512 + 600 * 2
-    assert tnp.inspect(weight).held_nbytes == nbytes
+    assert tnp.inspect(weight)._held_nbytes == nbytes
     assert tnp.inspect(weight).nbytes == 2 * 600 * 512
     weight.itself, weight.other = weight, Codes(weight, weight.scale)
-    assert tnp.inspect(weight).held_nbytes == nbytes
+    assert tnp.inspect(weight)._held_nbytes == nbytes
     summary = summarize_container({"w": weight}, DisplayOptions())
     assert summary.nbytes == nbytes
     layer = torch.nn.Linear(512, 600, bias=False)
@@ -140,8 +140,8 @@ def test_the_hidden_elements_of_a_masked_array_are_not_numbers(values, hidden, s
 def test_an_expanded_tensor_takes_the_bytes_that_it_holds():
     """Alone, beside the tensor that it shows, and in its row; an attention mask is one."""
     mask = torch.ones(1, 512).expand(64, 512)
-    assert tnp.inspect(mask).held_nbytes == 4 * 512
-    assert tnp.inspect(torch.ones(1).expand(0, 5)).held_nbytes == 0
+    assert tnp.inspect(mask)._held_nbytes == 4 * 512
+    assert tnp.inspect(torch.ones(1).expand(0, 5))._held_nbytes == 0
     for held in ([mask], {"mask": mask, "again": mask[0]}, [mask, mask.T]):
         assert summarize_container(held, DisplayOptions()).nbytes == 4 * 512
     (row,) = (line for line in str(tnp.card({"mask": mask})).splitlines() if line.startswith("mask"))

@@ -125,7 +125,7 @@ def test_a_lazily_copied_storage_stays_lazy():
 )
 def test_overlap_of_a_tensor_with_itself(t, overlaps):
     """Expanded and sliding windows overlap; ordinary strides do not."""
-    assert tnp.inspect(t).may_overlap_itself is overlaps
+    assert tnp.inspect(t)._may_overlap_itself is overlaps
 
 
 def test_inspection_changes_nothing_and_no_mode_sees_it():
@@ -162,7 +162,7 @@ def test_a_record_is_shown_line_by_line_at_the_prompt():
     for record in (tnp.inspect(t), tnp.plan(t)):
         assert pretty(record) == str(record)
         assert str(record).count("\n") > 2
-    assert tnp.inspect(t).form == "strided"
+    assert tnp.inspect(t)._form == "strided"
 
 
 def test_sizes_and_strides_belong_together(monkeypatch):

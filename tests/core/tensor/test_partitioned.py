@@ -64,8 +64,8 @@ def test_a_partitioned_parameter_is_of_its_whole_shape_and_has_no_array():
     """Its card, its plan and its facts say so, with what gathers it."""
     weight = partitioned(nn.Parameter(torch.ones(3, 4)))
     info = tnp.inspect(weight)
-    assert (info.shape, info.numel, info.data_state, info.form) == ((3, 4), 12, "remote", "partitioned")
-    assert (info.numel_elsewhere, info.nbytes_elsewhere, info.storage, info.stride) == (9, 36, None, None)
+    assert (info.shape, info.numel, info.data_state, info._form) == ((3, 4), 12, "remote", "partitioned")
+    assert (info._numel_elsewhere, info._nbytes_elsewhere, info.storage, info.stride) == (9, 36, None, None)
     card = tnp.card(weight)
     assert SAID in card.text
     assert "(3, 4)" in card.text.splitlines()[0]
@@ -85,9 +85,9 @@ def test_a_partitioned_parameter_is_of_its_whole_shape_and_has_no_array():
 def test_what_fills_up_the_last_parts_is_not_counted(rank, here):
     """Each rank has as many elements, of which those of the last ones are none of the parameter's."""
     bias = partitioned(nn.Parameter(torch.ones(5)), rank)
-    assert (tnp.inspect(bias).numel_here, tnp.inspect(bias).numel_elsewhere) == (here, 5 - here)
+    assert (tnp.inspect(bias)._numel_here, tnp.inspect(bias)._numel_elsewhere) == (here, 5 - here)
     bias.ds_tensor.data = torch.empty(1)
-    assert tnp.inspect(bias).numel_here == 0, "what is swapped out to a disk is not here"
+    assert tnp.inspect(bias)._numel_here == 0, "what is swapped out to a disk is not here"
     bias.ds_tensor = None
     assert "nothing of it is here;" in str(tnp.card(bias))
 
@@ -99,7 +99,7 @@ def test_the_weights_of_a_partitioned_model_are_counted_as_those_of_any_sharded_
     assert explorer.totals.parameters == 15
     assert explorer.spread == (4, 60)
     weight = explorer["weight"]
-    assert (weight.shape, weight.numel, weight.nbytes, weight.nbytes_elsewhere) == ((3, 4), 12, 12, 36)
+    assert (weight.shape, weight.numel, weight.nbytes, weight._nbytes_elsewhere) == ((3, 4), 12, 12, 36)
     assert weight.note == "3 of 12 elements, 12 of 48 bytes on this rank"
     assert "GatheredParameters" in weight.problem
     for refused in (weight.to_numpy, weight.plan, weight.stats, weight.values, lambda: weight.to_numpy(shard="full")):
@@ -140,7 +140,7 @@ def test_what_is_gathered_is_an_ordinary_parameter_again_and_what_is_on_its_way_
         with pytest.raises(tnp.NoDataError, match=r"being gathered by DeepSpeed: \(3, 4\) in all, and not all of it"):
             refused(weight)
     assert "no array" in tnp.card(weight).text
-    assert not tnp.weights({"w": weight})["w"].can_be_read
+    assert not tnp.weights({"w": weight})["w"]._can_be_read
     weight.ds_status = ZeroParamStatus.AVAILABLE
     assert np.array_equal(tnp.to_numpy(weight), np.ones((3, 4)))
     assert tnp.inspect(weight).data_state == "available"
@@ -176,8 +176,8 @@ def test_what_megatron_has_cut_is_told_and_converted_as_ever(dim, stride, said):
     layer.weight.tensor_model_parallel, layer.weight.partition_dim, layer.weight.partition_stride = True, dim, stride
     # As Megatron notes on what each rank has whole.
     layer.bias.tensor_model_parallel, layer.bias.partition_dim, layer.bias.partition_stride = False, -1, 1
-    assert tnp.inspect(layer.weight).spread == (said,)
-    assert tnp.inspect(layer.bias).spread == ()
+    assert tnp.inspect(layer.weight)._spread == (said,)
+    assert tnp.inspect(layer.bias)._spread == ()
     assert f" | {said}" in tnp.card(layer.weight).text
     assert np.shares_memory(tnp.to_numpy(layer.weight), layer.weight.detach().numpy())
     explorer = tnp.weights(layer)

@@ -25,7 +25,7 @@ FUNCTION = """
 import tensornp as tnp
 w = tnp.weights(sys.argv[1])
 one = w[next(iter(w))]
-print(w, w.totals, w.find(one.name), one, one.code, one.extents, one.is_trained, one.codes)
+print(w, w.totals, w.find(one.name), one, one.code, one.extents, one._is_trained, one.codes)
 status = 0
 """
 

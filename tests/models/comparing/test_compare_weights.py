@@ -79,7 +79,7 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     found = compared(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
     assert found.missing == ("2.bias",)
     assert found.unexpected == ("model.module.extra",)
-    assert found.renamed["0.weight"] == "model.module.0.weight"
+    assert found._renamed["0.weight"] == "model.module.0.weight"
     assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
     text = weights_comparison_document(found).text()
     assert (
@@ -154,12 +154,12 @@ def test_a_file_that_keeps_a_tie_is_compared_with_it(tmp_path):
     for name, model in (("tied", tied), ("untied", untied)):
         torch.save(model.state_dict(), tmp_path / f"{name}.pt")
     both = {"0.weight", "1.weight"}
-    assert set(tnp.compare(tmp_path / "tied.pt", untied).retied) == both
-    assert set(tnp.compare(untied, tmp_path / "tied.pt").retied) == both
+    assert set(tnp.compare(tmp_path / "tied.pt", untied)._retied) == both
+    assert set(tnp.compare(untied, tmp_path / "tied.pt")._retied) == both
     assert "2 tied to others than before" in str(tnp.card(tnp.compare(tmp_path / "tied.pt", untied)))
-    assert tnp.compare(tmp_path / "tied.pt", tied).retied == ()
-    assert tnp.compare(tmp_path / "untied.pt", tied).retied == ()
-    assert tnp.compare(tmp_path / "tied.pt", tmp_path / "untied.pt").retied == ()
+    assert tnp.compare(tmp_path / "tied.pt", tied)._retied == ()
+    assert tnp.compare(tmp_path / "untied.pt", tied)._retied == ()
+    assert tnp.compare(tmp_path / "tied.pt", tmp_path / "untied.pt")._retied == ()
 
 
 def test_shapes_and_ties_are_told():
@@ -167,8 +167,8 @@ def test_shapes_and_ties_are_told():
     a, b = net(), net()
     b[1].weight = b[0].weight
     found = compared(a, b)
-    assert set(found.retied) == {"0.weight", "1.weight"}
-    assert compared(b, b.state_dict()).retied == ()
+    assert set(found._retied) == {"0.weight", "1.weight"}
+    assert compared(b, b.state_dict())._retied == ()
     found = compared({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
     assert found.reshaped == ("x",)
     assert found["x"].verdict == "shapes differ: (3,) and (4,)"
@@ -237,11 +237,11 @@ def test_optimizers_without_states_are_compared_and_said_so():
     """Before the first step there is nothing that differs; after it, each state is one that only one side has."""
     (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)
     found = compared(fresh, fresh)
-    assert (len(found), len(found.failed), len(found.exempt), found.equal) == (0, 0, 4, True)
+    assert (len(found), len(found.failed), len(found._exempt), found.equal) == (0, 0, 4, True)
     assert "equal, without values in either" in weights_comparison_document(found).text()
     assert "4 without values in both (no state yet): " in weights_comparison_document(found).text()
     found = compared(fresh, stepped)
-    assert (len(found.missing), len(found.unexpected), len(found.exempt), found.equal) == (0, 12, 4, False)
+    assert (len(found.missing), len(found.unexpected), len(found._exempt), found.equal) == (0, 12, 4, False)
     assert "no name is in both" in weights_comparison_document(found).text()
 
 
@@ -268,8 +268,8 @@ def test_a_tensor_beside_a_model_is_refused():
 def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, second, prefixes):
     """Of either side, or both; and never where names are equal as they are."""
     found = matched(first, second)
-    assert found.prefixes == prefixes
-    assert len(found.pairs) == min(len(first), len(second))
+    assert found._prefixes == prefixes
+    assert len(found._pairs) == min(len(first), len(second))
 
 
 def test_what_is_shown_is_escaped():
@@ -306,7 +306,7 @@ def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeyp
     thin = torch.randn(40, 2, generator=generator) @ torch.randn(2, 30, generator=generator)
     found = tnp.compare(first, {"a": first["a"] + thin, "b": first["b"] + torch.randn(40, 30, generator=generator)})
     assert calls == []
-    assert list(found.low_rank) == ["a"]
+    assert list(found._low_rank) == ["a"]
     assert weights_comparison_document(found).text().count("of the change lies in 8 directions") == 1
     assert weights_comparison_document(found).html().count("of the change lies in 8 directions") == 1
     assert len(calls) == 2
@@ -337,13 +337,13 @@ def test_what_moved_most_beside_the_others_comes_first():
     after["head"] += 1
     found = tnp.compare(before, after)
     norms = [one.norm().item() for name, one in before.items() if name not in ("bias", "steps")]
-    assert found.median_norm == pytest.approx(np.median(norms), rel=1e-6)
+    assert found._median_norm == pytest.approx(np.median(norms), rel=1e-6)
     assert found.relative["bias"] == math.inf
-    assert found.moved["bias"] == pytest.approx(0.01 * 8**0.5 / found.median_norm, rel=1e-4)
+    assert found.moved["bias"] == pytest.approx(0.01 * 8**0.5 / found._median_norm, rel=1e-4)
     for name in ("head", "layers.3.weight"):
         delta, norm = (after[name] - before[name]).norm().item(), before[name].norm().item()
-        assert (found[name].norm, found[name].norm_of_difference) == pytest.approx((norm, delta), rel=1e-5)
-        assert found.moved[name] == pytest.approx(delta / max(norm, found.median_norm), rel=1e-5)
+        assert (found[name]._norm, found[name]._norm_of_difference) == pytest.approx((norm, delta), rel=1e-5)
+        assert found.moved[name] == pytest.approx(delta / max(norm, found._median_norm), rel=1e-5)
     assert found.changed()[:2] == ["head", "layers.3.weight"]
     assert found.changed()[-1] == "steps"
     text = weights_comparison_document(found).text()
@@ -403,7 +403,7 @@ def test_modules_that_quantize_what_they_give_otherwise_are_not_equal():
     assert tnp.compare(quantized_linear(), quantized_linear()).equal
     found = tnp.compare(quantized_linear(), quantized_linear(3.0, 7))
     assert not found.equal
-    assert found.requantized == {"0.weight": "scale 1 and zero point 0 before, 3 and 7 now"}
+    assert found._requantized == {"0.weight": "scale 1 and zero point 0 before, 3 and 7 now"}
     text = weights_comparison_document(found).text()
     assert "what is in both is equal" in text
     assert "what 0.weight gives is quantized otherwise: scale 1 and zero point 0 before, 3 and 7 now" in text
@@ -451,7 +451,7 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
     before = copy.deepcopy(model.state_dict())
     for key in ("net", "a.b"):
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
-        assert compared({key: before}, model).prefixes == (f"{key}.", "")
+        assert compared({key: before}, model)._prefixes == (f"{key}.", "")
     assert compared(model[0].state_dict(), model).told() == "no name is in both"
 
 

@@ -141,7 +141,7 @@ def test_a_dictionary_may_have_modules_and_optimizers():
     assert explorer.is_of_module
     step(model, optimizer)
     found = compared(saved, live)
-    assert found["model.head.weight"].num_changed
+    assert found["model.head.weight"]._num_changed
     assert found.told().startswith("6 of 6 weights and ")
     assert not called
     assert not tnp.weights({"optimizer": optimizer}).is_of_module

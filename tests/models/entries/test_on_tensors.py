@@ -131,7 +131,7 @@ def test_flags_gradients_and_what_leads_back_are_not_named():
     assert tnp.weights(module).problems == []
     assert tnp.compare(module, copy.deepcopy(module)).same_bits
     found = tnp.compare({"module": module, "w": module.weight}, {"module": module, "w": module.weight})
-    assert found.same_bits and found.not_compared == {}
+    assert found.same_bits and found._not_compared == {}
     flat = nn.Linear(3, 2)
     flat.weight._is_flat_param, flat.weight._local_shard = True, torch.ones(6)  # type: ignore[assignment]
     assert tnp.weights(flat).problems == []

@@ -697,7 +697,7 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
     written(tmp_path, tree, change=change)
     (tmp_path / "__1_0.distcp").write_bytes((tmp_path / ITEMS).read_bytes())
     explorer = tnp.weights(tmp_path)
-    assert [chunk.rank for chunk in explorer["w"].chunks] == [0, 1, 2]
+    assert [chunk.rank for chunk in explorer["w"]._chunks] == [0, 1, 2]
     (problem,) = explorer.problems
     assert "__2_0.distcp' cannot be opened" in problem
     assert "1 more weight" in problem
@@ -718,7 +718,7 @@ def test_a_folder_of_400_000_chunks_is_listed(tmp_path, monkeypatch):
         monkeypatch.setattr(module, name, getattr(module, name) // 10)
     explorer = tnp.weights(of_many_ranks(tmp_path, 1000, 40))
     assert (len(explorer), explorer.problems) == (40, [])
-    assert explorer["layers.7.weight"].chunks[999].rank == 999
+    assert explorer["layers.7.weight"]._chunks[999].rank == 999
     with pytest.raises(tnp.CheckpointError, match="has more"):
         look_through.xray((tmp_path / ".metadata").read_bytes(), are_records_kept=True)
 
@@ -731,5 +731,5 @@ def test_a_chunk_takes_less_memory_than_what_torch_makes_of_it(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (len(explorer), explorer.problems) == (100, [])
-    assert explorer["layers.7.weight"].chunks[99].offset == 1600 * 7
+    assert explorer["layers.7.weight"]._chunks[99].offset == 1600 * 7
     assert peak / 10_000 < 1000

@@ -224,7 +224,7 @@ def test_packed_weights_of_shards_mean_the_same_as_those_of_safetensors(folder):
     explorer = tnp.weights(folder)
     assert explorer.problems == []
     assert explorer["l.qweight"].note == "packed 4-bit codes (gptq)"
-    assert explorer["l.qweight"].num_parameters == 4 * 8 * 8
+    assert explorer["l.qweight"]._num_parameters == 4 * 8 * 8
 
 
 def test_a_shard_that_is_replaced_is_told(folder):

@@ -24,7 +24,7 @@ def test_what_fsdp2_has_gathered_is_told_until_it_is_sharded_again():
         assert "elements, " in notes["1.weight"]
         assert notes["1.weight"].endswith("on this rank")
         assert " | gathered just now" in tnp.card(model[0].weight).text
-        assert tnp.inspect(model[0].weight).spread == ("gathered just now",)
+        assert tnp.inspect(model[0].weight)._spread == ("gathered just now",)
         for one in (model[1].weight, other.weight, torch.ones(3)):
             assert "gathered" not in tnp.card(one).text.splitlines()[0]
         assert "gathered just now" in tnp.weights(dict(model.named_parameters()))["0.bias"].note
@@ -48,12 +48,12 @@ def test_a_flat_parameter_is_told_by_what_it_is_made_of():
     (flat,) = model.parameters()
     with rank.alone():
         assert f" | {said}" in tnp.card(flat).text
-        assert tnp.inspect(flat).spread == (said,)
+        assert tnp.inspect(flat)._spread == (said,)
         ((_, entry),) = ((name, one) for name, one in tnp.weights(model).items() if one.kind == "parameter")
         assert entry.note.startswith(said)
         assert tnp.to_numpy(flat).shape == tuple(flat.shape)
     flat._fqns, flat._shapes = object(), [object()]
-    assert tnp.inspect(flat).spread == ("flat parameter",)
+    assert tnp.inspect(flat)._spread == ("flat parameter",)
 
 
 @needs_fsdp

@@ -855,7 +855,7 @@ def test_a_distributed_checkpoint_is_read_by_a_protocol_of_fsspec(tmp_path):
     """And compared with that on disk, and scanned by other processes."""
     made = several(tmp_path)
     found = tnp.weights(f"file://{tmp_path}/")
-    assert not found.problems and [chunk.rank for chunk in found["w"].chunks] == [0, 1, 2]
+    assert not found.problems and [chunk.rank for chunk in found["w"]._chunks] == [0, 1, 2]
     assert np.array_equal(found["w"].to_numpy(slice(None, None, -7)), made["w"].numpy()[::-7])
     assert tnp.compare(found, tmp_path).equal
     with ProcessPoolExecutor(2) as pool:

@@ -66,7 +66,7 @@ FORMS = {
 
 
 def facts(explorer: tnp.WeightsExplorer) -> dict[str, Any]:
-    return {name: (one.kind, one.note, one.saved_as) for name, one in explorer.items()}
+    return {name: (one.kind, one.note, one._saved_as) for name, one in explorer.items()}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -87,8 +87,8 @@ def test_a_folder_has_the_states_of_an_optimizer(model, tmp_path, form):
     assert facts(tnp.weights(torch.load(tmp_path / "x.pt", weights_only=True))) == facts(explorer)
     for path in (tmp_path / "x", tmp_path / "x.pt"):
         found = tnp.compare(optimizer, path)
-        assert list(found.pairs) == STATES
-        assert (found.missing, set(found.pairs.values())) == ((), set(states))
+        assert list(found._pairs) == STATES
+        assert (found.missing, set(found._pairs.values())) == ((), set(states))
         assert [found.max_abs[name] for name in STATES] == [0] * len(STATES)
     before = explorer[states[1]].to_numpy()
     optimizer.step()
@@ -135,11 +135,11 @@ def test_joined_keys_tell_no_numbers(model, tmp_path):
     """Of several ranks, the last may stand first: only by a name do they belong to a state that has a number."""
     optimizer = trained(model)
     save({"optim": flat(model, optimizer)}, FileSystemWriter(tmp_path))
-    assert tnp.compare(optimizer.state_dict(), tmp_path).pairs == {}
+    assert tnp.compare(optimizer.state_dict(), tmp_path)._pairs == {}
     named = tnp.weights(optimizer.state_dict(), model=model)
     found = tnp.compare(named, tmp_path)
-    assert found.pairs["state.2.exp_avg"] == "optim.state.late.weight.exp_avg"
-    assert len(found.pairs) == len(STATES)
+    assert found._pairs["state.2.exp_avg"] == "optim.state.late.weight.exp_avg"
+    assert len(found._pairs) == len(STATES)
 
 
 def test_states_that_are_nested_keep_their_keys(tmp_path):
@@ -153,7 +153,7 @@ def test_states_that_are_nested_keep_their_keys(tmp_path):
         save({"optim": tree}, FileSystemWriter(tmp_path / str(number)))
         for explorer in (tnp.weights(tmp_path / str(number)), tnp.weights({"optim": tree})):
             assert {one.kind for one in explorer.values()} == {"state"}
-            assert explorer["optim.state.a.state.lr.factors.left.0"].saved_as[0] == "state.a.state.lr.factors.left.0"
+            assert explorer["optim.state.a.state.lr.factors.left.0"]._saved_as[0] == "state.a.state.lr.factors.left.0"
 
 
 def test_a_model_with_parts_called_so_is_no_optimizer(tmp_path):

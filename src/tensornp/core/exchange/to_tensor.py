@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
@@ -81,7 +82,7 @@ def _tensor_of(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
             values: Any = np.asarray(array)
         else:
             with modes.undisturbed():
-                values = torch.from_dlpack(array)
+                values = from_dlpack(array)
     except Exception as error:
         raise UnsupportedArrayError(
             f"{type(array).__name__} gives no array ({error_text(error)}); convert it to NumPy first"

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.forked import PROCESS
-from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 
@@ -69,7 +68,7 @@ def unnoticed(function: _F) -> _F:
         # In a block that is `undisturbed`, the context is the user's still.
         if _stands_outside.get() and is_undisturbed():
             return function(*args, **kwargs)
-        outside = _way_out()
+        outside = _outside()
         try:
             next(outside)
             # NumPy keeps print options and what becomes of errors there.
@@ -89,7 +88,7 @@ def is_own_look() -> bool:
 
 def undisturbed() -> AbstractContextManager[Any]:
     """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
-    return _INSIDE if is_undisturbed() else _Block(_way_out())
+    return _INSIDE if is_undisturbed() else _Block(_outside())
 
 
 def outside(function: Callable[..., _T], *args: Any) -> _T:
@@ -102,7 +101,7 @@ def outside(function: Callable[..., _T], *args: Any) -> _T:
         return function(*args)
     num_modes = _dispatch_modes() if _CAN_LEAVE_ONE else 2
     if num_modes > 1 or _is_inference() or _is_further_in(num_modes):
-        with _Block(_way_out()):
+        with _Block(_outside()):
             return function(*args)
     guard, had_grad, popped = _disable_torch_function(), _is_grad_enabled(), list[Any]()
     put_back = map(_push_dispatch_mode, popped)
@@ -225,22 +224,11 @@ def _outside() -> Generator[None, None, None]:
 def _without_torch_function() -> AbstractContextManager[Any]:
     if not _disable_torch_function:
         return nullcontext()
-    guard = _disable_torch_function()
-    return Held(guard.__enter__, functools.partial(guard.__exit__, None, None, None))
+    guard: AbstractContextManager[Any] = _disable_torch_function()
+    return guard
 
 
-def _outside_and_kept() -> Generator[None, None, None]:
-    """Do so, and in the end set back what NumPy before 2.0 keeps for the whole process, not for a context."""
-    errors, options = np.geterr(), np.get_printoptions()
-    try:
-        yield from _outside()
-    finally:
-        np.seterr(**errors)
-        np.set_printoptions(**options)
-
-
-_way_out = _outside if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else _outside_and_kept
-_CAN_LEAVE_ONE = _way_out is _outside and _CAN_TELL_MODES and _pop_dispatch_mode and _push_dispatch_mode
+_CAN_LEAVE_ONE = _CAN_TELL_MODES and _pop_dispatch_mode and _push_dispatch_mode
 
 
 def _is_further_in(num_modes: int = 0) -> bool:

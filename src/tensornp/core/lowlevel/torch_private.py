@@ -179,15 +179,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     return [at for entry in order for at in entry.mesh_dims] if order else None
 
 
-def store_of_all_ranks() -> Any:
-    """Return the store by which the processes of the default group have met; None without one, or if not told."""
-    dist = torch.distributed
-    if not dist.is_available() or not dist.is_initialized():
-        return None
-    get = getattr(dist.distributed_c10d, "_get_default_store", None)
-    return get() if get is not None else None
-
-
 def simulated_tensors(local_tensor: Any) -> dict[int, torch.Tensor]:
     """Return what a `LocalTensor` holds for each rank that it simulates; nothing where that is kept elsewhere."""
     found = getattr(local_tensor, "_local_tensors", None)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import raw_memory, threads, torch_private
+from tensornp.core.lowlevel import raw_memory, torch_private
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.partitioned import flat_parts
 from tensornp.core.lowlevel.units import counted
@@ -92,7 +92,7 @@ def misfit(nested: Any) -> str:
             _check_readable(one)
     except NotReadError as reason:
         return str(reason)
-    if nested.layout != torch.jagged or threads.others_run() or any(one.numel() > _MAX_OFFSETS for one in own):
+    if nested.layout != torch.jagged or any(one.numel() > _MAX_OFFSETS for one in own):
         return ""
     numbers: list[list[int]] = [one.tolist() for one in own]
     begins = numbers[0]

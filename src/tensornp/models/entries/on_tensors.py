@@ -22,7 +22,7 @@ def held_by_tensors(entries: Iterable[WeightEntry]) -> Iterator[tuple[str, Any]]
     """
     seen: set[int] = set()
     for entry in entries:
-        tensor = entry.source.held
+        tensor = entry._source.held
         # As nearly all are.
         if (is_of_torch(tensor) and not tensor.__dict__) or id(tensor) in seen or not _holds_values(tensor):
             continue

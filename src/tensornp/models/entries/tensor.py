@@ -68,8 +68,8 @@ def weight_of(
         facts.problem = error_text(error)
     return WeightEntry(
         name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts, requires_grad, by_elements=by_elements),
-        code, facts.note, facts.problem, several_numel=facts.several_numel, elsewhere=facts.elsewhere,
-        is_pending=facts.is_pending,
+        code, facts.note, facts.problem, _several_numel=facts.several_numel, _elsewhere=facts.elsewhere,
+        _is_pending=facts.is_pending,
     )  # fmt: skip
 
 
@@ -123,10 +123,10 @@ class _Facts:
         self.shape = info.shape
         self.several_numel = info.numel if info.kind.gives_several else None
         if info.data_state != "available":
-            wrapped = f"its data are {info.data_state}" + (f" by {info.wrapper.rstrip(',')}" if info.wrapper else "")
+            wrapped = f"its data are {info.data_state}" + (f" by {info._wrapper.rstrip(',')}" if info._wrapper else "")
             self.problem = _ON_META if info.data_state == META else wrapped
         if info.data_state == "remote":
-            said = self._count_elsewhere(info.numel, info.numel - info.numel_elsewhere, info.itemsize)
+            said = self._count_elsewhere(info.numel, info.numel - info._numel_elsewhere, info.itemsize)
             self.problem, self.note = IN_PARTS, f"{info.type_name}, {said}"
             if info.kind is PARTITIONED:
                 self.problem, self.note = BY_DEEPSPEED, said
@@ -225,7 +225,7 @@ class TensorSource(Source):
 
     def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
         """Return how the values at `index` would become an array; it waits for nothing, and raises as `to_numpy`."""
-        if index is not Ellipsis and inspect(self.tensor).is_pending:
+        if index is not Ellipsis and inspect(self.tensor)._is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
             if shard == "full":

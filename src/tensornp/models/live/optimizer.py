@@ -85,7 +85,7 @@ def entries_of_optimizer(
     found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
     names = own_names([entry.name for entry, *_ in found], [every for *_, every in found])
     entries = [
-        entry.with_(name=name, saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
+        entry._with_(name=name, _saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
     ]
     for entry in entries:
         unlisted.is_listed(entry.tensor)
@@ -209,7 +209,7 @@ def _state_of(
     has_tensors = False
     for entry, tail in _weights_in(state, f"{STATE}.{name}", code, unlisted):
         has_tensors = True
-        yield entry.with_(kind=STATE), tail
+        yield entry._with_(kind=STATE), tail
     if not has_tensors:
         yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
 
@@ -222,7 +222,7 @@ def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted)
     for key, held in items_of(state):
         if id(key) not in known:
             name, code = _placed(f"{STATE}.", f"{expression}.{STATE}", key)
-            yield from (entry.with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
+            yield from (entry._with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
 
 
 def _tensors_of(

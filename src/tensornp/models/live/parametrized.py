@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
@@ -140,17 +140,13 @@ def _computed(parametrization: Any) -> Any:
     if all(_is_own(type(step)) for _, step in steps):
         with with_overrides():
             return _copy_of(parametrization)()
-    # Behind the gate no cell begins. Were random numbers given back while another thread draws, its would come again.
-    with threads.GATE:
-        if threads.others_run():
-            raise NoDataError("it is computed by code that may draw random numbers, and another thread runs; ask again")
-        set_back = map(call, _setters(parametrization))
-        try:
-            with with_overrides():
-                return _copy_of(parametrization)()
-        finally:
-            # One call of C, which no Ctrl-C ends before the last of them.
-            list(set_back)
+    set_back = map(call, _setters(parametrization))
+    try:
+        with with_overrides():
+            return _copy_of(parametrization)()
+    finally:
+        # One call of C, which no Ctrl-C ends before the last of them.
+        list(set_back)
 
 
 def _setters(parametrization: Any) -> list[Callable[[], object]]:

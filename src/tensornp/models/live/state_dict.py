@@ -83,7 +83,7 @@ def contents_of_tree(
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
-            entries.append(one if one.name == name else one.with_(name=name))
+            entries.append(one if one.name == name else one._with_(name=name))
             is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
             alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
             # Of an optimizer that is saved, each state has its own.
@@ -128,9 +128,9 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
     unlisted.is_listed(what)
     has_code = is_writable(leaf.keys) or (not is_usual and is_own(what))
     for one in found:
-        if not is_usual and one.source.held is not None:
-            unlisted.is_listed(one.source.held)
-        yield one if has_code else one.with_(code="")
+        if not is_usual and one._source.held is not None:
+            unlisted.is_listed(one._source.held)
+        yield one if has_code else one._with_(code="")
 
 
 def _is_usual(obj: Any) -> bool:

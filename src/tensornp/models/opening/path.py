@@ -8,7 +8,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
@@ -43,18 +42,17 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         If the file has no state of an optimizer that `model` could name.
     """
     typed = os.path.expanduser(os.fsdecode(path))
-    with uncollected():
-        if is_address(typed):
-            from tensornp.models.opening.address import open_address
+    if is_address(typed):
+        from tensornp.models.opening.address import open_address
 
-            there = Address(typed)
-            found, typed = open_address(there), str(there)
-        else:
-            typed = str(Path(typed))
-            found = _open(Path(_found(typed)))
-        entries = with_packed(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
-        entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
-        return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
+        there = Address(typed)
+        found, typed = open_address(there), str(there)
+    else:
+        typed = str(Path(typed))
+        found = _open(Path(_found(typed)))
+    entries = with_packed(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
+    entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
+    return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import CheckpointError
 from tensornp.models.pickles.machine import Machine, UnsoundError
 from tensornp.models.pickles.opcodes import BINGET, BY_CODE, LONG_BINGET, STOP, Acts, why_not
@@ -46,12 +45,11 @@ def xray(data: bytes | memoryview, max_made: int | None = None, *, are_records_k
     stream, num_records = io.BytesIO(data), FREE_RECORDS + len(data) // NBYTES_PER_RECORD
     try:
         # Of millions of records that all stay, the collector would go through all over and over.
-        with uncollected():
-            if are_records_kept:
-                with suppress(AskedAgainError):
-                    return _carried_out(stream, RecordMachine(data, stream, num_records, max_made), _KEEPING_RECORDS)
-            stream.seek(0)
-            return _carried_out(stream, Machine(num_records, max_made), BY_CODE)
+        if are_records_kept:
+            with suppress(AskedAgainError):
+                return _carried_out(stream, RecordMachine(data, stream, num_records, max_made), _KEEPING_RECORDS)
+        stream.seek(0)
+        return _carried_out(stream, Machine(num_records, max_made), BY_CODE)
     except CheckpointError:
         raise
     except RecursionError:

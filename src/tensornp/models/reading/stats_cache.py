@@ -6,9 +6,9 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
+from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.mappings import mapped_for_writing
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class KeptStats:
         self._nbytes = 0
         self._mapped, self._asked_ns = frozenset[int](), 0
         # Threads of a page and of a cell scan at once.
-        self._lock = Lock()
+        self._lock = RLock()
 
     def get(self, key: Hashable, paths: Collection[str]) -> TensorStats | None:
         """Return what is kept of the values of this key, which lie in these files, or None."""

@@ -84,8 +84,8 @@ def _alarm(row: Row) -> str:
 
 def _nbytes_text(info: TensorInfo) -> str:
     """Return the bytes of a tensor, and of one that is spread over ranks those of this one."""
-    here = on_this_rank(format_nbytes(info.held_nbytes - info.nbytes_elsewhere)) if info.numel_elsewhere else ""
-    return format_nbytes(info.held_nbytes) + here
+    here = on_this_rank(format_nbytes(info._held_nbytes - info._nbytes_elsewhere)) if info._numel_elsewhere else ""
+    return format_nbytes(info._held_nbytes) + here
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -300,7 +300,7 @@ def test_what_the_user_has_chosen_of_errors_is_neither_asked_nor_changed():
     t.view(torch.int32)[5] = 0x7F800001  # a signalling NaN, which no conversion takes in silence
     with np.errstate(all="raise"):
         assert tnp.stats(t).nan == tnp.locate(t).count == (~t.isfinite()).sum()
-        assert tnp.compare(t, t.double()).num_changed == 0
+        assert tnp.compare(t, t.double())._num_changed == 0
         assert tnp.stats(t.view(-1, 2).view(torch.complex64)).nan > 0
 
 

@@ -73,6 +73,7 @@ class Picture:
 
 
 @unnoticed
+@np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
     """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
 
@@ -192,7 +193,7 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
         except NotReadError as reason:
             raise NoDataError(str(reason)) from None
 
-    return info.array_shape, plan.dtype, read
+    return info._array_shape, plan.dtype, read
 
 
 def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:

@@ -84,14 +84,14 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
     are = f"chunks {'lies' if len(lost) == 1 else 'lie'} in files that are not there"
     said = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
     note = ", ".join(filter(None, (tensor.note, said)))
-    return entry.with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
+    return entry._with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
 
 
 def _lost(entries: list[WeightEntry], files: ItemFiles) -> Iterator[str]:
     """Yield for each file that is lost whose chunks lie in it."""
     of_file: dict[str, dict[str, None]] = {}
     for entry in entries:
-        for chunk in entry.source.chunks if files.lost and isinstance(entry.source, ChunkSource) else ():
+        for chunk in entry._source.chunks if files.lost and isinstance(entry._source, ChunkSource) else ():
             if isinstance(chunk.file, LostFile):
                 of_file.setdefault(chunk.file.why, {})[entry.name] = None
     for why in files.lost.values():
@@ -113,7 +113,7 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
     items: list[tuple[str, int, int, str | ByteValue]] = [
         (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
-        for chunk in (entry.source.chunks if isinstance(entry.source, ChunkSource) else ())
+        for chunk in (entry._source.chunks if isinstance(entry._source, ChunkSource) else ())
         if chunk.form not in ("plain", "lost")
     ]
     items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
@@ -127,4 +127,4 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
             else:
                 owner.problem = owner.problem or problem
         path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes
-    return [one.with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
+    return [one._with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
