@@ -180,7 +180,7 @@ def _named(a: Any, name: str) -> Any:
     return eval(name, {**vars(a), "tnp": tnp})
 
 
-KINDS = ("w", "grown", "half", "lean", "batch", "m", "m.parameters()", "buffers")
+KINDS = ("w", "grown", "half", "lean", "batch", "m")
 EXPLORED = ("m", "state", "opt", "stored")
 MAGICS = (
     "%tonumpy w", "%tonumpy --explain grown", "%%tonumpy -c\nhalf", "%totensor array", "%tensors", "%weights m",

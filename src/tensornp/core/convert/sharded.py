@@ -15,7 +15,6 @@ from tensornp.core.tensor.steps import Step
 from tensornp.errors import NoDataError
 
 if TYPE_CHECKING:
-
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.shards import ShardFacts
 

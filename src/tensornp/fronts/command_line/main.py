@@ -122,7 +122,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
 
     first, second = _opened(asked)
     found = compare(first, second, progress=_progress())
-    differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
+    differs = found.changed() or found.missing or found.unexpected or found._beside
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"

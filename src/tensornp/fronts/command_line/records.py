@@ -20,7 +20,7 @@ _OF_COMPARED = (
     "_only_finite_second"
 ).split()
 _OF_BOTH = (
-    "equal same_bits missing unexpected _renamed reshaped retyped _retied _requantized _beside _not_compared _exempt "
+    "equal same_bits missing unexpected _renamed reshaped retyped _retied _beside _not_compared _exempt "
     "failed _not_listed"
 ).split()
 

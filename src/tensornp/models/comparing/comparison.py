@@ -17,7 +17,6 @@ from tensornp.models.comparing.beside import beside, not_compared
 from tensornp.models.comparing.directions import directions_of, low_rank_of
 from tensornp.models.comparing.how_far import HowFar
 from tensornp.models.comparing.one_sided import sides_of
-from tensornp.models.comparing.requantized import requantized
 from tensornp.models.comparing.retied import retied
 from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
 from tensornp.models.comparing.states import quantity_of
@@ -56,9 +55,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         Weights of another shape, of another dtype, and those that share their memory with others than before.
     tied : dict of str to str
         The further names of a weight that has several on either side, each with the first of them.
-    requantized : dict of str to str
-        By the weight of a module that quantizes what it gives, the scales and zero points by which it does so, where
-        these are others in the second.
     beside : dict of str to str
         By its name, a number, a text or None that both containers hold beside their weights, where it is another in
         the second: "2 → 1". What groups of optimizers say is not compared, nor are sets.
@@ -85,7 +81,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         self._pairs, self._exempt = names.pairs, exempt
         self._renamed = {a: b for a, b in names.pairs.items() if a != b}
         self._retied = retied(first, second, names.pairs)
-        self._requantized = requantized(first, second, names.pairs)
         self._tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self._retied}
         self._beside = beside(first, second, names.prefixes)
         self._not_compared = not_compared(first, second, names.prefixes)
@@ -136,9 +131,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def equal(self) -> bool:
         """Whether all weights of both are there, and equal, as is what both hold `beside` them."""
-        is_whole = not (
-            self.missing or self.unexpected or self.failed or self._not_listed or self._requantized or self._beside
-        )
+        is_whole = not (self.missing or self.unexpected or self.failed or self._not_listed or self._beside)
         return is_whole and all(one.equal for one in self._found.values())
 
     @property
@@ -277,9 +270,7 @@ class WeightsComparison(Mapping[str, Comparison]):
             num_tied = sum(name in self._tied for name in self)
             besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
             return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
-        if self._beside and not (
-            self.missing or self.unexpected or self.failed or self._not_listed or self._requantized
-        ):
+        if self._beside and not (self.missing or self.unexpected or self.failed or self._not_listed):
             return f"weights: {'same bits' if all(one.same_bits for one in self._found.values()) else 'equal'}"
         if self._is_all_that_is_listed:
             return "equal in what was listed"
@@ -288,7 +279,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def _is_all_that_is_listed(self) -> bool:
         """Whether nothing but what is not listed keeps the two from being equal."""
-        is_less = self.missing or self.unexpected or self.failed or self._requantized or self._beside
+        is_less = self.missing or self.unexpected or self.failed or self._beside
         return bool(self._found and self._not_listed) and not (is_less or self.changed())
 
     @cached_property
@@ -336,7 +327,6 @@ class WeightsComparison(Mapping[str, Comparison]):
             "reshaped",
             "retyped",
             "_retied",
-            "_requantized",
             "failed",
             "_not_listed",
         ):

@@ -15,7 +15,6 @@ from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed, NotSaved
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
@@ -191,7 +190,6 @@ class _Walk:
         """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
         unlisted = Unlisted()
         others = [(name, held) for name, held in self._others.values() if name not in self.cut]
-        others += held_by_tensors(entries)
         for name, held in others:
             unlisted.note(name, held)
         if others:

@@ -18,7 +18,6 @@ from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Beside
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
@@ -92,8 +91,6 @@ def entries_of_optimizer(
     metadata.others = {
         name: cls for name, cls in unlisted.named().items() if name.startswith((f"{GROUPS}.", f"{STATE}."))
     }
-    for name, held in held_by_tensors(entries):
-        unlisted.note(name, held)
     hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
     return entries, metadata, [*hidden, *unlisted.problems()]
 

@@ -21,7 +21,6 @@ from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
@@ -93,8 +92,6 @@ def contents_of_tree(
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
-    for name, held in held_by_tensors(alone):
-        unlisted.note(name, held)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
     return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
 

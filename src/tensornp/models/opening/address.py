@@ -10,7 +10,7 @@ from tensornp.models.entries.stored import StoredSource
 from tensornp.models.files.address import AbsentError, Address
 from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.table import INDEX_SUFFIX
 from tensornp.models.opening.folder import open_dcp
 from tensornp.models.opening.index import open_index
@@ -45,8 +45,8 @@ def _not_noticed(entries: list[WeightEntry]) -> Iterator[str]:
 
 
 def _open(there: Address) -> Contents:
-    if is_dcp_metadata(there.name):
-        return open_dcp(there.parent, [there.name])
+    if there.name == METADATA:
+        return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):

@@ -14,7 +14,7 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, is_address, shown_path
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, weight_suffixes
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
@@ -112,10 +112,10 @@ def _open(there: Path) -> Contents:
         from tensornp.models.opening.folder import open_folder
 
         return open_folder(there)
-    if is_dcp_metadata(there.name):
+    if there.name == METADATA:
         from tensornp.models.opening.folder import open_dcp
 
-        return open_dcp(there.parent, [there.name])
+        return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):

@@ -139,7 +139,7 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
 def _shared(entry: WeightEntry) -> StoredSource | None:
     """Return where a weight lies that is read in tasks; None of what is in memory, known, or has nothing to count."""
     source = entry._source
-    if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None or source.is_kept:
+    if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None:
         return None
     return source
 

@@ -275,9 +275,6 @@ def _said(found: WeightsComparison) -> list[str]:
             told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
             lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
     lines += _first(
-        f"what {legible(name)} gives is quantized otherwise: {said}" for name, said in found._requantized.items()
-    )
-    lines += _first(
         f"{legible(name)}, beside the weights, is another value: {legible(told)}"
         for name, told in found._beside.items()
     )
