@@ -12,9 +12,8 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, error_text, is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
@@ -264,18 +263,11 @@ def _alike(expression: str, max_nbytes: int) -> Iterator[_Alike]:
         shard = _shard_of(entry)
         if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
             continue
-        if shard is None and _is_cut(entry.tensor):
-            continue
         # Of no element: it is named, so that ranks that hold none of it have the names of the others.
         is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
         mark = Fingerprint(()) if is_empty else _fingerprint(entry, shard, max_nbytes)
         own = f"{entry.kind} {_layout_of(entry.tensor)}"
         yield _Alike(own, name, repr(_box_of(shard)), _form_of(entry), mark)
-
-
-def _is_cut(tensor: Any) -> bool:
-    """Return whether a library has cut a parameter into one part for each rank, of which no box is told."""
-    return is_tensor(tensor) and (placeholder_of(tensor) is not None or bool(spread_of(dict_of(tensor) or {})))
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import PARTITIONED, QUANTIZED, Obstacle
+from tensornp.core.tensor.kinds import QUANTIZED, Obstacle
 from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ def no_data_text(info: TensorInfo) -> str:
     while info.inner is not None and info.inner.data_state == info.data_state:
         spread = info if info.shard is not None else spread
         info = info.inner
-    if info.kind is PARTITIONED:
-        return f"{info._wrapper}; take it within deepspeed.zero.GatheredParameters(t), on all ranks together"
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info._wrapper, info.shard.pending_text)
     if info.data_state == "freed" and info.kind is QUANTIZED and info._wrapper:
@@ -124,8 +122,6 @@ def warning_texts(
     if shares and not frozen:
         if info.requires_grad and not info._saved_for:
             warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
-        elif info._untold:
-            warnings.append(f"{info._untold}: a NumPy write may give wrong gradients without an error")
         if info._may_overlap_itself:
             warnings.append("several indices may address one element, so a NumPy write may change more than one")
         if info.is_inference:

@@ -19,7 +19,7 @@ from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.ordinary import is_ordinary
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -198,7 +198,7 @@ def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
     if flag("writeable", arguments["writeable"]) and info.grad_fn is not None and is_tensor(tensor):
         saved = saved_for(tensor)
-        info = replace(info, _saved_for=saved.names, _untold=saved.untold)
+        info = replace(info, _saved_for=saved.names)
     return _decided(info, **arguments)
 
 
@@ -226,7 +226,7 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     `plan` would decide the same, at several times the cost.
     """
     if (
-        not is_ordinary(tensor)
+        not is_of_torch(tensor)
         or not (copy is None or copy is False)
         or not modes.is_plain_and_undisturbed(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL

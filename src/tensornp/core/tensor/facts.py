@@ -60,8 +60,8 @@ class TensorInfo:
 
     `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
     those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
-    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that. `untold` is what
-    this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
+    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that.
+    `is_buffer` is None where it is not known: no tensor says whether a
     module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
 
     `is_unsharded` tells that FSDP has gathered a parameter into this storage, which it frees when it reshards.
@@ -70,8 +70,8 @@ class TensorInfo:
     the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
     `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
-    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, `numel_here` how
-    many elements of what another library has partitioned, and `spread` what else is noted on how it is spread over
+    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, and
+    `spread` what else is noted on how it is spread over
     ranks, a few words each.
     """
 
@@ -93,7 +93,6 @@ class TensorInfo:
     _grad_dtype: torch.dtype | None = None
     _grad_layout: torch.layout | None = None
     _saved_for: tuple[str, ...] = ()
-    _untold: str = ""
     is_parameter: bool = False
     is_buffer: bool | None = None
     is_conj: bool = False
@@ -116,7 +115,6 @@ class TensorInfo:
     _access: str = "t"
     _part_nbytes: int | None = None
     shard: ShardFacts | None = None
-    _numel_here: int | None = None
     _spread: tuple[str, ...] = ()
 
     @property
@@ -143,7 +141,7 @@ class TensorInfo:
     @property
     def _numel_elsewhere(self) -> int:
         """Elements that this rank does not hold, where the tensor is spread over several."""
-        here = self.inner.numel if self.inner is not None else self._numel_here
+        here = self.inner.numel if self.inner is not None else None
         return self.numel - here if self.data_state == "remote" and here is not None else 0
 
     @property

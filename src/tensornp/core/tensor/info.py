@@ -22,13 +22,12 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.ordinary import is_ordinary, is_strided
-from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
+from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, QUANTIZED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.kinds import LOCAL, NESTED, QUANTIZED, SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of, scales_misfit
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
@@ -95,7 +94,7 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 
     Call it `unnoticed`.
     """
-    if is_ordinary(tensor):
+    if is_of_torch(tensor):
         return 0, 0
     info = _read(tensor)
     return info._numel_elsewhere, info._numel_elsewhere * info.itemsize
@@ -136,15 +135,13 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             is_parameter=is_parameter, data_state="freed", _wrapper=damage, storage=missing,
             kind=form.kind,
         )  # fmt: skip
-    placeholder = placeholder_of(tensor) if form.kind is PARTITIONED else None
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
-        info = _with_shape(tensor, t, form, inner, placeholder, is_parameter=is_parameter, is_buffer=is_buffer)
+        info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
         is_gathered = info._is_unsharded and not may_be_sharded(own, info.ndim)
         is_gathered = is_gathered or (inner is not None and inner._is_unsharded)
-        spread = spread_of(own) if own else ()
-        if spread or is_gathered:
-            info = dataclasses.replace(info, _spread=(*spread, GATHERED) if is_gathered else spread)
+        if is_gathered:
+            info = dataclasses.replace(info, _spread=(GATHERED,))
         if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
             info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
         return info
@@ -183,15 +180,14 @@ def _with_shape(
     t: Any,
     form: Form,
     inner: TensorInfo | None,
-    placeholder: Placeholder | None,
     *,
     is_parameter: bool,
     is_buffer: bool | None,
 ) -> TensorInfo:
     """Return what is known of a tensor that has a shape; `t` gives its attributes, `inner` is what it holds them in."""
     state, kind = form.state, form.kind
-    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape) if placeholder is None else placeholder.shape
-    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape and placeholder is None
+    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
+    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
     stride = _sizes(t.stride()) if strided else None
     # Another thread may have given it others in between.
     while strided and t.shape != shape:
@@ -233,7 +229,6 @@ def _with_shape(
         is_buffer=is_buffer,
         _part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
         shard=_shard_of(tensor, shape, inner) if kind is LOCAL and inner is not None else None,
-        _numel_here=placeholder.numel_here if placeholder is not None else None,
         **_graph_facts(tensor, t),
     )
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 IN_PARTS = "this rank holds only a part of it"
-BY_DEEPSPEED = "DeepSpeed has partitioned it; take it within deepspeed.zero.GatheredParameters"
 """The problem of what is spread over ranks."""
 META = "meta"
 """The device of tensors that have no values."""
@@ -181,7 +180,7 @@ class WeightEntry(Weight):
     @property
     def _is_in_shards(self) -> bool:
         """Whether its tensor knows this rank's part of it, as a DTensor does."""
-        return self._elsewhere is not None and self.problem != BY_DEEPSPEED
+        return self._elsewhere is not None
 
     @property
     def _can_be_read(self) -> bool:

@@ -34,11 +34,11 @@ from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import BY_DEEPSPEED, COMPUTED, IN_PARTS, WeightEntry
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.made import MadeSource, Recipe
 
-_set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype
+_set_default_dtype = find("_C._set_default_dtype")
 _LISTS = "parametrizations"
 _OWN = "torch.nn.utils.parametrizations"
 _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
@@ -58,7 +58,7 @@ def _computed_weight(name: str, code: str, module: Any, holder: str, parametriza
     places = {one.location for one in lives}
     location = places.pop() if len(places) == 1 else ""
     problem = "what it is computed from is on the meta device" if location == "meta" else ""
-    if any(one.problem in (IN_PARTS, BY_DEEPSPEED) for one in lives):
+    if any(one.problem == IN_PARTS for one in lives):
         problem = _NEEDS_RANKS
     source = MadeSource(module, partial(_made, name), Recipe(holder, computed_of, name), location=location)
     note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"

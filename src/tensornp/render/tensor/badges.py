@@ -8,7 +8,6 @@ from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.core.lowlevel.unsharded import GATHERED
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -187,9 +186,7 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence
         yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, sentence)
     for noted in info._spread:
-        sentence = f"Noted on it by the library that spreads it over ranks: {noted}."
-        if noted == GATHERED:
-            sentence = "FSDP has gathered it from all ranks, and frees this memory when it shards it again."
+        sentence = "FSDP has gathered it from all ranks, and frees this memory when it shards it again."
         yield Badge("spread", noted, sentence)
     if info._array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info._array_shape}."

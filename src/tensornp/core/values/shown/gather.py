@@ -88,8 +88,7 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
     if raw.dtype in CODES:
         codes = elements(over_storage(raw, CODES[raw.dtype]), places)
         few = torch_private.quantized_like(codes, raw, lambda part, dim: elements(plain(part), [places[dim]]))
-        if few is not None:
-            return quietly(few.dequantize)
+        return quietly(few.dequantize)
     _refuse_large(info, "dequantize")
     return indexed(quietly(still(raw, info).dequantize), places)
 
