@@ -132,7 +132,6 @@ def alone(rank: int, look: Callable[[], None]) -> None:
     dist.barrier()
 
 
-@since("2.5", "DTensor is public")
 @in_two_ranks
 def test_one_rank_shows_a_dtensor_alone(rank):
     """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from older import since
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -163,9 +162,7 @@ def test_a_freed_tensor_has_no_values():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    "layout", [torch.strided, pytest.param(torch.jagged, marks=since("2.5", "a jagged tensor gives a part"))]
-)
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
 def test_nested_tensors_give_a_list_and_are_counted(layout):
     """Their shape tells nothing of how many they have."""
     nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(1, 3)], layout=layout)

@@ -16,7 +16,7 @@ import tensornp as tnp
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.view_share_copy import MODES
 
-GATHERED = dataclasses.replace(tnp.inspect(torch.zeros(2, 3)), is_unsharded=True)
+GATHERED = dataclasses.replace(tnp.inspect(torch.zeros(2, 3)), _is_unsharded=True)
 WHY = "copy: FSDP has gathered it, and could not reshard what an array shares"
 HAZARD = "FSDP can no longer reshard this storage"
 
@@ -37,8 +37,8 @@ def test_what_is_copied_anyhow_is_copied_for_its_own_reason():
     wide = dataclasses.replace(GATHERED, dtype=torch.bfloat16)
     empty = dataclasses.replace(GATHERED, shape=(0,), numel=0)
     for info in (elsewhere, wide, empty):
-        assert decide(info) == decide(dataclasses.replace(info, is_unsharded=False))
-        assert decide(info, copy=True) == decide(dataclasses.replace(info, is_unsharded=False), copy=True)
+        assert decide(info) == decide(dataclasses.replace(info, _is_unsharded=False))
+        assert decide(info, copy=True) == decide(dataclasses.replace(info, _is_unsharded=False), copy=True)
 
 
 def unsharded(model: torch.nn.Module) -> list[torch.Tensor]:

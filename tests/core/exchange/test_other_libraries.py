@@ -15,6 +15,7 @@ from strategies import tensors
 import tensornp as tnp
 
 jax = pytest.importorskip("jax")
+enable_x64 = (jax if hasattr(jax, "enable_x64") else pytest.importorskip("jax.experimental")).enable_x64
 
 FLOAT8 = [name for name in dir(torch) if name.startswith("float8_")]
 
@@ -28,7 +29,7 @@ def bits(array):
 @given(tensors())
 def test_jax_gets_the_values_that_numpy_gets(t):
     """For any dtype, stride and lazy bit."""
-    with jax.enable_x64(True):
+    with enable_x64(True):
         a = tnp.to_jax(t)
         assert bits(a) == bits(tnp.to_numpy(t, dtype=a.dtype.name))
 
@@ -98,7 +99,7 @@ def test_64_bit_values_are_never_cut_off():
     for t in (torch.tensor([2**31]), torch.tensor([2**32], dtype=torch.uint64), torch.zeros(2, dtype=torch.float64)):
         with pytest.raises(tnp.UnsupportedTensorError, match="jax_enable_x64"):
             tnp.to_jax(t)
-        with jax.enable_x64(True):
+        with enable_x64(True):
             assert tnp.to_jax(t).tolist() == t.tolist()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from older import since
 from torch._subclasses.fake_tensor import FakeTensorMode
 from unchanged import unchanged
 
@@ -38,7 +37,6 @@ def test_grad_facts_of_leaf_and_non_leaf():
     )
 
 
-@since("2.5", "Buffer is a class")
 def test_a_buffer_is_told_by_its_class():
     """Without the module that it is registered in."""
     assert tnp.inspect(torch.nn.Buffer(torch.ones(1))).is_buffer
@@ -259,7 +257,6 @@ def test_codes_that_do_not_fit_their_scales_are_refused(ask, change, axis, told)
         t.dequantize()
 
 
-@since("2.6", "lengths are an argument")
 def test_a_jagged_tensor_with_holes_or_another_ragged_dimension_is_read():
     """Its offsets fit, of whichever dimension."""
     offsets = torch.tensor([0, 2, 5])

@@ -22,7 +22,6 @@ import torch.distributed.checkpoint as dcp
 import written_dcp
 from child import in_fork
 from forked import Forked
-from older import CAN_SAVE_UINT16
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
@@ -91,7 +90,7 @@ def tree() -> dict[str, Any]:
         "step": 3, "none": None, "config": ("adam", {"lr": 0.1}),
     }  # fmt: skip
     saved = ("bfloat16", "float16", "float8_e4m3fn", "int64", "complex64", "bool", "float64")
-    for name in (*saved, *(("uint16",) if CAN_SAVE_UINT16 else ())):
+    for name in (*saved, "uint16"):
         made[name] = torch.arange(5).float().to(getattr(torch, name))
     return made
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from older import since
 from torch import nn
 from torch.distributed.checkpoint import _nested_dict
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -109,7 +108,6 @@ def test_a_model_names_the_states_that_have_numbers(model, tmp_path):
             tnp.weights(path, model=model["fc"])
 
 
-@since("2.6", "an optimizer takes names")
 def test_names_that_groups_tell_are_read(model, tmp_path):
     """Of each group; what else is told stays as it is."""
     groups = [{"params": [*model["late"].named_parameters()]}, {"params": [*model["fc"].named_parameters()], "lr": 0.5}]

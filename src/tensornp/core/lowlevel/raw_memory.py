@@ -6,7 +6,7 @@ there is nothing to read. On other systems it is read where it lies, and a file 
 
 Two questions for which torch has no words, public or private, are answered here as well: which tensors share a version
 counter, and which tensor an array was lent from by DLPack. Each is tried on tensors whose answer is known, and gives no
-answer where it fails there. Tried with torch 2.4 to 2.15 on Linux.
+answer where it fails there..
 """
 
 from __future__ import annotations
