@@ -114,13 +114,13 @@ def _check_followed(case: Case, level: str) -> None:
     with unchanged(case.tensor), tnp.follow(level=level) as run:
         module(case.tensor)
     (call,) = run.calls
-    assert (call.status, run.record.notes) == ("returned", ())
+    assert (call.status, run._record.notes) == ("returned", ())
     assert all(value.figures or value.note for value in call.outputs), "no figures, and no word why"
     assert "Identity" in tnp.card(run).text
     if level == "operators" and tnp.inspect(case.tensor).data_state == "available":
         with tnp.follow(level=level) as run, contextlib.suppress(Exception):
             case.tensor.clone()
-        assert run.record.notes == ()
+        assert run._record.notes == ()
 
 
 def _shown(array: Any) -> Any:

@@ -199,7 +199,6 @@ def test_follow(executed):
 
 
 @pytest.mark.slow
-@since("2.5", "DTensor is public")
 @pytest.mark.skipif(sys.platform == "win32", reason="ranks meet by gloo")
 def test_ranks(executed, monkeypatch, tmp_path):
     """Two engines are one table; the NaN has its rank, and so has the replica that has drifted."""

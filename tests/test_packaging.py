@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -15,13 +14,9 @@ import zipfile
 from pathlib import Path
 
 import lanes
-import numpy as np
 import pytest
-import torch
 import yaml
 from packaging.version import Version
-
-from tensornp.core.lowlevel.private_names import NEWEST_TRIED
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -125,23 +120,14 @@ def test_continuous_integration_covers_what_the_project_claims():
     assert "python tests/run.py --torch ${{ matrix.torch }}" in [step.get("run") for step in lanes_job["steps"]]
     tried = [".".join(version.split(".")[:2]) for version in lanes_job["strategy"]["matrix"]["torch"]]
     assert set(tried) <= set(lanes.OF_ITS_TIME)
-    assert tuple(map(int, tried[-1].split("."))) == NEWEST_TRIED
+    assert tried[-1] == [*lanes.OF_ITS_TIME][-1]
 
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     assert job["strategy"]["matrix"]["python"] == pythons
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
     matrix = lanes_job["strategy"]["matrix"]
-    in_lanes = [(python, torch) for python in matrix["python"] for torch in matrix["torch"]]
-    in_lanes += [(lane["python"], lane["torch"]) for lane in matrix["include"]]
-    assert {python for python, _ in in_lanes} == set(pythons)
-    # Of each there is a row of a run in the table, and of no other.
-    table = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
-    found = r"^\| (3\.\d+)\.\d+ \| (\d+\.\d+\.\d+) \| [\d.]+ \| ([\d,]+)(?:, \d+ failed)? \|"
-    rows = re.findall(found, table, re.MULTILINE)
-    assert sorted((python, torch) for python, torch, _ in rows) == sorted(in_lanes)
-    assert all(int(passed.replace(",", "")) > 1000 for *_, passed in rows), "a row of no run"
-
+    assert {*matrix["python"], *(lane["python"] for lane in matrix["include"])} == set(pythons)
     oldest = lanes.environment(matrix["torch"][0]).constraints
     pins = {name: Version(pin) for name, pin in re.findall(r"([\w-]+)==([\d.]+)", oldest)}
     for name, bound in re.findall(r"([\w-]+)>=([\d.]+)", "\n".join(PROJECT["dependencies"])):
@@ -221,19 +207,8 @@ def test_each_torch_has_an_environment_of_its_own_with_a_numpy_of_its_time(monke
     monkeypatch.setattr(sys, "version_info", (3, 99, 1))
     old, new = lanes.environment("2.7.1"), lanes.environment("2.99.0")
     assert (old.folder.parent, old.folder.name) == (ROOT, ".venv-torch-2.7.1-python-3.99")
-    assert "torch==2.7.1\nnumpy==2.2.*\n" in old.constraints
+    assert "torch==2.7.1\nnumpy==2.0.0\n" in old.constraints
     assert new.constraints == "torch==2.99.0\n"
-    for version, says in ("2.3.1", "2.4 or later"), ("two", "a version like 2.6.0"):
+    for version, says in ("2.3.1", "2.7 or later"), ("two", "a version like 2.7.0"):
         with pytest.raises(SystemExit, match=says):
             lanes.environment(version)
-
-
-def test_a_run_makes_the_row_of_its_versions_with_what_passed_and_why_the_others_did_not(tmp_path):
-    """What a skipped test says after a colon is told of it alone."""
-    skipped = [f'<testcase><skipped message="{why}"/></testcase>' for why in ("no GPU", "too old: a", "too old: b")]
-    failed = "<testcase><failure/></testcase><testcase><error/></testcase>"
-    report = tmp_path / "tests.xml"
-    report.write_text(f"<testsuite>{'<testcase/>' * 1234}{''.join(skipped)}{failed}</testsuite>")
-    versions = [platform.python_version(), torch.__version__.partition("+")[0], np.__version__]
-    row = lanes.row(Path(sys.executable), report)
-    assert row == f"| {' | '.join(versions)} | 1,234, 2 failed | 2: too old; 1: no GPU |"

@@ -51,7 +51,7 @@ class Compared(ModulePage):
         live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live, found.sources)
+        widget = ComparisonTable(pairs, live, found._sources)
         widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
         super().__init__(page, widget, "comparison", css=css)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from older import since
 from torch import nn
 
 import tensornp as tnp
@@ -137,9 +136,7 @@ def test_a_freed_tensor_has_no_values():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    "layout", [torch.strided, pytest.param(torch.jagged, marks=since("2.5", "a jagged tensor gives a part"))]
-)
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
 def test_nested_tensors_give_a_list_and_are_counted(layout):
     """Their shape tells nothing of how many they have."""
     nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(1, 3)], layout=layout)

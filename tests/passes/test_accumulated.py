@@ -37,7 +37,7 @@ def test_what_a_pass_is_added_to_is_said():
         backward(model)
     assert found(run) == [SAYS]
     assert all(torch.equal(a.grad, b.grad) for a, b in zip(plain.parameters(), model.parameters(), strict=True))
-    held = next(one.held for one in run.record.grads if one.name == "0.weight")
+    held = next(one.held for one in run._record.grads if one.name == "0.weight")
     assert held.norm == pytest.approx(model[0].weight.grad.norm().item() / 2, rel=1e-5)
     assert run.grads["0.weight"].norm == pytest.approx(held.norm, rel=1e-5)
 

@@ -322,7 +322,7 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     with tnp.follow() as run:
         followed = programs[transform]()
     assert torch.equal(plain, followed)
-    assert run.record.notes == ()
+    assert run._record.notes == ()
     assert ("inside a torch.func transform: not read" in tnp.card(run).text) is (transform in ("vmap", "jvp", "grad"))
     assert "Error" not in tnp.card(run).text
 
@@ -396,7 +396,7 @@ def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
     with tnp.follow(max_calls=100) as run:
         for i in range(3000):
             module(torch.tensor(torch.nan if i == 2500 else 1.0))
-    assert run.record.num_dropped == 2899
+    assert run._record.num_dropped == 2899
     assert not run.complete
     (bad,) = [call for call in run.calls if call.outputs[0].has_nan]
     assert bad.nth == 2500

@@ -214,7 +214,7 @@ def test_keep_stops_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch):
     with tnp.follow(keep="*") as run:
         net()(torch.ones(2, 4))
     assert run.calls[0].inputs[0].tensor is not None
-    assert any("were not kept" in note for note in run.record.notes)
+    assert any("were not kept" in note for note in run._record.notes)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_training_computes_the_same_bits(reentrant: bool, optimizer: Any):
             if options:
                 with tnp.follow(**options) as run:
                     opt.step(step)
-                assert not run.record.notes
+                assert not run._record.notes
             else:
                 opt.step(step)
         grads = [p.grad for p in model.parameters()]
@@ -347,7 +347,7 @@ def test_more_operators_than_are_kept_are_bounded_and_the_first_nan_is_found_all
     assert x.isnan().all()
     assert run.first("nan").operator == "log"
     assert not run.complete
-    assert run.record.num_dropped == 52 - len(run.operators) > 0
+    assert run._record.num_dropped == 52 - len(run.operators) > 0
     assert all(one.index == place for place, one in enumerate(run.operators))
 
 
@@ -368,7 +368,7 @@ with tnp.follow(level="operators") as run:
     followed = f(x)
 assert torch.equal(plain, followed)
 assert torch.equal(f(x), plain)
-print(len(calls), not run.record.error)
+print(len(calls), not run._record.error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["True"], done.stderr[-2000:]

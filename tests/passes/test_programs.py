@@ -51,7 +51,7 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
     found, runs = state_after(PROGRAMS[name], FOLLOWS[follow])
     check(found, follow, name)
     for run in runs:
-        assert run.record.notes == ()
+        assert run._record.notes == ()
         assert run.complete
         assert bool(run.calls) is not name.endswith(UNSEEN[follow])
         assert tnp.card(run).text
@@ -66,7 +66,7 @@ def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_a
     check(found, follow, name, stop, stop_at)
     for run in runs:
         assert run.is_over
-        assert run.record.notes == ()
+        assert run._record.notes == ()
         assert tnp.card(run).text
     if found["num pauses"] > stop_at and stop != "return":
-        assert any(run.record.error == stop.__name__ for run in runs)
+        assert any(run._record.error == stop.__name__ for run in runs)

@@ -39,7 +39,7 @@ def test_inf_in_scaled_gradients_is_told_with_the_scale_and_is_no_alarm(fused, l
     assert run.problems[0] in tnp.card(run).text
     assert "no infinity" not in tnp.card(run).text
     assert scaler.get_scale() == 32768
-    assert run.record.scaling.num_skipped == 1
+    assert run._record.scaling.num_skipped == 1
 
 
 def test_steps_that_are_skipped_are_counted():
@@ -49,7 +49,7 @@ def test_steps_that_are_skipped_are_counted():
         for factor in (1e35, 1e35, 1e35, 1.0):
             step_of(model, optimizer, scaler, factor)
     assert run.problems[0] == "Inf in the scaled gradients (scale 1,048,576 at first); the scaler skipped 3 steps"
-    assert len(run.record.steps) == 1
+    assert len(run._record.steps) == 1
 
 
 def test_what_a_scaler_does_not_explain_is_the_model_s():
@@ -72,7 +72,7 @@ def test_what_a_scaler_does_not_explain_is_the_model_s():
         model[0].weight.grad.fill_(torch.inf)
         scaler.step(optimizer)
         scaler.update()
-    assert run.record.scaling.scale == 1
+    assert run._record.scaling.scale == 1
 
 
 def test_a_scaler_at_rest_says_nothing():
@@ -82,15 +82,15 @@ def test_a_scaler_at_rest_says_nothing():
     with tnp.follow() as run:
         step_of(model, optimizer, scaler)
     assert not any("scale" in one for one in run.problems)
-    assert run.record.scaling.was_used
+    assert run._record.scaling.was_used
     scaler.update(4.0)
     with tnp.follow() as run:
         scaler.update(2.5)
-    assert run.record.scaling.num_skipped == 0
+    assert run._record.scaling.num_skipped == 0
     del scaler
     with tnp.follow() as run:
         step_of(model, optimizer, disabled)
-    assert run.record.scaling is None
+    assert run._record.scaling is None
 
 
 def test_no_scaler_is_kept():

@@ -39,7 +39,7 @@ def test_steps_are_counted_and_stand_among_calls_and_gradients():
     with tnp.follow() as run:
         step_of(model, optimizer)
         step_of(model, optimizer)
-    first, second = run.record.steps
+    first, second = run._record.steps
     assert (first.class_name, first.num_calls, second.num_calls) == ("Adam", 3, 6)
     assert (first.num_gradients, second.num_gradients) == (6, 12)
     assert first.source.text == "optimizer.step()"
@@ -125,7 +125,7 @@ def test_weights_are_read_again_after_each_step(kind):
                 optimizer.step()
     found = [[run.calls[i + 1].params[0].max, run.calls[i + 2].params[0].max] for i in range(0, len(run.calls), 3)]
     assert found == expected
-    assert len(run.record.steps) == 3
+    assert len(run._record.steps) == 3
     assert len({str(one) for one in expected}) >= 3
 
 
@@ -149,7 +149,7 @@ def test_hooks_of_optimizers_are_gone_whatever_ends_the_block(ending):
                 raise {"error": ValueError, "interrupt": KeyboardInterrupt}[ending]
         step_of(model, optimizer)
     assert [dict(one) for one in HOOKS] == before
-    assert [one.is_done for one in run.record.steps] == [True] + [False] * (ending == "step")
+    assert [one.is_done for one in run._record.steps] == [True] + [False] * (ending == "step")
     assert not optimizer._optimizer_step_pre_hooks
     assert not optimizer._optimizer_step_post_hooks
 
@@ -249,4 +249,4 @@ def test_tied_weights_get_their_gradient_in_one_backward():
     with tnp.follow() as run:
         head(emb(torch.arange(3))).sum().backward()
     assert not any("backwards" in one for one in run.problems)
-    assert all(one.num_backwards == 1 for one in run.record.grads)
+    assert all(one.num_backwards == 1 for one in run._record.grads)

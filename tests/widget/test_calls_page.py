@@ -206,7 +206,7 @@ def test_what_was_kept_is_looked_at_and_goes_with_the_pass():
     assert torch.equal(looked_at.held(), eval(looked_at.name, {"run": run}))
     for wrong in ({"row": 0, "value": 0}, {"row": 1, "value": 2}, {"row": 1, "value": None}, {"row": -1, "value": 0}):
         assert page.ask("values", open=True, **wrong)["text"] == NONSENSE
-    gone = weakref.ref(run.record.calls[1].outputs[0].tensor)
+    gone = weakref.ref(run._record.calls[1].outputs[0].tensor)
     page.record = PassRecord()
     del run
     gc.collect()

@@ -28,8 +28,8 @@ class Shown:
         assert isinstance(found, WeightsComparison)
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
-        pairs = [pair_of(rows[0][name], rows[1][found.pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live, found.sources)
+        pairs = [pair_of(rows[0][name], rows[1][found._pairs[name]], found[name]) for name in self.live.names]
+        self.widget = ComparisonTable(pairs, self.live, found._sources)
         self.widget.show("a", self.live.rows, 0)
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(

@@ -299,7 +299,7 @@ def open_values(toggle: TensorWidget, is_open: bool = True) -> None:
 def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles():
     """It leaves the one before, whose button says so; and goes when its toggle goes."""
     close_all()
-    first, second = tnp.view(torch.zeros(2)), tnp.view(torch.ones(3))
+    first, second = tnp.TensorWidget(torch.zeros(2)), tnp.TensorWidget(torch.ones(3))
     open_values(first)
     navigator = the_navigator()
     assert navigator.anchor == first.place != ""
@@ -315,7 +315,7 @@ def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles
     second.close()
     assert (navigator.anchor, navigator._looked_at.held()) == ("", None)
     close_all()
-    open_values(third := tnp.view(torch.zeros(2)))
+    open_values(third := tnp.TensorWidget(torch.zeros(2)))
     assert the_navigator() is not navigator
     third.close()
     close_all()
@@ -323,6 +323,6 @@ def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles
 
 def test_a_toggle_without_values_offers_none():
     """There is nothing to look at, or the front end keeps outputs apart."""
-    assert tnp.view(torch.zeros(2)).has_values
-    assert not tnp.view(torch.zeros(2, device="meta")).has_values
+    assert tnp.TensorWidget(torch.zeros(2)).has_values
+    assert not tnp.TensorWidget(torch.zeros(2, device="meta")).has_values
     assert not TensorWidget(torch.zeros(2), has_values=False).has_values

@@ -86,7 +86,7 @@ def test_a_card_leads_to_the_part_and_its_lines_take_that():
     every = rank.tensors()
     with rank.alone():
         for name, has_values in (("sharded", True), ("uneven", True), ("partial", False), ("empty here", False)):
-            assert tnp.view(every[name]).has_values is has_values, name
+            assert tnp.TensorWidget(every[name]).has_values is has_values, name
         card = TensorWidget(every["sharded"], look=lambda tensor, info: Surroundings(name="d"))
         card._receive(None, {"type": "values", "open": True}, [])
         looked_at = the_navigator()._looked_at

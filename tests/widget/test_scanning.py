@@ -44,16 +44,16 @@ def large() -> torch.Tensor:
 
 def test_what_the_card_does_not_tell_is_offered(large):
     """Not for what the card tells, where it is turned off, or where there is nothing."""
-    assert tnp.view(large).has_stats
-    assert not tnp.view(large[:10]).has_stats
+    assert tnp.TensorWidget(large).has_stats
+    assert not tnp.TensorWidget(large[:10]).has_stats
     assert not TensorWidget(large, options=DisplayOptions(stats="off")).has_stats
-    assert not tnp.view(torch.zeros(3, device="meta")).has_stats
-    assert not tnp.view(torch.zeros(0, 3)).has_stats
+    assert not tnp.TensorWidget(torch.zeros(3, device="meta")).has_stats
+    assert not tnp.TensorWidget(torch.zeros(0, 3)).has_stats
 
 
 def test_the_figures_come_from_a_thread_and_change_nothing(large):
     """The kernel answers meanwhile; the tensor is as it was."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     with unchanged(large):
         ask(card, type="stats")
         wait_for(lambda: card.figures)
@@ -90,7 +90,7 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
 
 def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
     """What comes late is shown nowhere."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     ask(card, type="stats")
     scanning = card._scanning
     card.rest()
@@ -102,7 +102,7 @@ def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
 def test_a_card_has_its_figures_at_once(large):
     """Its row takes the place of the static one; each look tells what is so by then."""
     t = large[:10].clone()
-    card = tnp.view(t)
+    card = tnp.TensorWidget(t)
     assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, anchor="tnp-1").figures == card.figures
     assert [badge["kind"] for badge in card.cards["copy"]["badges"]][:2] == ["shape", "dtype"]
@@ -123,7 +123,7 @@ def test_a_tensor_that_is_gone_is_no_error(large):
 
 def test_a_nan_on_the_card_leads_to_it(large):
     """The navigator opens there; where it is open, it moves there."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     ask(card, type="values", open=True, goal="nan")
     assert card.shows_values
     assert the_navigator().goal[0] == "nan"

@@ -498,6 +498,21 @@ class Origin:
     operator_index: int | None = None
     before: Origin | None = None
 
+    @property
+    def kind(self) -> str:
+        """The same as `what`."""
+        return self.what
+
+    @property
+    def fact(self) -> str:
+        """The first clause of `sentence`: where the value came from."""
+        return self.sentence.partition("; ")[0]
+
+    @property
+    def explanation(self) -> str:
+        """The rest of `sentence`; empty if there is none."""
+        return self.sentence.partition("; ")[2]
+
     _mime_, _repr_html_ = mime_of, html_of
 
     @spelled

@@ -87,14 +87,14 @@ def pair_of(
     first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
 ) -> Pair:
     """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
-    may_be_odd = found.is_odd or found.count > found.finite
+    may_be_odd = found._is_odd or found.count > found._finite
     moments = moment_of(first), moment_of(second)
     element = element_with_nearly_all(found)
-    where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
+    where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
     if found.equal:
         where = ": ".join(filter(None, (found.verdict, why)))
     called = dict.fromkeys((second.name, *others, first.code, second.code))
-    return Pair(first, second, found.largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
+    return Pair(first, second, found._largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
 
 
 def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
@@ -106,14 +106,14 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         return None
     live = live_rows(found, MAX_COMPARED)
     first, second = (
-        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found.first, found.second)
+        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found._first, found._second)
     )
     why = why_unmoved(found)
     pairs = [
-        pair_of(first[name], second[found.pairs[name]], found[name], why.get(name, ""), found.other_names(name))
+        pair_of(first[name], second[found._pairs[name]], found[name], why.get(name, ""), found._other_names(name))
         for name in live.names
     ]
-    table = ComparisonTable(pairs, live, found.sources)
+    table = ComparisonTable(pairs, live, found._sources)
     table.show(anchor, live.rows, len(found) - len(live.rows))
     return table
 
@@ -235,8 +235,8 @@ class ComparisonTable(LiveTable):
         pair = self._pair(request)
         entries = reached(pair.first), reached(pair.second)
         for entry in entries:
-            entry.check_readable()
-        first, second = (subject_of(entry.values()) for entry in entries)
+            entry._check_readable()
+        first, second = (subject_of(entry._values()) for entry in entries)
         if first.num_parts or second.num_parts:
             parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in (pair.first, pair.second))
             raise NoDataError(
@@ -279,7 +279,7 @@ class ComparisonTable(LiveTable):
 
 
 def _values_of(pair: Pair) -> tuple[Any, Any]:
-    return reached(pair.first).values(), reached(pair.second).values()
+    return reached(pair.first)._values(), reached(pair.second)._values()
 
 
 def _position(found: Ranked) -> Answer:

@@ -8,6 +8,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +17,6 @@ import traitlets
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import COMPACT, DisplayOptions
@@ -104,8 +104,10 @@ class TensorWidget(DockingWidget):
         has_values: bool = True,
         reaches: Reaches | None = None,
     ) -> None:
+        if tensor is not None:
+            check_tensor(tensor, "TensorWidget")
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = Lock()
+        self._lock = RLock()
         self._binder = binder
         self._options = options or DisplayOptions()
         self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
@@ -436,7 +438,7 @@ class TensorWidget(DockingWidget):
             "has_image": self._options.pictures != "off"
             and now.info is not None
             and now.preview is not None
-            and looks_like_pictures(now.info.array_shape),
+            and looks_like_pictures(now.info._array_shape),
             "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
         }
 
@@ -492,12 +494,3 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
-
-
-def view(tensor: torch.Tensor) -> TensorWidget:
-    """Return a live card of `tensor`, which stays where it is shown; `.array` is the array of its mode.
-
-    It keeps the tensor alive until `.close()`. Without a notebook it works as a plain object.
-    """
-    check_tensor(tensor, "view")
-    return TensorWidget(tensor)

@@ -29,7 +29,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
 
     `opened` is the expression of the explorer.
     """
-    seen = preview_of(entry, printoptions) if entry.can_be_read else Preview("")
+    seen = preview_of(entry, printoptions) if entry._can_be_read else Preview("")
     return {
         "name": legible(entry.name),
         "facts": [[label, legible(said)] for label, said in facts_of(entry)],
@@ -40,7 +40,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "cost": "computes it"
         if entry.kind == COMPUTED
         else cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes)),
-        "hasValues": entry.can_be_read and 0 not in (entry.shape or ()),
+        "hasValues": entry._can_be_read and 0 not in (entry.shape or ()),
     }
 
 

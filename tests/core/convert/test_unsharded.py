@@ -16,7 +16,7 @@ import tensornp as tnp
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.view_share_copy import MODES
 
-GATHERED = dataclasses.replace(tnp.inspect(torch.zeros(2, 3)), is_unsharded=True)
+GATHERED = dataclasses.replace(tnp.inspect(torch.zeros(2, 3)), _is_unsharded=True)
 WHY = "copy: FSDP has gathered it, and could not reshard what an array shares"
 HAZARD = "FSDP can no longer reshard this storage"
 
@@ -46,7 +46,7 @@ CONVERSIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "storage": lambda t: tnp.to_numpy(t.untyped_storage()),
     "weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(),
     "a part of a weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(...),
-    "widget": lambda t: tnp.view(t).array,
+    "widget": lambda t: tnp.TensorWidget(t).array,
     "JAX": lambda t: pytest.importorskip("jax") and tnp.to_jax(t),
 }
 
@@ -62,7 +62,7 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
     expected = model(torch.ones(3, 7))
     for t in unsharded(model):
         known = t.detach().clone()
-        assert tnp.inspect(t).is_unsharded
+        assert tnp.inspect(t)._is_unsharded
         assert tnp.plan(t).reason == WHY
         array = CONVERSIONS[name](t)
         assert t.untyped_storage().resizable(), "the next reshard would raise"
@@ -70,7 +70,7 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
             assert np.array_equal(np.asarray(array), known.numpy())
     for layer in model:
         layer.reshard()
-    assert not any(tnp.inspect(t).is_unsharded for t in model.parameters())
+    assert not any(tnp.inspect(t)._is_unsharded for t in model.parameters())
     assert model(torch.ones(3, 7)).shape == expected.shape
 
 

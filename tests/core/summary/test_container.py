@@ -42,7 +42,7 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
     assert f"{nbytes} bytes" in shown
     assert "GiB" not in shown
     info = tnp.inspect(t)
-    assert (info.nbytes, info.held_nbytes) == (4 * 10**10, nbytes)
+    assert (info.nbytes, info._held_nbytes) == (4 * 10**10, nbytes)
     assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()
 
 

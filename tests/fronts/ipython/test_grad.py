@@ -53,8 +53,8 @@ def test_the_graph_is_told_one_step_back(shell):
     assert badge(shell.show(y))[1] == (
         "Autograd made this tensor by AddBackward0 from ExpBackward0, AccumulateGrad; it is not a leaf."
     )
-    assert tnp.inspect(torch.cat([x] * 9)).next_functions == (*["AccumulateGrad"] * 4, "…")
-    assert tnp.inspect(x).next_functions == ()
+    assert tnp.inspect(torch.cat([x] * 9))._next_functions == (*["AccumulateGrad"] * 4, "…")
+    assert tnp.inspect(x)._next_functions == ()
 
 
 def test_a_frozen_parameter_is_told_from_a_plain_tensor(shell):

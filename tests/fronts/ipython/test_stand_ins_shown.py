@@ -38,7 +38,7 @@ def test_a_registration_holds_at_once_and_until_it_is_taken_back(shell):
     shell.run("import torch, tensornp as tnp\ntnp.register_kind(Own, values=lambda o: torch.ones(2), label='mine')")
     assert "mine" in shell.show_within_modes(own)["text/plain"]
     assert "mine" in shell.show_within_modes(own)["text/html"]
-    shell.run("tnp.unregister_kind(Own)")
+    shell.run("tnp.register_kind(Own)")
     assert shell.show_within_modes(own) == {"text/plain": "own"}
 
 

@@ -24,7 +24,7 @@ CELLS = [
     "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
     "%tensornp",
     "%tonumpy -w net.weight",
-    "tnp.view(net.bias)",
+    "tnp.TensorWidget(net.bias)",
 ]
 PRINTED = "display(own, raw=True)\nprint('█', own['text/plain'])"
 WIDGETS = "application/vnd.jupyter.widget-state+json"

@@ -30,7 +30,7 @@ def test_a_plain_value_that_differs_is_told(a: object, b: object, told: str, tmp
     torch.save(second, tmp_path / "second.pt")
     for other in (second, tmp_path / "second.pt"):
         found = tnp.compare(first, other)
-        assert (found.equal, found.same_bits, found.beside) == (False, False, {"b": told})
+        assert (found.equal, found.same_bits, found._beside) == (False, False, {"b": told})
         assert f"1 value differs beside the weights (b: {told})" in repr(found).replace("'b'", "b")
         assert told in weights_comparison_document(found).text()
 
@@ -42,8 +42,8 @@ def test_equal_values_and_numbers_of_groups_are_no_difference(tmp_path: Path):
     saved = [{"model": {"a": t}, "optimizer": torch.optim.SGD([t], lr=lr).state_dict()} for lr in (0.1, 0.2)]
     found = tnp.compare(*saved)
     assert found.same_bits
-    assert found.not_compared == {"optimizer.param_groups.0.lr": "another value in the groups of an optimizer"}
-    assert tnp.compare(saved[0], saved[0]).not_compared == {}
+    assert found._not_compared == {"optimizer.param_groups.0.lr": "another value in the groups of an optimizer"}
+    assert tnp.compare(saved[0], saved[0])._not_compared == {}
 
 
 @pytest.mark.parametrize("row", [tuple, list])
@@ -57,13 +57,13 @@ def test_groups_of_a_live_optimizer_and_of_a_saved_one_are_told_apart(tmp_path: 
     torch.save({"model": model.state_dict(), "opt": first.state_dict()}, tmp_path / "both.pt")
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "opt": second})
     assert found.same_bits
-    assert found.not_compared == dict.fromkeys(
+    assert found._not_compared == dict.fromkeys(
         ["opt.param_groups.0.lr", "opt.param_groups.0.betas.1"], "another value in the groups of an optimizer"
     )
     for one in (first, first.state_dict()):
         for other in (second, second.state_dict()):
-            assert list(tnp.compare(one, other).not_compared) == ["param_groups.0.lr", "param_groups.0.betas.1"]
-        assert tnp.compare(one, same).not_compared == {}
+            assert list(tnp.compare(one, other)._not_compared) == ["param_groups.0.lr", "param_groups.0.betas.1"]
+        assert tnp.compare(one, same)._not_compared == {}
 
 
 def test_what_is_not_compared_is_named():
@@ -72,7 +72,7 @@ def test_what_is_not_compared_is_named():
     second = {"a": torch.ones(2), "b": torch.Generator().manual_seed(3), "d": len, "size": torch.Size([2])}
     found = tnp.compare(first, second)
     assert found.same_bits
-    assert found.not_compared == {
+    assert found._not_compared == {
         "b": "of the class Generator",
         "c": "only in the first",
         "d": "only in the second",
@@ -110,10 +110,10 @@ def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
         state["step"] = 9
     for one in (before, saved):
         found = tnp.compare(one, optimizer)
-        assert (found.equal, found.beside) == (False, {"state.0.step": "1 → 9", "state.1.step": "1 → 9"})
+        assert (found.equal, found._beside) == (False, {"state.0.step": "1 → 9", "state.1.step": "1 → 9"})
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
-    assert list(found.beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
-    assert not found.not_compared
+    assert list(found._beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
+    assert not found._not_compared
 
 
 def test_values_of_folders_of_dcp_are_compared(tmp_path: Path):
@@ -122,5 +122,5 @@ def test_values_of_folders_of_dcp_are_compared(tmp_path: Path):
     for name, state in zip(("first", "second"), states, strict=True):
         save(state, FileSystemWriter(tmp_path / name))
     for other in (tmp_path / "second", states[1]):
-        assert tnp.compare(tmp_path / "first", other).beside == {"epoch": "1 → 2"}
+        assert tnp.compare(tmp_path / "first", other)._beside == {"epoch": "1 → 2"}
     assert tnp.compare(tmp_path / "first", states[0]).same_bits

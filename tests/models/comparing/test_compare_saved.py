@@ -95,7 +95,7 @@ def test_a_module_is_equal_to_all_that_is_saved_of_it(kind, tmp_path):
             assert ">same bits<" in weights_comparison_document(found).html()
             assert len(found.to_frame()) == len(found) >= 1
     found = tnp.compare(model, model.state_dict())
-    name, other = list(found.pairs.items())[-1]
+    name, other = list(found._pairs.items())[-1]
     changed = dict(model.state_dict())
     changed[other] = changed[other] + 1
     assert tnp.compare(model, changed).changed() == [name]
@@ -109,16 +109,16 @@ def test_what_need_not_be_in_both_is_told_apart_from_what_is_missing():
     state_dict = model.state_dict()
     found = tnp.compare(model, state_dict)
     told = {"inv_freq": "only in Rotary, not persistent", "mask": "only in Rotary, not registered"}
-    assert found.exempt == told
+    assert found._exempt == told
     assert "2 exempt ('inv_freq', …)" in repr(found)
     for view in (weights_comparison_document(found).text(), weights_comparison_document(found).html()):
         assert "1 only in Rotary, not persistent: inv_freq" in view
     found = tnp.compare(state_dict, model)
-    assert found.exempt["inv_freq"] == "only in Rotary, not persistent"
+    assert found._exempt["inv_freq"] == "only in Rotary, not persistent"
     del state_dict["fc.bias"]
     found = tnp.compare(model, state_dict)
     assert (found.missing, found.equal) == (("fc.bias",), False)
-    assert list(found.exempt) == ["inv_freq", "mask"]
+    assert list(found._exempt) == ["inv_freq", "mask"]
 
 
 def cut(path):
@@ -158,7 +158,7 @@ def test_between_two_modules_a_missing_buffer_is_a_difference():
     assert tnp.compare(model, other).same_bits
     del other.inv_freq
     found = tnp.compare(model, other)
-    assert (found.missing, found.exempt, found.equal) == (("inv_freq",), {}, False)
+    assert (found.missing, found._exempt, found.equal) == (("inv_freq",), {}, False)
     other.register_buffer("inv_freq", torch.arange(4.0) + 1, persistent=False)
     assert tnp.compare(model, other).changed() == ["inv_freq"]
 
@@ -169,7 +169,7 @@ def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
     kept = {"embed.weight": state_dict["embed.weight"]}
     assert tnp.compare(state_dict, kept).missing == ("head.weight",)
     torch.save(kept, tmp_path / "model.pt")
-    assert tnp.compare(state_dict, tmp_path / "model.pt").exempt == {
+    assert tnp.compare(state_dict, tmp_path / "model.pt")._exempt == {
         "head.weight": "only in OrderedDict, tied to 'embed.weight'"
     }
     model = Tied()
@@ -251,7 +251,7 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
             found = tnp.compare(sources[own], sources[other])
             assert found.same_bits, (own, other, num_steps, found)
             assert len(found) == len(names)
-            assert not found.not_compared.keys() - {"model"}
+            assert not found._not_compared.keys() - {"model"}
         assert list(tnp.weights(state_dict)) == list(tnp.weights(tmp_path / "opt.pt")) == names
         listed = tnp.weights(optimizer, model=model)
         assert sum(not one.problem for one in listed.values()) == len(names)
@@ -276,7 +276,7 @@ def test_names_that_both_have_come_before_the_order():
     for one in (optimizer, turned):
         step(model, one)
     found = tnp.compare(tnp.weights(optimizer, model=model), turned.state_dict())
-    assert found.pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
+    assert found._pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
     assert not found.reshaped
 
 

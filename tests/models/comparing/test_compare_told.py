@@ -91,7 +91,7 @@ def test_one_memory_on_both_sides_is_said_first():
     kept = model.state_dict()
     step(model, optimizer)
     found = compared(kept, model)
-    assert found.same_memory == tuple(kept)
+    assert found._same_memory == tuple(kept)
     lines = weights_comparison_document(found).text().splitlines()
     assert lines[1] == (
         "both sides are the same memory: b.state_dict() shares it; copy.deepcopy(b.state_dict()) before the step keeps "
@@ -104,7 +104,7 @@ def test_one_memory_on_both_sides_is_said_first():
     nets = [model]
     assert "nets[0].state_dict() shares it" in told(kept, tnp.weights(nets[0], expression="nets[0]"))[1]
     copied = copy.deepcopy(kept)
-    assert compared(copied, model).same_memory == ()
+    assert compared(copied, model)._same_memory == ()
     copied["0.weight"] = kept["0.weight"]
     assert told(copied, model)[1] == "1 weight of both sides is one memory"
     assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
@@ -124,12 +124,12 @@ def test_states_of_optimizers_stand_behind_the_weights_and_move_no_median(tmp_pa
     """A row for each of their quantities; how far a weight moved is the same without an optimizer beside it."""
     before, after = checkpoints()
     found, alone = compared(before, after), compared(before["model"], after["model"])
-    assert found.median_norm == alone.median_norm
+    assert found._median_norm == alone._median_norm
     assert {name: found.moved[f"model.{name}"] for name in alone.moved} == alone.moved
     norms = [one.norm().item() for one in before["model"].values()]
-    assert alone.median_norm == pytest.approx(np.median(norms), rel=1e-6)
+    assert alone._median_norm == pytest.approx(np.median(norms), rel=1e-6)
     squares = [one["exp_avg_sq"] for one in before["opt"]["state"].values()]
-    assert found.floor_of("opt.state.0.exp_avg_sq") == pytest.approx(np.median([float(one.norm()) for one in squares]))
+    assert found._floor_of("opt.state.0.exp_avg_sq") == pytest.approx(np.median([float(one.norm()) for one in squares]))
     assert "opt.state.0.step" not in found.moved
     names = found.changed()
     assert [name.startswith("model.") for name in names] == [True] * 4 + [False] * 12

@@ -77,7 +77,7 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     found = compared(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
     assert found.missing == ("2.bias",)
     assert found.unexpected == ("model.module.extra",)
-    assert found.renamed["0.weight"] == "model.module.0.weight"
+    assert found._renamed["0.weight"] == "model.module.0.weight"
     assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
     text = weights_comparison_document(found).text()
     assert (
@@ -120,8 +120,8 @@ def test_shapes_and_ties_are_told():
     a, b = net(), net()
     b[1].weight = b[0].weight
     found = compared(a, b)
-    assert set(found.retied) == {"0.weight", "1.weight"}
-    assert compared(b, b.state_dict()).retied == ()
+    assert set(found._retied) == {"0.weight", "1.weight"}
+    assert compared(b, b.state_dict())._retied == ()
     found = compared({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
     assert found.reshaped == ("x",)
     assert found["x"].verdict == "shapes differ: (3,) and (4,)"
@@ -189,8 +189,8 @@ def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place(
 def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, second, prefixes):
     """Of either side, or both; and never where names are equal as they are."""
     found = matched(first, second)
-    assert found.prefixes == prefixes
-    assert len(found.pairs) == min(len(first), len(second))
+    assert found._prefixes == prefixes
+    assert len(found._pairs) == min(len(first), len(second))
 
 
 def test_what_is_shown_is_escaped():
@@ -227,13 +227,13 @@ def test_what_moved_most_beside_the_others_comes_first():
     after["head"] += 1
     found = tnp.compare(before, after)
     norms = [one.norm().item() for name, one in before.items() if name not in ("bias", "steps")]
-    assert found.median_norm == pytest.approx(np.median(norms), rel=1e-6)
+    assert found._median_norm == pytest.approx(np.median(norms), rel=1e-6)
     assert found.relative["bias"] == math.inf
-    assert found.moved["bias"] == pytest.approx(0.01 * 8**0.5 / found.median_norm, rel=1e-4)
+    assert found.moved["bias"] == pytest.approx(0.01 * 8**0.5 / found._median_norm, rel=1e-4)
     for name in ("head", "layers.3.weight"):
         delta, norm = (after[name] - before[name]).norm().item(), before[name].norm().item()
-        assert (found[name].norm, found[name].norm_of_difference) == pytest.approx((norm, delta), rel=1e-5)
-        assert found.moved[name] == pytest.approx(delta / max(norm, found.median_norm), rel=1e-5)
+        assert (found[name]._norm, found[name]._norm_of_difference) == pytest.approx((norm, delta), rel=1e-5)
+        assert found.moved[name] == pytest.approx(delta / max(norm, found._median_norm), rel=1e-5)
     assert found.changed()[:2] == ["head", "layers.3.weight"]
     assert found.changed()[-1] == "steps"
     text = weights_comparison_document(found).text()
@@ -271,7 +271,7 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
     before = copy.deepcopy(model.state_dict())
     for key in ("net", "a.b"):
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
-        assert compared({key: before}, model).prefixes == (f"{key}.", "")
+        assert compared({key: before}, model)._prefixes == (f"{key}.", "")
     assert compared(model[0].state_dict(), model).told() == "no name is in both"
 
 

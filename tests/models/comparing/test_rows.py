@@ -31,11 +31,11 @@ def test_a_layer_of_which_one_weight_did_not_move_is_folded_with_the_others():
     for i in (3, 6, 7):
         after[f"layers.{i}.key.bias"] = before[f"layers.{i}.key.bias"].clone()
     found = compared(before, after)
-    rows = {row.pattern: row for row in found.folded()}
+    rows = {row.pattern: row for row in found._folded()}
     assert list(rows) == ["layers.{0..7}.down.weight", "layers.{0..2,4..5}.key.bias"]
     assert rows["layers.{0..7}.down.weight"].unlike == ""
     assert rows["layers.{0..2,4..5}.key.bias"].unlike == "5 of 8 moved"
-    [equal] = found.folded_equal()
+    [equal] = found._folded_equal()
     assert (equal.pattern, len(equal.entries), equal.unlike) == ("layers.{3,6..7}.key.bias", 3, "3 of 8 did not move")
     assert any("layers.{0..2,4..5}.key.bias × 5" in line and "5 of 8 moved" in line for line in lines_of(found))
 
@@ -64,7 +64,7 @@ def test_tied_weights_are_named_and_counted_once(kind, tmp_path):
             one.add_(1)
     first = {"state dict": before.state_dict(), "module": before, "file": tmp_path / "before.pt"}[kind]
     found = compared(first, model)
-    assert found.tied == {
+    assert found._tied == {
         "head.weight": "tokens.weight", "layers.2.weight": "layers.0.weight", "layers.3.weight": "layers.0.weight"
     }  # fmt: skip
     lines = lines_of(found)

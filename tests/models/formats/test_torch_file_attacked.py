@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from older import CAN_LOAD_SETS, CAN_SAVE_UINT16
 
 import tensornp as tnp
 
@@ -130,7 +129,7 @@ def test_tensors_in_tuples_and_sets_are_listed(tmp_path, kind):
     torch.save({"set": {torch.tensor(2)}, None: torch.tensor(3), "deep": {None: [torch.tensor(4)]}}, tmp_path / "y.pt")
     explorer = tnp.weights(tmp_path / "y.pt")
     assert list(explorer) == ["set.0", "None", "deep.None.0"]
-    for name in explorer if CAN_LOAD_SETS else ():
+    for name in explorer:
         assert eval(explorer[name].code, {"tnp": tnp, "torch": torch}) == explorer[name].to_numpy()
 
 
@@ -261,7 +260,7 @@ def test_what_is_wrong_with_a_pickle_is_told_in_own_words(tmp_path, name):
 def test_a_storage_may_have_views_of_dtypes_without_a_class(tmp_path):
     """Which tell their dtype themselves; and empty tensors may have one key."""
     made = {"a": torch.ones(0), "b": torch.ones(0, dtype=torch.int8), "bytes": torch.arange(4, dtype=torch.uint8)}
-    made["shorts"] = made["bytes"].view(torch.uint16) if CAN_SAVE_UINT16 else made["b"]
+    made["shorts"] = made["bytes"].view(torch.uint16)
     torch.save(made, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
     assert explorer.problems == []

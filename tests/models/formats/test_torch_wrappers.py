@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 import torch
 from child import in_child, in_fork
-from lone_rank import distributed
-from older import since
 from torch import nn
 
 import tensornp as tnp
@@ -48,7 +46,6 @@ def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
     return of_file
 
 
-@since("2.5", "DTensor is public")
 @pytest.mark.parametrize("kind", FORMATS)
 @in_fork
 def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
@@ -69,7 +66,6 @@ def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     assert np.array_equal(explorer["p"].to_numpy(), whole.numpy().T)
 
 
-@since("2.5", "DTensor is public")
 @in_fork
 def test_a_part_of_a_dtensor_is_never_taken_for_the_whole(tmp_path):
     """Its shape is that of the whole, its bytes those that are there, and the reason names the shape of the part."""

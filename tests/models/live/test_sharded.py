@@ -42,8 +42,8 @@ def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
     assert f"93 parameters, {here} on this rank" in weights_document(explorer).text()
     assert "93 parameters" in heading(model.parameters())
     for entry, size in zip(explorer.values(), SIZES, strict=True):
-        assert (entry.shape, entry.nbytes + entry.nbytes_elsewhere) == (size, 4 * math.prod(size))
-    assert sum(entry.numel - entry.numel_elsewhere for entry in explorer.values()) == here
+        assert (entry.shape, entry.nbytes + entry._nbytes_elsewhere) == (size, 4 * math.prod(size))
+    assert sum(entry.numel - entry._numel_elsewhere for entry in explorer.values()) == here
 
 
 @needs_fsdp
@@ -105,7 +105,7 @@ def test_what_no_rank_holds_is_said_to_be_on_no_rank():
         (freed, "freed", "it was freed or shrunk"),
     ):
         assert tnp.inspect(tensor).data_state == state
-        assert tnp.inspect(tensor).numel_elsewhere == 0
+        assert tnp.inspect(tensor)._numel_elsewhere == 0
         entry = tnp.weights({"w": tensor})["w"]
         calls = (lambda s, t=tensor: tnp.to_numpy(t, shard=s), lambda s, e=entry: e.to_numpy(shard=s))
         for shard in (None, "local", "full"):

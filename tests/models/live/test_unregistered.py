@@ -46,7 +46,7 @@ def test_tensors_in_lists_and_dictionaries_are_listed(make, names):
         entry = w[name]
         assert eval(entry.code, {"model": model}) is entry.tensor
         assert entry.note.startswith("not registered")
-        assert entry.saved_as is None
+        assert entry._saved_as is None
     assert w.problems == []
     other = Holder(make(nn.Parameter(torch.full((3,), 2.0))))
     assert not tnp.compare(model, other).equal

@@ -150,7 +150,7 @@ def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
         (tmp_path / folder / "vae").mkdir()
         torch.save({"w": torch.ones(3), "step": step}, tmp_path / folder / "vae" / "model.bin")
     found = tnp.compare(tmp_path / "a", tmp_path / "b")
-    assert found.beside == {"vae.step": "5 → 6"}
+    assert found._beside == {"vae.step": "5 → 6"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from older import since
 from torch import nn
 
 import tensornp as tnp
@@ -24,11 +23,9 @@ def trained(model, parameters=None, **options):
     return optimizer
 
 
-TAKES_NAMES = since("2.6", "an optimizer takes names")
 NAMES = [f"state.fc.{name}.{kind}" for name in ("weight", "bias") for kind in ("step", "exp_avg", "exp_avg_sq")]
 
 
-@TAKES_NAMES
 def test_names_come_from_the_optimizer_or_a_model(model):
     """What has no state yet has none after it was listed; rates are metadata; each expression runs."""
     by_model = trained(model)
@@ -63,7 +60,7 @@ def test_without_names_the_place_is_the_name(model):
         tnp.weights(optimizer, model=3)
 
 
-@pytest.mark.parametrize("source", [pytest.param("param_names", marks=TAKES_NAMES), "model", "none"])
+@pytest.mark.parametrize("source", ["param_names", "model", "none"])
 def test_a_state_dict_has_names_as_notes(model, source):
     """Which keys do not tell; of a model with another number of parameters there are none."""
     parameters = list(model.named_parameters()) if source == "param_names" else None
@@ -171,7 +168,7 @@ PLACES = {
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("source", [pytest.param("param_names", marks=TAKES_NAMES), "model", "none"])
+@pytest.mark.parametrize("source", ["param_names", "model", "none"])
 def test_a_saved_state_has_the_notes_of_one_in_memory(model, tmp_path, kind, place, source):
     """Wherever it lies in a file; states are no parameters of a model."""
     named = list(model.named_parameters()) if source == "param_names" else None

@@ -37,7 +37,7 @@ def test_lines_of_a_module_say_their_classes():
         **{f"h.{i}": "Sequential" for i in range(3)}, **{f"h.{i}.0": "Linear" for i in range(3)},
     }  # fmt: skip
     assert explorer["h"].classes is explorer.classes
-    weights = [one for one in explorer.values() if not one.is_nothing]
+    weights = [one for one in explorer.values() if not one._is_nothing]
     outline = Outline(weights, explorer.classes)
     said = {line.label: line.class_name for line in outline.lines(Asked(), 0, 100) if line.level == 1}
     assert said == {"h.{0..2}.0": "3 × Linear", "out": "Linear", "last.weight": "Linear"}

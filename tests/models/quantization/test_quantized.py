@@ -206,8 +206,8 @@ def test_packed_codes_are_named_and_never_counted(tmp_path, name):
     plain = torch.ones(10)
     explorer = tnp.weights(model(tmp_path, {**tensors, "norm.weight": plain}, config))
     entry = explorer[packed]
-    assert entry.packed is not None
-    assert (entry.note, entry.num_parameters) == (note, count)
+    assert entry._packed is not None
+    assert (entry.note, entry._num_parameters) == (note, count)
     assert np.array_equal(entry.to_numpy(), tensors[packed].numpy())
     assert entry.numel == tensors[packed].numel()
     untold = tensors["m.codebooks"].numel() if name == "of another method" else 0
@@ -251,7 +251,7 @@ def test_without_a_configuration_names_and_shapes_tell_what_is_packed(tmp_path, 
     explorer = tnp.weights(where(tmp_path, tensors))
     prefix = "model." if where is in_memory else ""
     entry = explorer[prefix + packed]
-    assert (entry.note, entry.num_parameters) == (note, count)
+    assert (entry.note, entry._num_parameters) == (note, count)
     assert explorer.totals.parameters == (0 if where is live else count)
     assert np.array_equal(entry.to_numpy(), tensors[packed].numpy())
     found = explorer.scan()
@@ -265,7 +265,7 @@ def test_the_configuration_of_gptq_is_read(tmp_path):
     path = model(tmp_path, tensors, {"model_type": "llama"})
     (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 3, "group_size": 128}))
     explorer = tnp.weights(path)
-    assert (explorer[packed].note, explorer[packed].num_parameters) == (note, count)
+    assert (explorer[packed].note, explorer[packed]._num_parameters) == (note, count)
     assert explorer.metadata["quantize_config"] == {"bits": 3, "group_size": 128}
     (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 8}))
     assert tnp.weights(model(tmp_path, tensors, config))[packed].note == note
@@ -293,7 +293,7 @@ def test_without_a_configuration_integers_are_integers(tmp_path, name):
     """A name alone says too little; nor do several that do not fit to each other."""
     tensors = INTEGERS[name]
     for explorer in (tnp.weights(model(tmp_path, tensors)), tnp.weights(tensors)):
-        assert all(entry.packed is None for entry in explorer.values())
+        assert all(entry._packed is None for entry in explorer.values())
         assert explorer.totals.parameters == sum(one.numel() for one in tensors.values())
         assert explorer.scan().failed == {}
 
@@ -308,4 +308,4 @@ def test_a_parameter_of_bitsandbytes_says_by_its_class_that_it_is_packed():
     assert explorer.totals.parameters == 16
     assert "statistics mean nothing" in explorer.scan().failed["weight"]
     module._parameters["weight"] = torch.ones(8, 1).as_subclass(cls)
-    assert tnp.weights(module)["weight"].packed is None
+    assert tnp.weights(module)["weight"]._packed is None

@@ -119,14 +119,14 @@ def _decide(
     as_bits, target = _target(facts, copy, dtype)
     cast = target if target != _natural(facts, as_bits) else None
     obstacle = _obstacle(info, facts, as_bits, cast)
-    if writeable and obstacle is None and copy is not True and info.is_readonly_map:
+    if writeable and obstacle is None and copy is not True and info._is_readonly_map:
         obstacle = Obstacle(
             "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
         )
-    if obstacle is None and copy is None and info.is_unsharded and info.numel:
+    if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # Sharing is possible, but nobody has asked for what it ends.
         obstacle = receipt.UNSHARDED
-    numel = math.prod(info.array_shape)
+    numel = math.prod(info._array_shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
@@ -233,7 +233,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 
 def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
     # NumPy leaves the zeros of an empty one out.
-    if math.prod(filter(None, info.array_shape)) * dtype.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, info._array_shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
             f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
         )

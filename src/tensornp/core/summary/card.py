@@ -104,8 +104,8 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
         # That names the tensor for which it stands.
         around = replace(around, name="")
     is_buffer = around.is_buffer or info.is_buffer
-    if around.saved_for or around.untold or is_buffer is not info.is_buffer:
-        info = replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer)
+    if around.saved_for or is_buffer is not info.is_buffer:
+        info = replace(info, _saved_for=around.saved_for, is_buffer=is_buffer)
     return info, around
 
 

@@ -340,10 +340,10 @@ def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusR
             change = look.change_of(obj, info) if look.change_of is not None else None
             alarm = alarm_text(look.stats_of(obj, info)) if look.stats_of is not None else ""
             # One that was freed, or is on the meta device, takes no byte.
-            nbytes = info.held_nbytes - info.nbytes_elsewhere if found.spans else 0
+            nbytes = info._held_nbytes - info._nbytes_elsewhere if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             facts = shape, dtype, device, nbytes
-            elsewhere = info.nbytes_elsewhere
+            elsewhere = info._nbytes_elsewhere
             return CensusRow(name, found.kind, *facts, shared, found.holding, change, alarm, nbytes_elsewhere=elsewhere)
         array = _bare_array(array_over(obj), np.ndarray)
         nbytes = array.size * array.dtype.itemsize

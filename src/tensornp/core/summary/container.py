@@ -13,7 +13,6 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.footprint import extents_of
@@ -85,11 +84,10 @@ class Numbers(list[Any]):
 @modes.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    with uncollected():
-        found, is_complete = _leaves(container)
-        # One that is empty is a leaf of itself.
-        found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
-        table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
+    found, is_complete = _leaves(container)
+    # One that is empty is a leaf of itself.
+    found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
+    table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
     return replace(
         table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
     )

@@ -6,12 +6,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensornp
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.fallback import RAISE
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError, TensornpError
@@ -74,9 +73,7 @@ def _run(arguments: Sequence[str]) -> int:
         from tensornp.fronts.command_line.completion import completion
 
         return _print(completion(made, asked.completion))
-    # What a list is made of stays until it is printed, and is visited for nothing.
-    with nullcontext() if asked.command else uncollected():
-        return _answered(asked)
+    return _answered(asked)
 
 
 def _answered(asked: argparse.Namespace) -> int:
@@ -110,7 +107,7 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
         found = explorer.scan(progress=told)
     # Ctrl-C has ended it, and what was finished is told.
     unread = [name for name in found.failed if name not in explorer or not explorer[name].problem]
-    lost = [one for one in explorer.values() if one.problem and not one.is_pending and not one.is_nothing]
+    lost = [one for one in explorer.values() if one.problem and not one._is_pending and not one._is_nothing]
     status = INTERRUPTED if found.num_left else TROUBLE if unread or lost else EQUAL
     trouble = f"{counted(len(unread) + len(lost), 'weight')} could not be read" if status == TROUBLE else ""
     document = partial(scan_document, found, ("--json", "--json"))
@@ -125,7 +122,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
 
     first, second = _opened(asked)
     found = compare(first, second, progress=_progress())
-    differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
+    differs = found.changed() or found.missing or found.unexpected or found._beside
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"

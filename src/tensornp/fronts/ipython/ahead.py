@@ -8,8 +8,6 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from tensornp.core.lowlevel.threads import own_call
-
 IDLE_S = 0.2
 """After a cell, whose outputs come first; the next one may begin meanwhile."""
 NEEDED = ("tensornp.render.view", "tensornp.widget.toggle", "tensornp.widget.navigator")
@@ -42,7 +40,6 @@ class Ahead:
     def _import_next(self, loop: asyncio.AbstractEventLoop, names: tuple[str, ...]) -> None:
         """Import one after the other, with time for what comes in between."""
 
-        @own_call
         def import_one() -> None:
             # Who shows a tensor is told what is missing.
             with suppress(Exception):

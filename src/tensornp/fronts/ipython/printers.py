@@ -64,7 +64,6 @@ class TensorPrinters:
         self._stand_ins: list[tuple[str, Any, Any]] = []
         self._displays: Any = None
         self._before_displays: Any = None
-        self._has_met_torch = False
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
@@ -165,14 +164,6 @@ class TensorPrinters:
         self._prepared.summaries = dict.fromkeys(mimes, prepared)
         return True
 
-    def _meet_torch(self) -> None:
-        """Log once if this torch is newer than all that were tried; the extension may be loaded before torch is."""
-        if not self._has_met_torch:
-            from tensornp.core.lowlevel.private_names import warn_of_untried_torch
-
-            self._has_met_torch = True
-            warn_of_untried_torch()
-
     def _serve_plain(self, obj: Any) -> Served:
         """Return the text of what was prepared, unless another library prints its class."""
 
@@ -225,7 +216,6 @@ class TensorPrinters:
     def _summarize(self, obj: Any) -> Any:
         from tensornp.render.view import shown_of
 
-        self._meet_torch()
         expression = "" if is_met_tensor(obj) else self._reaching(obj)
         return _as_typed(shown_of(obj, self._config.options, self._look, expression), self._formatter.parent)
 

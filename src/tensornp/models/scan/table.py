@@ -62,7 +62,7 @@ class ScanTable(Mapping[str, TensorStats]):
     def _resume(self, earlier: ScanTable) -> None:
         for name, stats in earlier._stats.items():
             # By its name alone, a weight may be one of another model, or of a file that has changed.
-            if name in self._entries and self._entries[name].source.key == earlier._entries[name].source.key:
+            if name in self._entries and self._entries[name]._source.key == earlier._entries[name]._source.key:
                 self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
@@ -72,7 +71,6 @@ class Image:
 
 
 @never_compiled
-@ignoring_float_errors
 def image(
     t: Any,
     *,
@@ -90,9 +88,8 @@ def image(
         Bools, integers or floats, of two to five dimensions. One channel is grey, three are RGB, four RGBA; of any
         other number, feature maps for example, each channel is a grey tile. The pictures of a list may differ in size,
         layout and dtype: each is read by itself.
-    layout : {"HW", "CHW", "HWC", "NHW", "THW", "NCHW", "NHWC", "TCHW", "CTHW", "THWC", "NCTHW", "NTCHW", "NTHWC"}, \
-optional
-        What each dimension is: N pictures, C channels, T frames, H rows, W columns. None takes the likeliest, and the
+    layout : {"HW", "CHW", "HWC", "NHW", "NCHW", "NHWC"}, optional
+        What each dimension is: N pictures, C channels, H rows, W columns. None takes the likeliest, and the
         caption says why: channels first, as usual in torch, unless only the last dimension can be channels. NHW shows
         each channel of (3, 28, 28) by itself.
     mean, std : float or sequence of float, optional
@@ -116,9 +113,8 @@ optional
     Notes
     -----
     Reads the pixels that are shown, on the tensor's own device, and changes nothing: at most 64 tiles and about a
-    million pixels in all. Of more pictures or channels these are the first, of a longer film every second, third…
-    frame, of large ones every second, third… row and column. In a notebook with the extension, a film that a cell
-    returns has a slider over the grid of its frames.
+    million pixels in all. Of more pictures or channels these are the first, and of large ones every second,
+    third… row and column.
 
     Examples
     --------
@@ -135,4 +131,4 @@ optional
     sizes, words = sizes_of(picture, size)
     pixels, places = laid_out(picture, sizes)
     caption = " · ".join([*picture.words, *words])
-    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, picture.has_frames)
+    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places)

@@ -55,7 +55,7 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = list(_lines(alias for alias in around.aliases if _is_news(alias)))
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
-    lines += [MemoryLine(text, ()) for text in (around.left_out, around.untold) if text]
+    lines += [MemoryLine(text, ()) for text in (around.left_out,) if text]
     return tuple(lines)
 
 

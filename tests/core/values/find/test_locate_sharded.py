@@ -6,7 +6,6 @@ import pytest
 import torch
 from child import in_fork, in_two_ranks
 from lone_rank import LoneRank, distributed, needs_fsdp
-from older import since
 
 import tensornp as tnp
 
@@ -70,7 +69,6 @@ def test_parts_of_other_elements_are_not_compared():
         tnp.compare(one, other)
 
 
-@since("2.5", "DTensor is public")
 @in_two_ranks
 def test_two_ranks_tell_indices_that_the_gathered_tensor_has(rank):
     """By the values that the whole has there; the other rank does not take part in asking."""

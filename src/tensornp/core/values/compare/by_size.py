@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.values.compare.aligned import pairs_of
@@ -28,7 +25,7 @@ class Ranked(NamedTuple):
 
 
 @apart
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def next_by_size(a: Any, b: Any, after: Index | None = None) -> Ranked | None:
     """Return the element that differs most, or the one that follows `after` in the order of |Δ|.
 
@@ -70,12 +67,11 @@ def _size_at(place: int, first: Supply, second: Supply) -> float:
 def _sizes(first: Supply, second: Supply) -> Iterator[tuple[int, Array]]:
     """Yield |Δ| block by block, each with the place of its first element; infinity where no number tells it."""
     start = 0
-    with threads.GATE, uncollected():
-        for values_a, values_b in pairs_of(first, second):
-            sizes = sizes_of_change(values_a, values_b)
-            sizes[np.isnan(sizes)] = np.inf
-            yield start, sizes
-            start += sizes.size
+    for values_a, values_b in pairs_of(first, second):
+        sizes = sizes_of_change(values_a, values_b)
+        sizes[np.isnan(sizes)] = np.inf
+        yield start, sizes
+        start += sizes.size
 
 
 def _larger(known: tuple[float, int], sizes: Array, start: int) -> tuple[float, int]:

@@ -11,9 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
@@ -73,7 +71,7 @@ def snapshot_with_values(
 def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
     info = inspect(tensor)
     budget, nbytes_read, left_out = _share_of(_extents_of(tensor, info), max_read_nbytes)
-    if info.is_pending:
+    if info._is_pending:
         budget, nbytes_read, left_out = 0, 0, "pending"
     # Where the gradient was not looked at, it is compared with what it was when it was seen last.
     has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
@@ -147,8 +145,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         # What they become is no one plain array.
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
-        with threads.GATE, uncollected():
-            return to_numpy(apart(still)(tensor, info), copy=True)
+        return to_numpy(apart(still)(tensor, info), copy=True)
     return to_numpy(apart(own_values)(tensor, info))
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
@@ -176,8 +174,7 @@ class Search:
         first = 0
         try:
             for blocks in batches(part.blocks(), _TASK_BLOCKS):
-                with threads.GATE, uncollected():
-                    part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
+                part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
                 first += sum(math.prod(block.shape) for block in blocks) * part.per_element
                 if is_first_enough and self.found and self.found[-1] > self.after:
                     return

@@ -11,9 +11,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.receipt import no_data_text
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.still import parts_still
@@ -55,7 +53,7 @@ class Subject:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what is seen; of packed elements, that of the values."""
-        return self.info.array_shape
+        return self.info._array_shape
 
     def code(self, name: str) -> str:
         """Return the expression of a torch tensor that can be indexed as what is seen, where `name` is the whole.
@@ -120,22 +118,21 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        with threads.GATE, uncollected():
-            parts = parts_still(tensor, info)
+        parts = parts_still(tensor, info)
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
         tensor, access = parts[part], f"{access}.unbind()[{part}]"
         info = inspect(tensor)
     shard = None
-    while info.kind is kinds.LOCAL and info.inner is not None and not info.is_pending:
+    while info.kind is kinds.LOCAL and info.inner is not None and not info._is_pending:
         if info.data_state == "remote":
             shard = info.shard
             if shard is not None and shard.pending:
                 raise NoDataError(no_data_text(info))
         held: Any = held_tensor(tensor, info.kind)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
-    if shard is not None and (shard.held is None or shard.shape != info.array_shape):
+    if shard is not None and (shard.held is None or shard.shape != info._array_shape):
         # Where the elements lie in the whole is not told.
         shard = None
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)

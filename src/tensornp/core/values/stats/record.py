@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.spelled import spelled
@@ -90,7 +89,7 @@ class TensorStats:
         return self.posinf + self.neginf
 
     @property
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def norm(self) -> Figure:
         """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
         if self.mean is None:
@@ -117,7 +116,7 @@ class TensorStats:
         """How exact quantiles are, in a few words: "exact", "values ± 0.5%"; empty where there is no distribution."""
         return self.distribution.accuracy if self.distribution is not None else ""
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
 
