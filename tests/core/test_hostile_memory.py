@@ -18,6 +18,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_text
+from tensornp.session import ledger
 from tensornp.session.ledger import Ledger
 
 
@@ -29,12 +30,12 @@ def shell_with(**names: object):
     shell.user_ns.update(names)
     shell.run_line_magic("load_ext", "tensornp")
     # No test depends on how far a search comes on a busy machine.
-    shell.run_line_magic("config", "TensorDisplay.max_search_ms = 60_000")
+    ledger.MAX_SEARCH_SECONDS = 60
     return shell
 
 
 def _patient_ledger(shell):
-    return Ledger(ShellSession(shell), lambda: DisplayOptions(max_search_ms=60_000))
+    return Ledger(ShellSession(shell), DisplayOptions)
 
 
 def card(t: torch.Tensor, /, **names: object) -> str:
@@ -251,7 +252,7 @@ def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
         return shell.display_formatter.format(of)[0]["text/plain"]
 
     shown = text(t)
-    shell.run_cell("%config TensorDisplay.raw_memory = False")
+    raw.switch(False)
     assert not raw.is_on()
     for name in ("copy_into", "array_at", "_word_at", "_capsule_pointer"):
         setattr(raw, name, None)

@@ -19,6 +19,7 @@ from child import in_fork
 import tensornp as tnp
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.session import ledger
 
 NUM_LOOKS = 25
 
@@ -31,7 +32,7 @@ def shell_with(**names: object):
     shell.user_ns.update(names)
     shell.run_line_magic("load_ext", "tensornp")
     # No test depends on how far a search comes on a busy machine.
-    shell.run_line_magic("config", "TensorDisplay.max_search_ms = 60_000")
+    ledger.MAX_SEARCH_SECONDS = 60
     sys.stdout = io.StringIO()
     return shell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.moment import is_other
 from tensornp.models.entries.released import reached
-from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
 from tensornp.render.models.entry import array_code
 from tensornp.render.models.module import partly_read
@@ -56,8 +55,6 @@ class WeightsWidget(AnsweringWidget):
         The expression of the explorer, from which others are made.
     classes : mapping, optional
         By the name of a module, its class.
-    last_scan : callable, optional
-        Gives what scans have kept of weights, or None where nothing is to be kept; by default, those of this page are.
     binder : callable, optional
         What binds a name in the user's namespace; without one, no name is offered.
     """
@@ -86,14 +83,11 @@ class WeightsWidget(AnsweringWidget):
         binder: Binder | None = None,
         has_values: bool = True,
         classes: Mapping[str, str] = MappingProxyType({}),
-        last_scan: Callable[[], LastScan | None] | None = None,
     ) -> None:
         # Of what is registered as None there is nothing to see.
         self._weights: Sequence[WeightEntry] = [one for one in weights if not one.is_nothing]
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
-        own = LastScan()
-        self._last_scan = last_scan or (lambda: own)
         self._made_tree: WeightTree | None = None
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
@@ -131,7 +125,6 @@ class WeightsWidget(AnsweringWidget):
         with self._lock:
             self._end()
             self._weights, self._made_tree = (), None
-            self._last_scan = lambda: None
             navigator, self._navigator = self._navigator, None
         if navigator is not None:
             navigator.close()
@@ -273,7 +266,7 @@ class WeightsWidget(AnsweringWidget):
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)
-            self._scan = Scanning(partial(found_in, wanted, self._last_scan()), self._note_progress, self._note_found)
+            self._scan = Scanning(partial(found_in, wanted), self._note_progress, self._note_found)
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import CodeType, FrameType, FunctionType
-from typing import Any, Literal, TypeVar, cast
-from weakref import WeakKeyDictionary, WeakSet
+from types import CodeType, FrameType
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.locks import Lock
@@ -34,7 +34,6 @@ _OWN_SERVANT = "tensornp: "
 """How the names of those of ours begin that read nothing: one compiles, and goes on after Ctrl-C."""
 _PATIENCE_S, _PAUSE_S = 0.25, 0.001
 """For how long they are waited for in all, from the beginning of one cell to that of the next."""
-_Call = TypeVar("_Call", bound=Callable[[], None])
 Role = Literal["servant", "loop", "pool", "feeder", "user"]
 """Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do.
 
@@ -72,7 +71,6 @@ def at_once() -> Iterator[bool]:
 
 
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
-_own_calls: WeakSet[FunctionType] = WeakSet()
 
 
 def num_cores() -> int:
@@ -109,12 +107,6 @@ class _Cells:
 
 
 cells = _Cells()
-
-
-def own_call(function: _Call) -> _Call:
-    """Return a function that a loop may call later, noted as one that runs no code of the user's."""
-    _own_calls.add(cast(FunctionType, function))
-    return function
 
 
 def others_run(caller: CodeType | None = None) -> bool:
@@ -255,17 +247,19 @@ def _loop_waits(frame: FrameType) -> bool:
         is_of_kernel = is_of_kernel or str(turn.f_globals.get("__name__")).startswith("ipykernel.")
         turn = turn.f_back
     # By private names of asyncio, which has no public way to ask; without them nothing is said to rest.
-    if loop is None or not all(map(_is_own, getattr(loop, "_scheduled", (None,)))) or getattr(loop, "_ready", True):
+    if (
+        loop is None
+        or not all(map(_is_cancelled, getattr(loop, "_scheduled", (None,))))
+        or getattr(loop, "_ready", True)
+    ):
         return False
     if not is_of_kernel and not _listens_to_itself_alone(loop):
         return False
     return all(map(_is_of_kernel, asyncio.all_tasks(loop)))
 
 
-def _is_own(timer: asyncio.TimerHandle | None) -> bool:
-    """Return whether a timer calls what is ours, or nothing any more."""
-    callback = getattr(timer, "_callback", None)
-    return timer is not None and (timer.cancelled() or (type(callback) is FunctionType and callback in _own_calls))
+def _is_cancelled(timer: asyncio.TimerHandle | None) -> bool:
+    return timer is not None and timer.cancelled()
 
 
 def _listens_to_itself_alone(loop: Any) -> bool:

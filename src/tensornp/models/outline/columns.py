@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
@@ -283,9 +283,6 @@ GRAD = "grad"
 """Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
-UPDATE = "moved"
-"""How far a live model's weight has moved since the last scan, beside its norm: as a comparison tells it."""
-_MOVED_RULE = "since the last scan: ‖Δ‖ over the norm before; where that is below the median norm, over the median"
 ABOUT = "≈"
 """Before a figure of a sample."""
 _MAX_NAME = 28
@@ -335,7 +332,6 @@ COLUMNS: tuple[Column, ...] = (
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
-    _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=4)._replace(rule=_MOVED_RULE),
     Column(FINDINGS, width=30, rank=15),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
