@@ -28,6 +28,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.render.tensor.receipt import statements
+from tensornp.session import ledger
 from tensornp.widget.toggle import TensorWidget
 
 
@@ -369,7 +370,7 @@ def shell() -> InteractiveShell:
     """Return a real shell with tensornp loaded and every MIME type active."""
     if not InteractiveShell.initialized():
         quiet = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
-        quiet.TensorDisplay.max_search_ms = 60_000
+        ledger.MAX_SEARCH_SECONDS = 60
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")

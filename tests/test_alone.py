@@ -165,8 +165,11 @@ def the_shell() -> Any:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
+    from tensornp.session import ledger
+
+    ledger.MAX_SEARCH_SECONDS = 60
     if not InteractiveShell.initialized():
-        config = Config({"TensorDisplay": {"max_search_ms": 60_000}, "HistoryManager": {"hist_file": ":memory:"}})
+        config = Config({"HistoryManager": {"hist_file": ":memory:"}})
         shell = InteractiveShell.instance(colors="nocolor", config=config)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")

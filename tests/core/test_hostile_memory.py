@@ -19,7 +19,7 @@ from tensornp.session.ledger import Ledger
 
 
 def _patient_ledger(shell):
-    return Ledger(ShellSession(shell), lambda: DisplayOptions(max_search_ms=60_000))
+    return Ledger(ShellSession(shell), DisplayOptions)
 
 
 def card(t: torch.Tensor, /, **names: object) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
@@ -315,7 +314,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""

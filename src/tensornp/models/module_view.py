@@ -66,7 +66,7 @@ def module_view(module: torch.nn.Module, options: DisplayOptions, expression: st
 @unnoticed
 def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
     explorer = weights(module, expression=expression, namespace={})
-    unasked = Unasked(options.unasked_nbytes)
+    unasked = Unasked(options.stats_nbytes)
     alarms: dict[str, Alarming] = {}
     num_read = num_floats = 0
     for name, entry in explorer.items():

@@ -17,7 +17,6 @@ from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
@@ -354,7 +353,6 @@ class FollowedPass(Comparable[PassComparison]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         if not self.is_over:
             return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.values.compare.by_size import Ranked, next_by_size
+from tensornp.core.values.compare.by_size import largest_difference
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.compare.where import (
@@ -40,10 +40,8 @@ from tensornp.widget.table import LiveTable
 from tensornp.widget.window_data import overview_data, overview_offered
 from tensornp.widget.window_request import (
     NONSENSE,
-    digits_asked,
     integer,
     integers,
-    place_asked,
     window_asked,
     window_turned,
 )
@@ -150,7 +148,6 @@ class ComparisonTable(LiveTable):
         self._answers |= {
             "window": self._window,
             "largest": self._largest,
-            "next": self._next,
             "overview": self._draw,
             "where": self._locate,
         }
@@ -178,7 +175,7 @@ class ComparisonTable(LiveTable):
         if kind in ("overview", "where"):
             return ("map", kind)
         is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].is_sought
-        return ("search", request["page"]) if kind == "next" or (kind == "largest" and is_sought) else None
+        return ("search", request["page"]) if kind == "largest" and is_sought else None
 
     def _largest(self, request: Request) -> Answer:
         """Return the window with the largest difference: the first element that no number tells, if there is one.
@@ -186,10 +183,8 @@ class ComparisonTable(LiveTable):
         It is that of what is shown: after a change, the one that the comparison has found is of before.
         """
         pair, subjects = self._opened(request)
-        found = next_by_size(*_values_of(pair)) if pair.is_sought else None
-        window = window_asked(subjects[0].shape, request)
-        answer = self._said(request, subjects, window, pair.largest if found is None else found.place)
-        return answer if found is None else answer | _position(found)
+        found = largest_difference(*_values_of(pair)) if pair.is_sought else None
+        return self._said(request, subjects, window_asked(subjects[0].shape, request), found or pair.largest)
 
     def _window(self, request: Request) -> Answer:
         """Return a window, moved to what is asked for: an index, or an element."""
@@ -209,15 +204,6 @@ class ComparisonTable(LiveTable):
         window = window_asked(subjects[0].shape, request)
         drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None
         return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
-
-    def _next(self, request: Request) -> Answer:
-        """Return the window with the next largest difference in its middle, and which of how many that is."""
-        pair, subjects = self._opened(request)
-        after, window = place_asked(request.get("after"), subjects[0].shape), window_asked(subjects[0].shape, request)
-        found = next_by_size(*_values_of(pair), after)
-        if found is None:
-            raise BadRequestError(f"nothing differs any more in {shown_name(pair.first.name)}")
-        return self._said(request, subjects, window, found.place) | _position(found)
 
     def _locate(self, request: Request) -> Answer:
         """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
@@ -253,7 +239,7 @@ class ComparisonTable(LiveTable):
     ) -> Answer:  # fmt: skip
         if shown is not None and window.numel and len(shown) == len(window.shape):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
-        seen = side_by_side(*subjects, window, digits_asked(request))
+        seen = side_by_side(*subjects, window)
         pair = self._pair(request)
         is_earlier = pair.is_earlier
         return {
@@ -280,11 +266,6 @@ class ComparisonTable(LiveTable):
 
 def _values_of(pair: Pair) -> tuple[Any, Any]:
     return reached(pair.first)._values(), reached(pair.second)._values()
-
-
-def _position(found: Ranked) -> Answer:
-    """Return which of the elements that differ one is, by the size of its difference."""
-    return {"position": f"{found.number:,} of {found.total:,} that differ"}
 
 
 def _is_free(subjects: Sequence[Subject]) -> bool:

@@ -45,8 +45,8 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
 
 
 def fitted(printoptions: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """Return print options of which no line is wider than a page that has room for so many characters; 0: not known."""
-    own = printoptions.get("linewidth") or np.get_printoptions()["linewidth"]
+    """Cap the line width of print options at `width` characters (0: no cap)."""
+    own = np.get_printoptions()["linewidth"]
     return {**printoptions, "linewidth": min(own, max(width, _MIN_LINE))} if width > 0 else dict(printoptions)
 
 

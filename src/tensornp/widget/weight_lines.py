@@ -56,9 +56,8 @@ MAX_FOLDED = 1000
 class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
-    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now,
-    and `lacks_gradient`, that others have one. Weights of one
-    `fingerprint` have the same values.
+    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now;
+    `lacks_gradient`, that others have one. Weights of one `fingerprint` have the same values.
     """
 
     findings: tuple[Finding, ...]

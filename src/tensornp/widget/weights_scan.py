@@ -35,7 +35,7 @@ _NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable wit
 
 
 def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
-    """Scan weights, and return the findings of each by name."""
+    """Scan weights; return the findings by name, and a sentence on all."""
     there, gone = _reached(rows)
     # What is written while it is read counts as written since.
     moments = {one.name: moment_of(one) for one in there}

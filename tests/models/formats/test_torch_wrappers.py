@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_child, in_fork
+from lone_rank import distributed
 from torch import nn
 
 import tensornp as tnp

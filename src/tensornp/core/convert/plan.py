@@ -11,7 +11,6 @@ import numpy as np
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
@@ -70,7 +69,6 @@ class ConversionPlan:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
         lines = [

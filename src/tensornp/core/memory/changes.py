@@ -36,10 +36,6 @@ class Snapshot:
         A copy of the values, where one was asked for and could be had.
     has_grad : bool or None
         None where that has never been looked at.
-    nbytes_read : int
-        What was read to know a change again.
-    left_out : str
-        Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
     operation : int
         The number of the first operation that autograd may have recorded since.
     unreadable : str
@@ -53,8 +49,6 @@ class Snapshot:
     max_nbytes: int
     values: Any = None
     has_grad: bool | None = None
-    nbytes_read: int = 0
-    left_out: str = ""
     operation: int = 0
     unreadable: str = ""
 
@@ -62,6 +56,15 @@ class Snapshot:
     def nbytes_copied(self) -> int:
         """Bytes that its copy of the values takes."""
         return self.values.nbytes if self.values is not None else 0
+
+    @property
+    def left_out(self) -> str:
+        """Why not all of it was read: "sampled", "unread", "pending" (a collective), or empty."""
+        if self.info is not None and self.info.is_pending:
+            return "pending"
+        if not self.max_nbytes:
+            return "unread"
+        return "sampled" if self.fingerprint is not None and self.fingerprint.one_in > 1 else ""
 
     @property
     def counter(self) -> VersionCounter | None:

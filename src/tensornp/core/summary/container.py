@@ -101,7 +101,7 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
     named = _names([path for path, _ in found])
-    unasked = Unasked(options.unasked_nbytes)
+    unasked = Unasked(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, unasked) for path, leaf in shown)
     # What only stands for a tensor may compute it: no more of them are asked than have rows.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
@@ -203,7 +202,6 @@ class TensorInfo:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
         return "\n".join(f"{field.name.lstrip('_')}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
 

@@ -13,7 +13,6 @@ from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import for_output
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.standing_in import (
     BundleFormatter,
@@ -270,7 +269,7 @@ class TensorPrinters:
         from tensornp.core.summary.card import summarize_line
         from tensornp.render.tensor.card import tensor_line
 
-        return for_output(tensor_line(summarize_line(obj, self._config.options)))
+        return tensor_line(summarize_line(obj, self._config.options))
 
     def _text_of(self, obj: Any) -> str | None:
         """Return the text of a card or a table; None where IPython's own is to stand."""
@@ -286,7 +285,7 @@ class TensorPrinters:
             return None
         # Another thread may have made something else of it just now.
         max_height = self._config.options.max_height if self._is_in_terminal() else 0
-        return for_output(summary_text(summary, max_height)) if summary is not None else None
+        return summary_text(summary, max_height) if summary is not None else None
 
     def _is_in_terminal(self) -> bool:
         """Return whether text is all that is seen: what a notebook keeps beside a page is complete."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.reading.scopes import shards_told
@@ -315,7 +314,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         # First: what shows a failed assert cuts the rest.
         said = [self._told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]

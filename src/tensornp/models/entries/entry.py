@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source
@@ -308,7 +307,6 @@ class WeightEntry(Weight):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         shape = shape_text(self.shape, self.kind) or "shape not known yet"
         said = filter(None, [self.kind, shape, self.dtype, self.location, self.note, self.problem])

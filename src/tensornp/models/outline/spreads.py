@@ -35,8 +35,6 @@ class Spreads:
         By the name of a weight, its figures by their columns; of one that was not read there are none.
     kinds : mapping
         By the name of a weight that stands out, by what; they are ordered, the worst first.
-    sampled : collection of str
-        The names of weights of which the update is that of a sample.
     """
 
     def __init__(

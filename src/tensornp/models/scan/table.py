@@ -9,7 +9,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
@@ -193,6 +192,5 @@ class ScanTable(Mapping[str, TensorStats]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
 from tensornp.core.values.pictures.picture import picture_of
@@ -30,17 +28,13 @@ class Image:
         Width and height of `png`, a grid with its gaps and indices.
     places : tuple of Place
         Where each picture stands in it, with its index.
-    has_frames : bool
-        Whether the pictures are frames, which follow each other in time.
     """
 
     png: bytes = field(repr=False)
     caption: str
     size: tuple[int, int]
     places: tuple[Place, ...] = field(repr=False)
-    has_frames: bool = False
 
-    @spelled
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
 
@@ -49,15 +43,9 @@ class Image:
         """What stands for the picture, under which its caption says the rest."""
         return "picture"
 
-    @property
-    def anchor(self) -> str:
-        """The class by which a slider finds a film in the page; empty for what is none."""
-        return f"tnp-{hashlib.blake2s(self.png, digest_size=4).hexdigest()}" if self.has_frames else ""
-
     def _repr_html_(self) -> str:
-        classes = " ".join(filter(None, ["tensornp", self.anchor]))
         shown = img_html(self.png, self.alt, *self.size)
-        return f'<div class="{classes}" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
+        return f'<div class="tensornp" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

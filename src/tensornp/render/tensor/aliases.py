@@ -72,8 +72,8 @@ def _is_news(alias: Alias) -> bool:
 
 
 def stopped_text(around: Surroundings) -> str:
-    """Return that the search was not through, and the cure; empty where it was. It is for the folded part of a card."""
-    return f"{around.stopped}; %config TensorDisplay.max_search_ms lets it take longer" if around.stopped else ""
+    """Return that the search for aliases was not complete, and the cure; empty if it was."""
+    return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
 def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:

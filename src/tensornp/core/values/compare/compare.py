@@ -12,7 +12,6 @@ import numpy as np
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
@@ -117,7 +116,6 @@ class Comparison:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         said = [self.verdict]
         if self.first_difference is not None and self._first_values is not None:

@@ -33,7 +33,7 @@ class SideBySide(NamedTuple):
     difference: Side
 
 
-def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS[0]) -> SideBySide:
+def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS) -> SideBySide:
     """Return what two of one shape hold in a window, and the difference, in so many significant `digits`.
 
     Reads the elements of the window alone, on their own devices; raises as `read_window`.

@@ -12,7 +12,6 @@ import numpy as np
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.blocks import Block, batches
@@ -81,7 +80,6 @@ class Location:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
         scope = f"; {self.scope}" if self.scope != ALL else ""

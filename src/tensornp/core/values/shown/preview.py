@@ -43,6 +43,8 @@ class Preview:
     note: str = ""
 
 
+MAX_ELEMENTS = 100_000
+"""Elements that a card prints at most, whatever the print options ask."""
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"

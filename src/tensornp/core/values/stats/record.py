@@ -12,7 +12,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
@@ -175,7 +174,6 @@ class TensorStats:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
         said = ((name, getattr(self, name)) for name in names)
