@@ -1,17 +1,13 @@
-"""Runs of the tests with other torches, each with a NumPy of its time: `python tests/run.py --torch 2.6.0`.
+"""Describe the environments of `python tests/run.py --torch VERSION`.
 
-Each has an environment of its own beside `.venv`, also for each Python that runs it, and makes a row of the table in
-CONTRIBUTING.
+Each version of torch and Python has its own environment next to `.venv`, with a NumPy of the same age.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -42,23 +38,6 @@ def environment(torch: str) -> Environment:
         sys.exit(f"tensornp needs torch {next(iter(OF_ITS_TIME))} or later, not {torch}.")
     pins = [f"torch=={torch}", *OF_ITS_TIME[begins[-1]].split()]
     return Environment(ROOT / f".venv-torch-{torch}-python-{this_python()}", "\n".join(pins) + "\n")
-
-
-def row(python: Path, report: Path) -> str:
-    """The row of the table in CONTRIBUTING that a run makes, from pytest's report in XML."""
-    ask = (
-        "import platform, torch, numpy; "
-        "print(platform.python_version(), torch.__version__.partition('+')[0], numpy.__version__, sep=' | ')"
-    )
-    versions = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
-    skips = [case.find("skipped") for case in cases]
-    # What comes after a colon is told of one test alone.
-    reasons = Counter((skip.get("message") or "").partition(": ")[0] for skip in skips if skip is not None)
-    told = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
-    passed = f"{len(cases) - failed - sum(reasons.values()):,}{f', {failed} failed' if failed else ''}"
-    return f"| {versions} | {passed} | {told or '0'} |"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

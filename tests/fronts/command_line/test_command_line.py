@@ -475,17 +475,3 @@ def test_a_diff_of_names_that_are_nowhere_is_trouble(said):
     status, output, errors = said("diff", "--find", "haed", "model.safetensors", "other.safetensors")
     assert (status, output) == (2, "")
     assert errors == "tensornp: no name in either fits 'haed'\n"
-
-
-def test_the_readme_shows_what_is_printed(tmp_path):
-    """A model of these shapes is listed so."""
-    readme = (Path(tensornp.__file__).parents[2] / "README.md").read_text()
-    block = readme.split("$ tensornp before.safetensors\n")[1].split("```")[0]
-    layer = {"norm.weight": ((64,), torch.float32), "attn.qkv.weight": ((192, 64), torch.bfloat16),
-             "mlp.weight": ((256, 64), torch.bfloat16)}  # fmt: skip
-    state = {name: torch.zeros(1000, 64, dtype=torch.bfloat16) for name in ("embed.weight", "head.weight")}
-    state |= {
-        f"layers.{i}.{name}": torch.zeros(*told[0], dtype=told[1]) for i in range(4) for name, told in layer.items()
-    }
-    save_file(state, tmp_path / "before.safetensors", {"format": "pt"})
-    assert in_child(tmp_path, "before.safetensors").stdout.decode() == block
