@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -16,8 +17,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def executed(path: Path, folder: Path) -> nbformat.NotebookNode:
     """Run a notebook in an empty folder, and return it with static outputs."""
     notebook = nbformat.read(path, as_version=4)
-    settings = {"timeout": 600, "store_widget_state": False, "record_timing": False}
-    NotebookClient(notebook, resources={"metadata": {"path": folder}}, **settings).execute()
+    settings = {"timeout": 600, "startup_timeout": 600, "store_widget_state": False, "record_timing": False}
+    client = NotebookClient(notebook, resources={"metadata": {"path": folder}}, **settings)
+    # An IPython profile without the user's options.
+    client.execute(env=os.environ | {"IPYTHONDIR": str(folder / "ipython")})
     notebook.metadata.language_info = {"name": "python"}
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -27,15 +28,20 @@ def words(cell: nbformat.NotebookNode) -> list[str]:
     return re.findall(r"[^\W\d_]{3,}", text)
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory) -> Iterator[str]:
+    """Return a JUPYTER_PATH with kernels that have imported torch."""
+    folder = tmp_path_factory.mktemp("warm")
+    with warm_kernels(folder):
+        yield str(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_the_stored_outputs_of_an_example_are_current(path, tmp_path, monkeypatch):
+def test_the_stored_outputs_of_an_example_are_current(path, tmp_path, warm, monkeypatch):
     """`python tests/save_examples.py` writes them."""
-    work = tmp_path / "work"
-    work.mkdir()
-    with warm_kernels(tmp_path / "warm"):
-        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "warm"))
-        now = executed(path, work)
+    monkeypatch.setenv("JUPYTER_PATH", warm)
+    now = executed(path, tmp_path)
     if torch.__version__.startswith(STORED_WITH):
         stored = nbformat.read(path, as_version=4)
         assert [words(cell) for cell in code(stored)] == [words(cell) for cell in code(now)]
