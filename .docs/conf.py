@@ -29,9 +29,12 @@ autodoc_typehints = "none"
 # Types in docstrings are words such as "array", not references.
 napoleon_use_rtype = napoleon_preprocess_types = False
 napoleon_use_ivar = True
+nitpick_ignore_regex = [("py:class", r"(?!tensornp\.).*")]
 
 # Sphinx reads only its own folder. The notebooks are stored with outputs and are not run again.
-shutil.copytree(ROOT / "examples", HERE / "examples", ignore=shutil.ignore_patterns("*.py", "*.txt"), dirs_exist_ok=True)
+shutil.copytree(
+    ROOT / "examples", HERE / "examples", ignore=shutil.ignore_patterns("*.py", "*.txt"), dirs_exist_ok=True
+)
 PAGES = {"index": "README.md", "contributing": ".github/CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 LINKS = {
     "(.docs/": "(",

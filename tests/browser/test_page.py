@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
 from browser.lab import Notebook, Server
-from browser.moving_picture import Film, play, play_weights
+from browser.moving_picture import play
 
 MAKE = """
     import torch
@@ -22,7 +20,7 @@ MAKE = """
     half = torch.randn(4, 6).bfloat16()
 """
 EVERYDAY = ["conv.weight", "images", "labels", "logits", "loss", "half"]
-MOST_BYTES = 2_000_000
+MOST_BYTES = 1_000_000
 
 
 def heights(notebook: Notebook) -> dict[str, int]:
@@ -61,15 +59,13 @@ def test_six_everyday_tensors_take_less_page_than_torch_s_repr(lab: Page, server
     assert sum(rows.values()) < 220 / 17 * line
 
 
-@pytest.mark.parametrize(("film", "num_frames"), [(play, 5), (play_weights, 3)])
-def test_the_moving_pictures_are_made_and_small(
-    page: Page, server: Server, tmp_path: Path, film: Callable[[Page, Server], Film], num_frames: int
-) -> None:
-    """Every step of them happens; each frame stands long enough to be read."""
-    film(page, server).save(tmp_path / "film.gif")
+def test_the_moving_picture_is_made_and_small(page: Page, server: Server, tmp_path: Path) -> None:
+    """It plays in at most 12 seconds."""
+    play(page, server).save(tmp_path / "film.gif")
     assert (tmp_path / "film.gif").stat().st_size < MOST_BYTES
     with Image.open(tmp_path / "film.gif") as picture:
-        assert picture.n_frames >= num_frames
+        times = []
         for frame in range(picture.n_frames):
             picture.seek(frame)
-            assert picture.info["duration"] >= 1500
+            times.append(picture.info["duration"])
+    assert min(times) >= 1500 and sum(times) <= 12_000
