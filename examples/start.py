@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from environment import VENV, ensure
 
-FIRST_NOTEBOOK = Path(__file__).with_name("1-display.ipynb")
+FIRST_NOTEBOOK = Path(__file__).with_name("1-tour.ipynb")
 
 
 def main() -> int:

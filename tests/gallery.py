@@ -1,7 +1,7 @@
 """The gallery: every kind of tensor that one can make, by name, with the array that it must become, or the refusal.
 
-A new kind is one function: it returns a `Case`, and its decorator names the group in which the README counts it. What
-is expected is made beside the tensor, by NumPy or by hand, and never asked of torch's own conversion.
+A new kind is one function that returns a `Case`. The expected array is made by NumPy or by hand, never by torch's own
+conversion.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import mmap
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -1191,9 +1191,3 @@ def result_of_an_asynchronous_collective() -> Case:
     values = grid(3, 4)
     tensor = collectives.all_reduce(torch.from_numpy(values.copy()), "sum", (_one_rank(), 0))
     return Case(tensor, values)
-
-
-def names_by_group() -> Iterator[tuple[str, list[str]]]:
-    """Yield each group with the names of its kinds, in order."""
-    for group in dict.fromkeys(group for group, _ in KINDS.values()):
-        yield group, [name for name, (of, _) in KINDS.items() if of == group]

@@ -325,42 +325,6 @@ def find(name: str) -> None:
         assert [a.name for a in beside][:1] == ["memory"]
 
 
-def recipe(name: str) -> str:
-    """Return what becomes of ``t.detach().cpu().numpy()``: "right", "wrong" or "raised"."""
-    case = KINDS[name][1]()
-    try:
-        array = case.tensor.detach().cpu().numpy()
-    except Exception:
-        return "raised"
-    return "right" if case.expected is not None and equal(array, case.expected) else "wrong"
-
-
-def torch_repr(name: str) -> str:
-    """Return whether torch's own repr says anything: "shown" or "raised"; it may also kill the process."""
-    case = KINDS[name][1]()
-    try:
-        repr(case.tensor)
-    except Exception:
-        return "raised"
-    return "shown"
-
-
-def ours(name: str) -> str:
-    """Return what becomes of `to_numpy`: "right", "wrong", "refused" or "raised"."""
-    case = KINDS[name][1]()
-    try:
-        array = tnp.to_numpy(case.tensor)
-    except tnp.TensornpError:
-        return "refused"
-    except Exception:
-        return "raised"
-    return "right" if case.expected is not None and equal(array, case.expected) else "wrong"
-
-
-OUTCOMES = (ours, torch_repr, recipe)
-"""What the README counts, for each kind."""
-
-
 def endings(name: str, *tasks: Callable[[str], Any]) -> dict[str, Ending]:
     """Return how each of `tasks` ended for one kind, by the task's name."""
     return dict(zip((task.__name__ for task in tasks), run_each(tasks, name), strict=True))

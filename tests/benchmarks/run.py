@@ -46,28 +46,15 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     earlier = json.loads(options.against.read_text(encoding="utf-8"))["figures"] if options.against else None
     run: dict[str, Any] = {"machine": _machine(), "figures": []}
-    page = [run["machine"]]
     print(run["machine"])
     for name in options.only or QUESTIONS:
         figures, notes = _answered(name, quick=options.quick)
-        page += [f"## {QUESTIONS[name]}", table(figures), *notes]
-        print("\n" + "\n\n".join(page[-2 - len(notes) :]), flush=True)
+        print("\n" + "\n\n".join([f"## {QUESTIONS[name]}", table(figures), *notes]), flush=True)
         run["figures"] += [{"question": name, **asdict(figure)} for figure in figures]
     if options.json:
         options.json.write_text(json.dumps(run, indent=1), encoding="utf-8")
-    if options.page:
-        title = _TITLE.format(quick=" --quick" if options.quick else "")
-        options.page.write_text("\n\n".join([title, *page]) + "\n", encoding="utf-8")
     if earlier is not None:
         print("\n## Since the earlier run\n\n" + "\n".join(changes(run["figures"], earlier)))
-
-
-_TITLE = """# Performance
-
-`python tests/benchmarks/run.py{quick} --page .github/PERFORMANCE.md` has measured this and written the page. A range
-is from the 10th to the 90th percentile of all rounds. "Times as long" compares within a round, so that a busy machine
-disturbs both sides alike; it says more than any time. `--json FILE` keeps the figures, and `--against FILE` says what a
-later run has otherwise."""
 
 
 def _machine() -> str:
@@ -96,7 +83,6 @@ def _parse_options() -> argparse.Namespace:
         "--only", action="append", choices=QUESTIONS, metavar="NAME", help="answer this question; may be repeated"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables to this file, as Markdown")
     parser.add_argument("--against", type=Path, metavar="FILE", help="say what has changed since this --json")
     return parser.parse_args()
 

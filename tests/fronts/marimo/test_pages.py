@@ -10,7 +10,7 @@ from fronts.marimo.notebooks import TESTS, served
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
-EXAMPLE = TESTS.parent / "examples" / "9-everywhere.py"
+EXAMPLE = TESTS.parent / "examples" / "6-marimo.py"
 DARK = '[tool.marimo.display]\ntheme = "dark"\n[tool.marimo.runtime]\nauto_instantiate = true\n'
 GROUND = """() => getComputedStyle(document.querySelector(".tensornp-weights tr > :first-child")).backgroundColor"""
 """Of the names in the tree, which stay where they are while columns are scrolled under them."""

@@ -60,7 +60,7 @@ class Snapshot:
     @property
     def left_out(self) -> str:
         """Why not all of it was read: "sampled", "unread", "pending" (a collective), or empty."""
-        if self.info is not None and self.info.is_pending:
+        if self.info is not None and self.info._is_pending:
             return "pending"
         if not self.max_nbytes:
             return "unread"

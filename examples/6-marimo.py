@@ -1,8 +1,8 @@
-"""tensornp outside of Jupyter: `pip install marimo`, then `marimo run examples/9-everywhere.py`, or `marimo edit`."""
+"""Show tensors in marimo: `pip install marimo`, then `marimo run examples/6-marimo.py` or `marimo edit`."""
 
 import marimo
 
-app = marimo.App(app_title="tensornp everywhere")
+app = marimo.App(app_title="tensornp in marimo")
 
 
 @app.cell
@@ -12,17 +12,17 @@ def _():
 
     import tensornp as tnp
 
-    # What %load_ext tensornp is in Jupyter; in plain Python, the prompt then prints cards.
-    tnp.register()
+    # Like %load_ext tensornp in Jupyter.
+    tnp.install()
     return mo, tnp, torch
 
 
 @app.cell
 def _(mo):
     mo.md("""
-    # Tensors, wherever you are
+    # Tensors in marimo
 
-    Each cell below ends in an object, and marimo shows it as Jupyter does: no magic is needed.
+    Each cell below ends in an object. marimo shows it as Jupyter does, without magics.
     """)
     return
 
@@ -36,7 +36,7 @@ def _(mo):
 
 @app.cell
 def _(scale, torch):
-    # From 5 on, half precision has no room for some of them.
+    # The largest values overflow float16 at 5 and 6.
     torch.manual_seed(0)
     half = (torch.randn(6, 8) * 10**scale.value).half()
     half
@@ -52,21 +52,19 @@ def _(half, torch):
 
 @app.cell
 def _(mo):
-    mo.md("""A live card: choose how the array shares the memory, and walk through its **Values**.""")
+    mo.md("""A live card: choose view, share or copy, and browse its **Values**.""")
     return
 
 
 @app.cell
 def _(half, tnp):
-    tnp.view(half)
+    tnp.TensorWidget(half)
     return
 
 
 @app.cell
 def _(mo):
-    mo.md("""
-    All weights of a model, of which none is read before you press **Scan**; one that you click shows its values.
-    """)
+    mo.md("""The weights of a model. Press **Scan** for statistics, or click on a weight for its values.""")
     return
 
 
@@ -79,7 +77,7 @@ def _(tnp, torch):
 
 @app.cell
 def _(mo):
-    mo.md("""What a forward and a backward pass did, call by call, and where the first NaN was born.""")
+    mo.md("""A forward and a backward pass, call by call, with the origin of the first NaN.""")
     return
 
 
@@ -93,7 +91,7 @@ def _(half, model, tnp):
 
 @app.cell
 def _(half, mo, tnp):
-    # Anywhere else, a card is an object with text and HTML.
+    # `tnp.card` returns text and HTML for other places.
     mo.plain_text(tnp.card(half).text)
     return
 
