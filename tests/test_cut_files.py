@@ -82,7 +82,6 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "t": functools.partial(_cell, "t"),
     "x": functools.partial(_cell, "x"),
     "%tensors": functools.partial(_cell, "%tensors"),
-    "%tensors --changed": functools.partial(_cell, "%tensors --changed"),
     "%tensorwatch": functools.partial(_cell, "%tensorwatch t"),
     "%tonumpy": functools.partial(_cell, "%tonumpy t"),
     "%tonumpy -c": functools.partial(_cell, "%tonumpy -c t"),

@@ -121,19 +121,9 @@ def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     expect(current.last).to_have_text("+0.01")
     compared.press("PageUp", "PageUp")
     expect(compared.pair).to_contain_text(re.compile(r"\[22:30, \d+:30\] of \(40, 30\)"))
-    position = compared.pair.locator(".tensornp-position")
-    expect(position).to_be_empty()
-    compared.press("n")
-    expect(current.last).to_be_focused()
-    expect(current.last).to_have_text("+0.01")
-    expect(position).to_contain_text("of 1,200 that differ")
     compared.press("l")
     expect(current.last).to_be_focused()
     expect(current.last).to_have_text("−4.99")
-    compared.press("n")
-    expect(position).to_have_text("2 of 1,200 that differ")
-    compared.press("ArrowUp")
-    expect(position).to_be_empty()
     compared.press("Escape")
     expect(compared.pair).to_have_count(0)
     expect(compared.opener("layers.")).to_be_focused()
@@ -170,25 +160,6 @@ def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compar
     expect(compared.pair.locator(".tensornp-error")).to_contain_text("out of bounds")
     compared.opener("head").click()
     expect(compared.pair).to_have_count(0)
-
-
-def test_the_windows_show_more_digits_when_asked(compared: Compared) -> None:
-    """Around the same element, and so does the pair that is opened next."""
-    compared.opener("layers.").click()
-    compared.settle()
-    expect(compared.page.locator("td.tensornp-current").last).to_have_text("−4.99")
-    compared.press("ArrowUp")
-    first = compared.page.locator("td.tensornp-current").first
-    value = compared.names["before"]["layers.1.weight"][38, 29].item()
-    expect(first).to_have_text(f"{value:.4g}".replace("-", "−"))
-    compared.pair.get_by_role("button", name="8 digits in the grid").click()
-    compared.settle()
-    expect(first).to_have_text(f"{value:.8g}".replace("-", "−"))
-    compared.opener("head").click()
-    compared.settle()
-    compared.pair.get_by_role("button", name="4 digits in the grid").click()
-    compared.settle()
-    expect(compared.pair.get_by_role("button", name="8 digits")).to_be_visible()
 
 
 def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
@@ -326,7 +297,6 @@ def test_what_did_not_move_is_folded_and_opened_and_found(blank: Page) -> None:
     compared.opener("still.{0..1}.weight × 2").last.click()
     compared.settle()
     expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: same bits")
-    expect(compared.pair.get_by_role("button", name="next largest")).to_be_disabled()
     fold.click()
     expect(compared.pair).to_have_count(0)
     assert compared.listed()[-1] == said

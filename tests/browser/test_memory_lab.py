@@ -30,7 +30,7 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     expect(first.get_by_text("changed since")).to_have_count(0)
     # The toggle has docked into this card: what it says of memory stays in sight.
     expect(second).to_contain_text("same memory as b (NumPy array), turned")
-    changed = "changed since the card in In[3] · not counted by torch"
+    changed = "changed since the card in In[3] · unseen by autograd"
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 
 
@@ -62,7 +62,7 @@ def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: 
 def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(lab: Page, server: Server) -> None:
     """Live over the static table: three presses of a heading lead back to the groups, and the file holds no widget."""
     make = "big = torch.zeros(3, 1000)\nalpha = torch.zeros(2)\npart = big[1]"
-    server.write("table.ipynb", [LOAD, make, "%tensors", "%tensors -s name"])
+    server.write("table.ipynb", [LOAD, make, "%tensors", "%tensors"])
     notebook = Notebook(lab, server, "table.ipynb")
     for index in range(3):
         notebook.run_cell(index)
@@ -151,7 +151,7 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, s
     server.write("legible-memory.ipynb", [LOAD, *cells])
     notebook = Notebook(lab, server, "legible-memory.ipynb")
     notebook.run_all()
-    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · not counted by torch")
+    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · unseen by autograd")
     expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
     expect(notebook.outputs(4).first.get_by_role("searchbox")).to_be_visible()
     expect(notebook.outputs(9).first).to_contain_text("generator of 2 tensors")

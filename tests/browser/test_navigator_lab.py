@@ -65,7 +65,10 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
 
 def test_it_opens_in_a_pinned_view_and_in_a_card_and_is_one(lab: Page, server: Server) -> None:
     """It leaves where it was, but not because the toggle moves on; the button says whether it is open."""
-    server.write("two.ipynb", [LOAD, "x = torch.arange(12.).reshape(3, 4)\n%tonumpy -w x", "x + 1", "x + 2"])
+    server.write(
+        "two.ipynb",
+        [LOAD, "x = torch.arange(12.).reshape(3, 4)\nimport tensornp as tnp\ntnp.TensorWidget(x)", "x + 1", "x + 2"],
+    )
     notebook = Notebook(lab, server, "two.ipynb")
     for index in (0, 1, 2):
         notebook.run_cell(index)
@@ -108,7 +111,7 @@ def test_a_grid_stays_with_its_tensor_until_it_is_closed(page: Page, server: Ser
     expect(grid.locator("td[tabindex='0']")).to_be_visible()
     cell.get_by_label("Name to bind what is shown to").fill("x")
     cell.get_by_role("button", name="Bind window").click()
-    expect(cell.locator(".tensornp-outcome")).to_have_text("bound: x")
+    expect(cell.locator(".tensornp-outcome")).to_have_text("bound to x")
     cell.get_by_role("button", name="Close the grid").click()
     expect(grid).to_have_count(0)
     open_values(notebook.cell(2))

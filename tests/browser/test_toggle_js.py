@@ -17,18 +17,16 @@ from playwright.sync_api import Locator, Page, expect
 from browser.announced import Announced
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html
 from tensornp.session.ledger import Ledger
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
-from tensornp.widget.toggle_data import image_data
 
 ANCHOR = "tnp-test"
 STATE = (
     "mode", "cards", "choices", "array_text", "max_height", "answered",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures", "has_image", "image", "is_in_row", "digits",
+    "has_stats", "progress", "figures", "has_image", "image", "is_in_row",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -145,8 +143,8 @@ def test_what_stays_without_an_answer_is_said_and_sent_once_more(toggle: MakeTog
     expect(shown.status).to_contain_text("reload the page")
     first, second = shown.page.evaluate("window.sent")
     assert first == second
-    shown.answer(message={"text": "bound: mine (view)"})
-    expect(shown.status).to_have_text("bound: mine (view)")
+    shown.answer(message={"text": "bound to mine (view)"})
+    expect(shown.status).to_have_text("bound to mine (view)")
 
 
 def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
@@ -222,8 +220,8 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
         {"type": "bind", "name": "takenx", "overwrite": False},
         {"type": "bind", "name": "taken", "overwrite": True},
     ]
-    shown.answer(message={"text": "bound: taken (view)"})
-    expect(shown.status).to_have_text("bound: taken (view)")
+    shown.answer(message={"text": "bound to taken (view)"})
+    expect(shown.status).to_have_text("bound to taken (view)")
     expect(bind).to_have_accessible_name("Bind")
 
 
@@ -348,10 +346,10 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     """Once more where it happens once more, and not with every answer."""
     shown = toggle(torch.zeros(2))
     stop_clock(shown.page)
-    bound = {"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"}
+    bound = {"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"}
     announced = Announced(shown.page)
     shown.answer(message=bound)
-    assert announced() == ["bound: w_np (view)"]
+    assert announced() == ["bound to w_np (view)"]
     shown.answer(figures={"words": ["mean 1"]})
     assert announced() == ["mean 1"]
     shown.radio("copy").check()
@@ -359,7 +357,7 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     assert announced() == []
     shown.page.get_by_role("button", name="Bind", exact=True).click()
     shown.answer(message=bound)
-    assert announced() == ["bound: w_np (view)"]
+    assert announced() == ["bound to w_np (view)"]
 
 
 @pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])
@@ -370,7 +368,7 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle, css: str) -> None:
     shown.answer()
     shown.static.locator("summary").filter(visible=True).click()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.answer(message={"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"})
+    shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 
@@ -392,8 +390,8 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
     expect(shown.page.locator("#output details")).to_have_attribute("open", "")
 
 
-def test_nan_is_a_badge_that_leads_there_and_digits_can_be_fewer(toggle: MakeToggle) -> None:
-    """Both are asked of the kernel; a static card has the badge as text."""
+def test_nan_is_a_badge_that_leads_there(toggle: MakeToggle) -> None:
+    """A static card has the badge as text."""
     odd = torch.rand(3, 3)
     odd[1, 2] = float("nan")
     shown = toggle(odd, anchor=ANCHOR)
@@ -403,13 +401,6 @@ def test_nan_is_a_badge_that_leads_there_and_digits_can_be_fewer(toggle: MakeTog
     alarm.focus()
     shown.page.keyboard.press("Enter")
     assert shown.sent()[-1] == {"type": "values", "open": True, "goal": "nan"}
-    digits = shown.static.get_by_role("button", name="4 digits")
-    digits.click()
-    assert shown.sent()[-1] == {"type": "digits", "compact": True}
-    shown.answer(array_text="array([[0.5]])", digits="all digits")
-    expect(shown.static.locator("pre:visible")).to_have_text("array([[0.5]])")
-    shown.static.get_by_role("button", name="all digits").click()
-    assert shown.sent()[-1] == {"type": "digits", "compact": False}
 
 
 def test_what_was_bound_offers_the_line_that_does_it_again(toggle: MakeToggle) -> None:
@@ -417,7 +408,7 @@ def test_what_was_bound_offers_the_line_that_does_it_again(toggle: MakeToggle) -
     shown = toggle()
     again = "w_np = %tonumpy --view w"
     expect(shown.page.locator(".tensornp-again")).to_be_hidden()
-    shown.answer(message={"text": "bound: w_np (view)", "again": again})
+    shown.answer(message={"text": "bound to w_np (view)", "again": again})
     expect(shown.page.locator(".tensornp-again code")).to_have_text(again)
     expect(shown.page.get_by_role("button", name="Copy the line that binds it again")).to_be_visible()
 
@@ -474,16 +465,3 @@ def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle
     shown = toggle(t, cards=widget.cards)
     expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")
     widget.close()
-
-
-def test_a_film_keeps_its_frame_while_the_kernel_answers(toggle: MakeToggle) -> None:
-    """A slider that was moved stays; another picture begins at its first frame."""
-    shown = toggle(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
-    slider = shown.page.get_by_role("slider", name="Frame")
-    slider.press("ArrowRight")
-    shown.answer(message={"text": "bound: w_np (view)", "tone": "plain"})
-    expect(shown.status).to_have_text("bound: w_np (view)")
-    expect(shown.page.get_by_role("img", name="frame [1], 2 of 6")).to_be_visible()
-    expect(slider).to_be_focused()
-    shown.answer(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
-    expect(shown.page.get_by_role("img", name="frame [0], 1 of 6")).to_be_visible()

@@ -319,7 +319,7 @@ def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copi
 
 
 LOOKS_AT_CUT = (
-    "[t]", "holder", "module", "%tensors", "%tensors --changed", "tnp.stats(t)", "tnp.compare(t, t)", "tnp.locate(t)",
+    "[t]", "holder", "module", "%tensors", "tnp.stats(t)", "tnp.compare(t, t)", "tnp.locate(t)",
     "tnp.image(t)", "tnp.plot(t)", "tnp.inspect(t)", "tnp.plan(t)", "tnp.card(t)", "tnp.card([t])", "tnp.aliases(t)",
     "tnp.weights({'w': t})", "tnp.weights({'w': t}).scan()", "tnp.compare({'w': t}, {'w': w})", "%weights {'w': t}",
     "%tensorwatch t", "%tensorstats t", "%tensordiff t w", "%tonumpy --explain t",

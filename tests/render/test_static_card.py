@@ -172,8 +172,6 @@ def test_the_card_of_an_array_runs_nothing_of_its_own():
 
     assert tnp.card(np.ndarray.__new__(Odd, (2,), buffer=np.ones(2))).text.endswith("array([1., 1.])")
     assert "the values are not shown" in tnp.card(np.array([Element()])).text
-    with np.printoptions(threshold=10**9):
-        assert len(tnp.card(np.zeros(10**6), max_elements=1000).text) < 1000
     with np.printoptions(formatter={"float": lambda value: 1 / 0}):
         assert "division by zero" in tnp.card(np.ones(2)).text
 

@@ -65,7 +65,7 @@ class Page:
 
 
 def test_a_move_brings_the_window_and_nothing_else():
-    """Texts of the cells that are seen, their shades and bits as bytes, and the index that gives them."""
+    """Texts of the visible cells, their shades as bytes, and the index that gives them."""
     t = torch.arange(2 * 300 * 400.0).reshape(2, 300, 400)
     page = Page(t, name="w", array_name="w_np")
     with unchanged(t):
@@ -74,8 +74,7 @@ def test_a_move_brings_the_window_and_nothing_else():
     assert answer["exact"] == [str(np.float32(x)) for x in part.tolist()]
     assert (answer["numpy"], answer["torch"]) == ("w_np[1, 7:9, 9:12]", "w[1, 7:9, 9:12]")
     assert (answer["shape"], answer["axes"], answer["corner"]) == ([2, 300, 400], [1, 2], [1, 7, 9])
-    shades, bits = page.buffers[-1]
-    assert np.frombuffer(bits, ">f4").tolist() == part.tolist()
+    (shades,) = page.buffers[-1]
     limit = part.max().item()
     np.testing.assert_array_equal(np.frombuffer(shades, np.int8), np.rint(part.double().numpy() / limit * 100))
 
@@ -142,7 +141,6 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"axes": [-1, 0]}, {"axes": [True, 1]}, {"size": []} | {"corner": 3}, {"size": [1]}, {"size": ["a", "b"]},
     {"part": "x"}, {"part": None}, {"part": 1.5}, {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
     {"index": "\0" * 9}, {"seek": "everything"}, {"seek": []}, {"seek": "nan", "after": "x"},
-    {"digits": 5}, {"digits": "8"}, {"digits": None},
 )  # fmt: skip
 
 
@@ -160,7 +158,7 @@ def test_a_request_that_makes_no_sense_gets_one_sentence(request_):
 @pytest.mark.parametrize(
     "content", [None, 3, "move", [], {}, {"type": []}, {"type": "move"}, {"type": "move", "page": 3, "number": 1},
                 {"type": "move", "page": "p", "number": "1"}, {"type": "move", "page": "p", "number": True},
-                {"type": "edit"}, {"type": "docks", "page": []}]
+                {"type": "docks", "page": []}]
 )  # fmt: skip
 def test_messages_that_are_no_request_do_no_harm(content):
     """Nothing is sent back, since nobody could tell what to."""
@@ -183,19 +181,16 @@ def test_a_nan_is_found_either_way_and_counted():
         answer = page.ask(seek="nan", after=after, isBack=is_back)
         assert (answer["show"], answer["position"]) == (place, position)
     assert page.ask(seek="absmax", isBack=True)["show"] == [0, 0]
-    answer = Page(t, options=DisplayOptions(max_stats_nbytes=100)).ask(seek="nan", after=[3, 4])
+    answer = Page(t, options=DisplayOptions(max_read_nbytes=100)).ask(seek="nan", after=[3, 4])
     assert (answer["show"], answer["position"]) == ([20, 7], "")
 
 
-def test_numbers_have_four_digits_or_eight_and_the_line_has_all():
+def test_numbers_have_four_digits_and_the_line_has_all():
     """A column has the same decimals."""
     page = Page(torch.tensor([[1 / 3, 100.5], [-2.5, 2e-7]]))
-    assert page.ask()["texts"] == ["0.333", "100.5", "−2.500", "2.0e−7"]
-    answer = page.ask(digits=8)
-    assert answer["texts"] == ["0.3333333", "100.50000", "−2.5000000", "2.00000e−7"]
+    answer = page.ask()
+    assert answer["texts"] == ["0.333", "100.5", "−2.500", "2.0e−7"]
     assert answer["exact"] == ["0.33333334", "100.5", "-2.5", "2e-07"]
-    assert answer["is_short"]
-    assert not Page(torch.ones(2).int()).ask()["is_short"]
 
 
 def test_rows_and_columns_have_figures_where_they_are_asked_for():
@@ -215,7 +210,7 @@ def test_the_plane_around_the_window_is_drawn():
     page = Page(t)
     assert Page(torch.zeros(16, 16)).ask()["overview"] == ""
     assert page.ask()["overview"] == "free"
-    dear = Page(t, options=DisplayOptions(max_stats_nbytes=1000))
+    dear = Page(t, options=DisplayOptions(max_read_nbytes=1000))
     assert dear.ask()["overview"] == "reads 312.5 KiB"
     for asked in (page, dear):
         with unchanged(t):
@@ -281,7 +276,7 @@ def test_the_array_of_a_window_is_what_the_line_says(name):
     page = Page(t, name="w", binder=lambda name, make, _: bound.update({name: make()}))
     asked = {"corner": [2, 3], "size": [3, 4], **asked}
     assert page.ask(**asked)["bound"] == line
-    assert page.ask("bind", name="x", **asked)["text"] == "bound: x"
+    assert page.ask("bind", name="x", **asked)["text"] == "bound to x"
     expected = tnp.to_numpy(eval(line.removeprefix("%tonumpy "), {"w": t}))
     np.testing.assert_array_equal(bound["x"], expected)
     assert (bound["x"].dtype, bound["x"].shape) == (expected.dtype, expected.shape)
@@ -340,20 +335,6 @@ def test_a_tensor_that_was_freed_moved_or_resized_is_shown_as_it_is_now():
     assert "freed" in page.ask(**asked)["text"]
     t.untyped_storage().resize_(16)
     assert page.ask(**asked)["type"] == "window"
-
-
-def test_editing_shows_a_line_and_runs_nothing():
-    """The line is right when somebody runs it; a number that does not fit is refused."""
-    t = torch.zeros(2, 3, requires_grad=True)
-    page = Page(t, name="layer.weight")
-    with unchanged(t):
-        page.send({"type": "edit", "page": "p", "number": 1, "index": [1, 2], "text": "1.5"})
-    line = "with torch.no_grad(): layer.weight[1, 2] = 1.5"
-    assert page.answers == [{"type": "code", "page": "p", "number": 1, "text": line}]
-    for wrong in ({"index": [5, 5], "text": "1"}, {"index": [0, 0], "text": 3}, {"text": "1"},
-                  {"index": [0, 0], "text": "__import__('os')"}):  # fmt: skip
-        page.send({"type": "edit", "page": "p", "number": 2, **wrong})
-        assert page.answers[-1]["type"] == "error"
 
 
 def test_a_search_in_a_nested_tensor_says_which_part_it_has_seen():
@@ -478,9 +459,6 @@ def test_a_name_that_stands_for_another_tensor_is_no_longer_offered():
     reached = False
     answer = page.ask(corner=[0, 0], size=[2, 2])
     assert (answer["numpy"], answer["torch"]) == ("", "")
-    page.send({"type": "edit", "page": "p", "number": 9, "index": [0, 0], "text": "7"})
-    assert page.answers[-1]["type"] == "error"
-    assert "no name reaches this tensor" in page.answers[-1]["text"]
     page.widget.close()
 
 
@@ -494,12 +472,4 @@ def test_a_tensor_without_a_name_has_no_line_that_could_be_about_another_one():
     answer = page.ask(corner=[0, 0], size=[2, 2])
     assert [answer[kind] for kind in ("numpy", "torch", "bound")] == ["", "", ""]
     assert answer["index"] == "0:2, 0:2"
-    assert page.ask("edit", index=[0, 0], text="7")["type"] == "error"
     toggle.close()
-
-
-def test_bits_of_a_quantized_tensor_are_those_of_its_values():
-    """And say so."""
-    t = torch.quantize_per_tensor(torch.ones(2, 2), 0.5, 0, torch.qint8)
-    assert Page(t, name="q").ask()["bits_dtype"] == "float32"
-    assert Page(torch.ones(2).half(), name="h").ask()["bits_dtype"] == "float16"

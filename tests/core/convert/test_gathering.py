@@ -267,31 +267,6 @@ def test_models_and_weights_are_gathered_together(rank):
 
 
 @needs_fsdp
-@in_two_ranks
-def test_the_magic_shows_its_receipt_before_it_gathers(rank):
-    """So that who waits knows what for; an error is told to the other rank too."""
-    from gallery_child import shell
-    from IPython.core.error import UsageError
-    from IPython.utils.capture import capture_output
-
-    ip, every = shell(), tensors()
-    ip.user_ns["d"] = every["sharded"]
-    expected = every["sharded"].full_tensor()
-    with untouched():
-        assert same(ip.run_line_magic("tonumpy", "--shard full d"), expected)
-        with capture_output() as captured:
-            ip.run_line_magic("tonumpy", "--shard full --explain d")
-        assert "96 bytes of new memory on each" in captured.stdout
-        with pytest.raises(UsageError, match=r"rank 1 has failed with BadRequestError|nonsense"):
-            ip.run_line_magic("tonumpy", "--shard full d" if rank == 0 else "--shard full -d nonsense d")
-        if one_of(rank, 0):
-            with capture_output() as captured, pytest.raises(UsageError, match="rank 1 did not join"):
-                ip.run_line_magic("tonumpy", "--shard full d")
-            assert "gathered from 2 ranks" in "".join(str(output.data) for output in captured.outputs)
-            done()
-
-
-@needs_fsdp
 @in_ranks(4)
 def test_a_mesh_of_several_dimensions_is_gathered(rank):
     """Replicated in one, strided, in a part of the mesh only, by two placements that are to be reduced."""

@@ -113,19 +113,3 @@ def test_what_a_file_has_is_whole(tmp_path):
     entry = tnp.weights(tmp_path / "w.npz")["w"]
     assert entry.to_numpy(1, shard="local") == 1
     assert entry.plan(1, shard="local") == entry.plan(1)
-
-
-@needs_fsdp
-@in_fork
-def test_the_magic_takes_the_local_shard():
-    """With its receipt; the help and TAB know the word."""
-    from gallery_child import shell
-
-    rank, ip = LoneRank(), shell()
-    ip.user_ns["d"] = rank.tensors()["sharded"]
-    with rank.alone():
-        array = ip.run_line_magic("tonumpy", "--shard local d")
-    assert np.shares_memory(array, ip.user_ns["d"].to_local().numpy())
-    assert "--shard S" in ip.magics_manager.magics["line"]["tonumpy"].__doc__
-    found = ip.Completer.complete(line_buffer="%tonumpy --shard ", cursor_pos=17)[1]
-    assert found[:2] == ["full", "local"]

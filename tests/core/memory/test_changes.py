@@ -181,7 +181,7 @@ def test_the_words():
     """What the badge and the sentence behind it say."""
     t = torch.nn.Parameter(torch.arange(12.0).view(3, 4))
     change = change_by(t, numpy_write)
-    assert change_text(change) == "changed since the card in In[1] · not counted by torch"
+    assert change_text(change) == "changed since the card in In[1] · unseen by autograd"
     assert change_sentence(change) == (
         "Changed since the card in In[1], "
         "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "

@@ -265,7 +265,7 @@ def test_colours_are_for_terminals_unless_they_are_asked_for(said, monkeypatch):
 def test_help_names_every_option_and_the_version_is_told(said):
     status, out, _ = said("--help")
     assert status == 0
-    assert all(option in out for option in ("--find", "--sort", "--json", "--html", "--color", "--completion"))
+    assert all(option in out for option in ("--find", "--sort", "--json", "--html", "--color"))
     assert said("--version")[:2] == (0, f"tensornp {tensornp.__version__}\n")
 
 
@@ -311,7 +311,7 @@ def test_an_output_that_takes_nothing_is_trouble(files):
     ],
     ids=str,
 )
-def test_an_output_that_lacks_glyphs_has_them_spelled(files, tmp_path, env):
+def test_an_encoding_that_lacks_a_character_prints_a_question_mark(files, tmp_path, env):
     """Without the locale of anywhere, columns stay under each other."""
     encoding = env.get("PYTHONIOENCODING", "ascii").partition(":")[0]
     # In a locale of ASCII neither Python's `site` nor torch can be had in a folder that is called ü.
@@ -322,10 +322,10 @@ def test_an_output_that_lacks_glyphs_has_them_spelled(files, tmp_path, env):
     out = done.stdout.decode(encoding)
     assert "head.bias" in out
     if encoding == "ascii":
-        assert "|d|" in out
+        assert "|?|" in out
     done = in_child(files, "中…𝔸.safetensors", env={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(rb"tensornp: there is no '\u4e2d...\U0001d538.safetensors'")
+    assert done.stderr.startswith(b"tensornp: there is no '???.safetensors'")
 
 
 @needs_posix
@@ -367,11 +367,8 @@ def large(tmp_path_factory):
 
 
 def begun(path, **options) -> subprocess.Popen[bytes]:
-    """Begin a scan, of which a line tells that Ctrl-C is the system's already."""
-    code = (
-        "from tensornp.fronts.command_line import interrupts, main; interrupts.leave_to_the_system(); import sys; "
-        "print('!', flush=True); sys.exit(main.main())"
-    )
+    """Begin a scan; a line says that the command runs."""
+    code = "from tensornp.fronts.command_line.main import main; import sys; print('!', flush=True); sys.exit(main())"
     env = {key: value for key, value in os.environ.items() if key != "TENSORNP_RAISE"} | {"PYTHONPATH": PATH}
     command = [sys.executable, "-c", code, "scan", str(path)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, **({"stderr": subprocess.PIPE} | options))
@@ -380,21 +377,8 @@ def begun(path, **options) -> subprocess.Popen[bytes]:
 
 
 @needs_posix
-@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1, 4])
-def test_ctrl_c_ends_it_as_it_ends_any_command(large, delay):
-    """Without a traceback, whatever it was at."""
-    child = begun(large)
-    time.sleep(delay)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=100)
-    assert child.returncode == -signal.SIGINT
-    assert not re.sub(rb"numba compiles .*\n", b"", err)
-    assert not out or b"stopped, " in out
-
-
-@needs_posix
 def test_ctrl_c_has_a_scan_tell_what_it_has_finished(large):
-    """Of which a bar tells in a terminal, from the second on; the status is that of what Ctrl-C has ended."""
+    """A terminal shows a bar after a second; the exit status is 130."""
     import pty
 
     here, end = pty.openpty()
@@ -406,21 +390,8 @@ def test_ctrl_c_has_a_scan_tell_what_it_has_finished(large):
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=100)
     os.close(here)
-    assert child.returncode == -signal.SIGINT
+    assert child.returncode == 130
     assert re.match(rb"\d+ weights? .* stopped, \d+ (was|were) not read\n", out)
-
-
-@needs_posix
-def test_a_command_that_ignores_ctrl_c_goes_on_ignoring_it(files):
-    """As what a shell has put into the background does."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        code = "import signal; from tensornp.fronts.command_line.main import main; status = main(); "
-        code += "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN; raise SystemExit(status)"
-        done = in_child(files, "model.safetensors", command=[sys.executable, "-c", code])
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_command_is_installed(files):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-import gc
 import os
-import re
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,67 +35,6 @@ REFUSED = [
 @pytest.fixture(autouse=True)
 def _names(shell):
     shell.namespace.update(w=torch.arange(3.0), half=torch.ones(2).bfloat16())
-
-
-@pytest.mark.parametrize(
-    "last", ["await f()", "[x async for x in g()][0]", "async with c(): pass\nw * 2", "y = await f()"]
-)
-def test_top_level_await_works(shell, last):
-    """The cell's value, and variables by name, come from what was awaited."""
-    shell.run(
-        f"from contextlib import asynccontextmanager\n{AWAITED}\nasync def g():\n    yield w * 2\n"
-        "@asynccontextmanager\nasync def c():\n    yield\n"
-    )
-    names = "y" if last.startswith("y") else ""
-    assert shell.run(f"%%tonumpy -c {names}\n{last}").tolist() == [0, 2, 4]
-
-
-def test_a_cell_that_awaits_takes_options_errors_and_a_semicolon_like_any_other(shell):
-    """Quiet, bound, explained, refused: as without `await`."""
-    assert shell.run(f"%%tonumpy -o a\n{AWAITED}await f()") is None
-    assert shell.namespace["a"].tolist() == [0, 2, 4]
-    assert shell.run("%%tonumpy\nawait f();") is None
-    assert shell.displayed == []
-    shell.run("%%tonumpy --explain\n(await f()).bfloat16()")
-    assert "code:  a = (await f()).bfloat16().to(torch.float32).numpy()" in shell.printed
-    assert "no variable 'z'" in shell.fail("%%tonumpy z\nawait f()")
-    assert "has no value" in shell.fail("%%tonumpy\nx = await f()")
-    assert "not 'int'" in shell.fail("%%tonumpy\nawait f()\n3")
-    assert "not a valid Python name" in shell.fail("%%tonumpy -o 1a\nawait f()")
-
-
-@pytest.mark.parametrize("value", ["f()", "await g(f())"])
-def test_a_usage_error_holds_no_tensor(shell, value):
-    """Python keeps the last error, and would keep what its frames hold."""
-    made = (
-        "import weakref\nasync def g(t): return t\ndef f():\n    global seen\n"
-        "    t = torch.ones(2, dtype=torch.complex64).conj()\n    seen = weakref.ref(t)\n    return t"
-    )
-    shell.run(made)
-    assert "pass copy=None" in shell.fail(f"%%tonumpy -s\n{value}")
-    gc.collect()
-    assert shell.namespace["seen"]() is None
-
-
-def test_await_is_off_where_the_shell_has_it_off(shell):
-    """`%autoawait off` holds here too."""
-    shell.run(AWAITED)
-    shell.run("%autoawait off")
-    try:
-        assert "not valid Python" in shell.fail("%%tonumpy\nawait f()")
-    finally:
-        shell.run("%autoawait on")
-
-
-def test_cells_of_other_magics_and_of_none_are_left_as_they_are(shell):
-    """Only our own magic is awaited, and nothing else of a cell is changed; unloading takes the transformer out."""
-    cells = ["await f()", "%%time\nawait f()", "%%tonumpy\nw", "%%tonumpy\n'await'", "%%tonumpy?", "%tonumpy await f()"]
-    with_us = [shell.ip.transform_cell(cell) for cell in cells]
-    awaited = shell.ip.transform_cell("%%tonumpy\nawait f()")
-    shell.run("%unload_ext tensornp")
-    assert [shell.ip.transform_cell(cell) for cell in cells] == with_us
-    assert "await " + shell.ip.transform_cell("%%tonumpy\nawait f()") == awaited
-    shell.run("%load_ext tensornp")
 
 
 class _Tens(ast.NodeTransformer):
@@ -135,74 +70,6 @@ def test_an_ast_transformer_may_reject_the_cell(shell):
     assert "ran" not in shell.namespace
 
 
-@pytest.mark.parametrize("mode", ["all", "last", "last_expr", "last_expr_or_assign", "none"])
-def test_lines_display_as_ast_node_interactivity_says(shell, mode):
-    """The lines before the last display what they do in a plain cell; the last one's value is what is converted."""
-    shell.ip.ast_node_interactivity = mode
-    try:
-        for cell in ("11\n22\nw", "11\ny = w", "11\nfor i in (22, 33): i\nw", "w\nfor i in (22, 33): i"):
-            shell.namespace.pop("a", None)
-            shell.run(cell)
-            plainly = re.findall("11|22|33", shell.printed)
-            with capture_output() as captured:
-                shell.ip.run_cell(f"%%tonumpy -o a\n{cell}")
-            assert re.findall("11|22|33", captured.stdout) == plainly
-            has_value = cell.endswith("\nw") or (cell.endswith("y = w") and mode == "last_expr_or_assign")
-            assert ("a" in shell.namespace) == has_value
-    finally:
-        shell.ip.ast_node_interactivity = "last_expr"
-
-
-def test_only_the_outer_cell_counts(shell):
-    """One entry in the history, one number, one round of events; `_` and `Out` hold the array alone."""
-    names = ("pre_execute", "pre_run_cell", "post_execute", "post_run_cell")
-    events, before = [], shell.ip.execution_count
-    callbacks = {name: partial(lambda name, *_: events.append(name), name) for name in names}
-    cells = ["%%tonumpy\nv = w * 2\nv", f"%%tonumpy\n{AWAITED}\nawait f()"]
-    for cell in cells:
-        for name, callback in callbacks.items():
-            shell.ip.events.register(name, callback)
-        with capture_output():
-            result = shell.ip.run_cell(cell, store_history=True)
-        for name, callback in callbacks.items():
-            shell.ip.events.unregister(name, callback)
-        assert shell.namespace["_"] is shell.namespace["Out"][result.execution_count] is result.result
-    assert events == ["pre_execute", "pre_run_cell", "post_execute", "post_run_cell"] * 2
-    assert shell.ip.execution_count == before + 2
-    assert shell.namespace["In"][-2:] == [shell.ip.transform_cell(cell).rstrip() for cell in cells]
-    assert list(shell.namespace["Out"]) == [before, before + 1]
-
-
-@pytest.mark.parametrize(
-    "raising",
-    ["1 / 0", "raise KeyboardInterrupt", "import signal; signal.raise_signal(signal.SIGINT)", "next(iter(()))"],
-)
-@pytest.mark.parametrize("before", ["pass", "import asyncio; await asyncio.sleep(0)"])
-def test_an_error_comes_with_the_users_own_traceback_alone(shell, before, raising):
-    """The lines are counted as they are seen, no frame of ours or of IPython's stands before them."""
-    if "await" in before and "iter" in raising:
-        # Python itself lets no StopIteration out of what is awaited.
-        before = "pass"
-    cell = f"{before}\ndef deep():\n    {raising}\n\ndeep()\nran = 1"
-    with capture_output() as captured:
-        result = shell.ip.run_cell(f"%%tonumpy\n{cell}", store_history=True)
-    assert type(result.error_in_exec).__name__ in ("ZeroDivisionError", "KeyboardInterrupt", "StopIteration")
-    assert "ran" not in shell.namespace
-    frames = re.findall(r"^(?:File|Cell|\s*\[\.\.\.).*", captured.stdout, re.MULTILINE)
-    number = result.execution_count
-    assert frames == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 4, in deep()"]
-    assert "_render_traceback_" not in vars(result.error_in_exec)
-
-
-def test_an_error_that_lets_nothing_be_set_is_shown_too(shell):
-    """Whatever its class overrides."""
-    cell = "class Odd(Exception):\n    def __setattr__(self, *_): raise RuntimeError\nraise Odd('mine')"
-    with capture_output() as captured:
-        result = shell.ip.run_cell(f"%%tonumpy\n{cell}")
-    assert type(result.error_in_exec).__name__ == "Odd"
-    assert OUR_FOLDER not in captured.stdout
-
-
 @pytest.mark.slow
 def test_what_is_no_python_is_told_in_a_sentence_and_nothing_has_run(shell):
     """Deeply nested, NUL bytes, `return` and `yield` of no function, `break` of no loop."""
@@ -220,17 +87,6 @@ def test_an_expression_that_is_none_is_told_in_a_sentence(shell):
     for expression in [*expressions, "(yield)"]:
         for magic in ("%tonumpy", "%totensor", "%tensorwatch"):
             assert len(shell.fail(f"{magic} {expression}")) < 1200
-
-
-def test_a_lone_surrogate_is_told_as_an_escape_and_nothing_has_run(shell):
-    """It could not be sent to a page."""
-    typed = [("tonumpy", line) for line in ("'\ud800'", "-d \ud800 w", "-\ud800 w", "-o \ud800 w")]
-    for magic, line in [*typed, ("totensor", "'\ud800'"), ("tensorwatch", "'\ud800'"), ("tensors", "\ud800")]:
-        assert r"\ud800" in shell.refuse(magic, line)
-    said = shell.refuse("tonumpy", "", "ran = 1\n'\ud800'")
-    assert said.startswith("the cell")
-    assert "surrogates not allowed" in said
-    assert "ran" not in shell.namespace
 
 
 def test_a_name_that_is_missing_deep_inside_has_a_traceback(shell):
@@ -262,32 +118,3 @@ def _outputs(client, code, on_output=lambda kind, content: None):
 
     reply = client.execute_interactive(code, timeout=TIMEOUT_S, output_hook=keep)
     return reply["content"], outputs
-
-
-@pytest.mark.slow
-def test_a_kernel_awaits_in_the_loop_that_it_runs_in(kernel):
-    """A task of an earlier cell can be awaited, and one result is shown."""
-    _, client = kernel
-    _outputs(client, f"{AWAITED}\ntask = asyncio.get_running_loop().create_task(f())".replace("return", "return"))
-    reply, outputs = _outputs(client, "%%tonumpy\nassert asyncio.get_running_loop() is task.get_loop()\nawait task")
-    assert reply["status"] == "ok", reply
-    results = [content["data"]["text/plain"] for kind, content in outputs if kind == "execute_result"]
-    assert results == ["array([0., 2., 4.], dtype=float32)"]
-
-
-@pytest.mark.parametrize("waiting", ["while True: pass", "import asyncio\nwhile True: await asyncio.sleep(0.01)"])
-def test_a_kernel_can_be_interrupted_in_it(kernel, waiting):
-    """The stop button ends the cell with the user's own traceback, and the kernel goes on."""
-    manager, client = kernel
-    started = threading.Event()
-
-    def stop(kind, content):
-        if kind == "stream" and "started" in content["text"] and not started.is_set():
-            started.set()
-            manager.interrupt_kernel()
-
-    # Whoever flushes waits until it is sent, and would be what is interrupted.
-    reply, _ = _outputs(client, f"%%tonumpy\nprint('started')\n{waiting}", stop)
-    assert (reply["status"], reply["ename"]) in (("error", "KeyboardInterrupt"), ("error", "CancelledError"))
-    assert OUR_FOLDER not in "".join(reply["traceback"])
-    assert _outputs(client, "%%tonumpy\nw")[0]["status"] == "ok"

@@ -7,7 +7,10 @@ import keyword
 
 import pytest
 import torch
-from ipywidgets.widgets.widget import _instances
+
+from tensornp.core.summary.surroundings import Surroundings
+from tensornp.fronts.ipython.live import LiveToggle
+from tensornp.widget.toggle import TensorWidget
 
 NEVER = [
     "1a", "a b", "a.b", "", "None", "class", "__debug__", "__builtins__", "__name__", "ﬁ", "𝐱", "\ud800",
@@ -21,9 +24,8 @@ FREE = ["mine", "_mine", "__mine", "match", "in_", "____", "_i_", "größe", "�
 def bind(shell):
     """Return what a page does: it sends a name to a card, and reads what the card then says."""
     shell.namespace["w"] = torch.zeros(2)
-    shell.run("%tonumpy -w w")
-    (data,) = shell.displayed
-    widget = _instances[data["application/vnd.jupyter.widget-view+json"]["model_id"]]
+    binder = LiveToggle(shell.ip, None, None).bind
+    widget = TensorWidget(shell.namespace["w"], binder=binder, look=lambda *_: Surroundings(name="w"))
 
     def send(name, overwrite=False):
         content = {"type": "bind", "name": name, "overwrite": overwrite}
@@ -57,7 +59,7 @@ def test_a_builtin_is_taken(shell, bind):
         assert "already names a builtin" in shell.fail(f"%totensor -o {name} w.numpy()")
         assert shell.namespace.get(name) is before
         said = bind(name, overwrite=True)
-        assert said == {"text": f"bound: {name} (view)", "again": f"{name} = %tonumpy --view w"}
+        assert said == {"text": f"bound to {name} (view)", "again": f"{name} = %tonumpy --view w"}
         assert shell.namespace.pop(name).tolist() == [0, 0]
 
 
@@ -76,7 +78,7 @@ def test_a_variable_of_the_users_own_is_overwritten_by_o_and_asked_about_by_bind
 def test_all_other_names_are_free(shell, bind):
     """Other alphabets, soft keywords, and names that only look like those of IPython."""
     for name in FREE:
-        assert bind(name) == {"text": f"bound: {name} (view)", "again": f"{name} = %tonumpy --view w"}
+        assert bind(name) == {"text": f"bound to {name} (view)", "again": f"{name} = %tonumpy --view w"}
         shell.run(f"del {name}\n%tonumpy -o {name} w")
         assert eval(name, shell.namespace).tolist() == [0, 0]
 

@@ -185,9 +185,9 @@ KINDS: dict[str, tuple[type, Any]] = {
     "stand-in": (object, lambda cls: cls()),
 }
 LINES = (
-    "%tonumpy -o taken x", "%tonumpy --explain x", "%tensors", "%tensors x", "%tensors --changed", "%tensors --release",
+    "%tonumpy -o taken x", "%tonumpy --explain x", "%tensors", "%tensors x", "%tensors --release",
     "%tensorwatch x", "%tensorwatch --off", "%tensorstats x", "%tensordiff x x", "%weights x", "%totensor -o taken x",
-    "%tonumpy -w x", "tnp.card(x)", "repr(tnp.card(x))", "repr(tnp.weights(x))", "str(tnp.aliases(x))",
+    "tnp.card(x)", "repr(tnp.card(x))", "repr(tnp.weights(x))", "str(tnp.aliases(x))",
     "repr(tnp.compare(x, x))", "repr(tnp.stats(x))", "repr(tnp.inspect(x))", "repr(tnp.plan(x))", "repr(tnp.locate(x))",
     "tnp.view(x).close()", "type(tnp.to_numpy([x]))", "repr(tnp.weights([x]))",
     "%tonumpy -o taken [x]", "%weights {'a': x, 'b': [x]}", "type(tnp.to_tensor([x]))", "repr(tnp.compare([x], [x]))",

@@ -16,7 +16,7 @@ from IPython.utils.capture import capture_output
 from strategies import PRINT_OPTIONS, converted, tensors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.preview import MAX_ELEMENTS
 
 
 def words(html: str) -> str:
@@ -30,7 +30,7 @@ def test_html_and_text_hold_what_numpy_prints(shell, t, options):
     """Promise 3 through the real formatter, and promise 1 at the same time."""
     # Of more than a card reads, it shows the outer ones and says so; with 0 edge items NumPy measures all elements.
     reads_all = t.numel() <= options.get("threshold", 1000) or options.get("edgeitems") == 0
-    assume(not reads_all or t.numel() <= DisplayOptions().max_elements)
+    assume(not reads_all or t.numel() <= MAX_ELEMENTS)
     whole = converted(t)
     with np.printoptions(**options):
         data = shell.show(t)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import collections
-import gc
 import re
 import threading
-import weakref
 from typing import Any
 
 import numpy as np
@@ -44,7 +42,7 @@ def test_torch_swaps_what_the_table_has_shown(shell):
         torch.__future__.set_swap_module_params_on_conversion(False)
 
 
-@pytest.mark.parametrize("line", ["%tensors", "%tensors -s shape w*", "%tensors --release"])
+@pytest.mark.parametrize("line", ["%tensors", "%tensors w*", "%tensors --release"])
 def test_looking_at_all_changes_nothing(shell, line):
     """No mode sees a call, whatever is bound; nothing warns."""
     w = torch.ones(3, 2, requires_grad=True)
@@ -60,23 +58,6 @@ def test_looking_at_all_changes_nothing(shell, line):
         shell.run(line)
 
 
-def test_an_interrupted_table_keeps_nothing(shell, monkeypatch):
-    """Python keeps the frames of the last error, and all that they hold."""
-    t = torch.zeros(10)
-    reference, shell.namespace["t"] = weakref.ref(t), t
-
-    def interrupted(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tensornp.core.memory.survey.grouped", interrupted)
-    with capture_output():
-        result = shell.ip.run_cell("%tensors")
-    assert isinstance(result.error_in_exec, KeyboardInterrupt)
-    del t, shell.namespace["t"], result
-    gc.collect()
-    assert reference() is None
-
-
 def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
     """A name of the user's may reach it where the search had stopped; what is left is named, with the cure."""
     entry = shell.ip.execution_count
@@ -85,7 +66,7 @@ def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
     monkeypatch.setattr(release, "MAX_RELEASE_SECONDS", 0)
     said = cell(shell, "%tensors --release")
     assert said.startswith("nothing was released: search stopped at ")
-    assert "may still have a name of yours; %reset -f out drops all results" in said
+    assert "%reset -f out drops all results" in said
     assert shell.namespace["Out"][entry] is shell.namespace["kept"][-1]
     monkeypatch.undo()
     assert "nothing to release" in cell(shell, "%tensors --release")
@@ -143,7 +124,7 @@ def test_a_result_that_may_be_a_gradient_is_not_released(shell):
     thread.start()
     try:
         said = cell(shell, "%tensors --release")
-        assert said.startswith("nothing was released: another thread is running: gradients were not looked at, so Out[")
+        assert said.startswith("nothing was released: another thread is running: gradients were not looked at")
     finally:
         done.set()
         thread.join()
@@ -171,18 +152,6 @@ def test_a_call_that_is_refused_holds_nothing(shell, call):
     assert held_after(shell, f"tnp.{call}") == ["mine in fails() of the last traceback"]
 
 
-@pytest.mark.parametrize("call", ["stats(mine)", "card([mine])", "inspect(mine)"])
-def test_a_call_that_was_interrupted_holds_nothing(shell, monkeypatch, call):
-    """Neither the tensor nor a copy of it."""
-
-    def interrupted(*given: Any) -> Any:
-        del given
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tensornp.core.tensor.info._read", interrupted)
-    assert held_after(shell, f"tnp.{call}", monkeypatch.undo) == ["mine in fails() of the last traceback"]
-
-
 def held_after(shell: Any, call: str, before_the_table: Any = lambda: None) -> list[str]:
     """Return the names in `%tensors` after a function with a tensor of its own has failed in `call`."""
     shell.namespace["tnp"] = tensornp
@@ -194,24 +163,3 @@ def held_after(shell: Any, call: str, before_the_table: Any = lambda: None) -> l
     rows = [row.split("  ")[0] for row in shell.displayed[0]["text/plain"].strip().splitlines()[2:]]
     # The frame is torch's by which an older one has compiled code leave a function alone.
     return [row for row in rows if " of _fn() " not in row and " in _fn() " not in row]
-
-
-def test_a_function_that_raises_anew_is_called_once_in_the_table(shell):
-    """It stands in two tracebacks, with the very same locals."""
-    code = """
-import torch
-def fails():
-    mine = torch.zeros(1000)
-    try:
-        1 / 0
-    except ZeroDivisionError as error:
-        raise KeyError("anew") from error
-fails()
-"""
-    with capture_output():
-        shell.ip.run_cell(code)
-        shell.ip.run_cell("%tensors")
-    shell.run("%tensors")
-    table = shell.displayed[0]["text/plain"]
-    assert "mine in fails() of the last traceback" in table
-    assert "call 2" not in table

@@ -95,7 +95,7 @@ def test_what_a_magic_says_to_type_runs_in_that_notebook(shell, line, said, open
 
 def test_pictures_can_be_turned_off(shell, tensors):
     """The figures stay."""
-    shell.run("%config TensorDisplay.pictures = 'off'")
+    shell.run("%config TensorDisplay.stats = 'text'")
     assert "<img" not in shown(shell, "%tensorstats w")[1]
     assert "<img" not in shown(shell, "%tensordiff a b")[1]
 

@@ -151,7 +151,7 @@ def test_a_new_finding_is_a_row(monkeypatch):
     table = tnp.weights({"a": torch.tensor([1.0, 2000.0]), "b": noise(0), "c": torch.ones(3)}).scan()
     assert [one.text for one in table.findings("a")] == ["a goes up to 2000"]
     heading, _, row, *_ = lines_of(table)
-    assert heading == "3 weights · 1 with findings, 1 with what may be on purpose"
+    assert heading == "3 weights · 1 finding, 1 probably intended"
     assert "a goes up to 2000" in row
     assert "a goes up to 2000" in scan_document(table).html()
     assert table.num_alarms == 1

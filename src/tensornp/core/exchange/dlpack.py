@@ -76,7 +76,7 @@ def compared_plans(
 ) -> tuple[ConversionPlan, ConversionPlan]:
     """Return the plans of `to_numpy` that `decide` compares."""
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise BadRequestError(f"copy={quoted(copy)} means nothing here; pass True, False or None")
+        raise BadRequestError(f"copy must be True, False or None, got {quoted(copy)}")
     copied = plan(tensor, copy=True, dtype=dtype)
     if "mask" in copied.steps:
         raise UnsupportedTensorError(f"{library} has no masked arrays; convert t.get_data() and t.get_mask()")

@@ -46,7 +46,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         If `array` is neither an array nor such a container.
     """
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise BadRequestError(f"copy={quoted(copy)} means nothing here; pass True, False or None")
+        raise BadRequestError(f"copy must be True, False or None, got {quoted(copy)}")
     copy = None if copy is None else bool(copy)
     place = usable_device(device)
     is_scalar = is_subclass(type(array), np.generic)

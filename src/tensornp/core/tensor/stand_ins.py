@@ -142,7 +142,7 @@ def _check(cls: Any, values: Any) -> None:
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
     if id(cls) in _OURS or module_name(cls).partition(".")[0] in _NOBODYS:
-        raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
+        raise BadRequestError(f"{class_name(cls)} cannot be registered; register a subclass")
     if not callable(values):
         said = class_name(type(values))
         raise BadRequestError(f"values= takes a function of one instance, and {with_article(said)} cannot be called")

@@ -87,10 +87,9 @@ class TensorMagics(Magics):
 
             {options}
 
-        Examples::
+        Example::
 
             a = %tonumpy model.fc.weight
-            %tonumpy -c -o w_np w
         """
         __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")

@@ -61,7 +61,6 @@ class PassMagics(Magics):
         Example::
 
             %%follow -o run model
-            loss(model(x), y).backward()
         """
         __tracebackhide__ = True
         is_quiet = line.rstrip().endswith(";")

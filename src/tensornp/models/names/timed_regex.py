@@ -46,7 +46,7 @@ def found_by(text: str, names: Sequence[str]) -> list[bool]:
     try:
         search = re.compile(text).search
     except (re.error, ValueError, RecursionError, OverflowError) as error:
-        raise BadRequestError(f"/{text}/ is no regular expression: {error}") from None
+        raise BadRequestError(f"/{text}/ is not a regular expression: {error}") from None
     if max(map(len, names), default=0) > _longest_name(text):
         return _found_elsewhere(text, names)
     ends, left, found = monotonic() + LIMIT_S, iter(names), list[bool]()

@@ -155,8 +155,8 @@ def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple
 
 
 def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
-    """Return what a heading says that the rows have in common: of more than these nothing is claimed."""
-    return [f"each {'' if is_whole else 'row '}{', '.join(common)}"] if common else []
+    """Return the cells that all rows have in common, for the heading."""
+    return [f"all {'' if is_whole else 'rows '}{', '.join(common)}"] if common else []
 
 
 def _full_rows(table: Table) -> list[TableRow]:

@@ -84,7 +84,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
     if not isinstance(title, str):
-        raise BadRequestError(f"title={quoted(title)} is no text; pass a str")
+        raise BadRequestError(f"title must be a str, got {quoted(title)}")
     found = scan(x, caller="plot")
     try:
         picture = plane_map(x, index)

@@ -27,8 +27,8 @@ _CAUSES: dict[Cause, _Words] = {
     ),
     "uncounted": _Words(
         "changed",
-        "not counted by torch",
-        "not counted by torch",
+        "unseen by autograd",
+        "unseen by autograd",
         "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
         "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
     ),
@@ -47,7 +47,7 @@ _CAUSES: dict[Cause, _Words] = {
 
 
 def change_text(change: Change) -> str:
-    """Return a few words: "changed since the conversion in In[4] · not counted by torch"."""
+    """Return a few words: "changed since the conversion in In[4] · unseen by autograd"."""
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]
