@@ -9,7 +9,9 @@ from tensornp.fronts.marimo.running import runs_in_notebook
 
 
 def register() -> None:
-    """Show each tensor as the array it would become, in whatever runs: IPython, marimo, or plain Python's prompt.
+    """Show each tensor as the array it would become, in whatever runs.
+
+    IPython, marimo, or plain Python's prompt.
 
     In IPython and Jupyter it is what ``%load_ext tensornp`` does. In marimo, tensors, and modules and containers of
     them, show as in Jupyter; call it in the cell that imports: it holds for what is formatted afterwards, in all
@@ -33,7 +35,10 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Take out again what `register` or ``%load_ext`` has put in, and nothing else; without it, this does nothing."""
+    """Take out again what `register` or ``%load_ext`` has put in, and nothing else.
+
+    Without it, this does nothing.
+    """
     shell, extension = _shell(), sys.modules.get("tensornp.fronts.ipython.extension")
     if shell is not None and extension is not None:
         extension.unload(shell)

@@ -1,4 +1,4 @@
-"""What IPython itself keeps alive: results of cells, and the frames of the last traceback."""
+"""References that IPython keeps: results of cells, and frames of the last traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.fallback import is_own
 
 
 class History:
-    """The history of one shell, of which entries can be dropped; a name that the user has bound is never touched."""
+    """The history of one shell; entries can be dropped, user names are never touched."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -70,7 +70,7 @@ def _clear(frame: FrameType) -> None:
 
 
 def _frames_of_last_error() -> Iterator[FrameType]:
-    """Yield each frame of functions, of the last error and of those that led to it, once, but not of cells."""
+    """Yield each function frame of the last error and its causes once, without cells."""
     waiting = [getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)]
     seen: set[int] = set()
     while waiting:

@@ -41,7 +41,10 @@ def _table(summary: EntrySummary) -> Table:
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:
-    """Return the expression of the array of a weight, empty where none reaches it; `opened` is that of the explorer."""
+    """Return the expression of the array of a weight, empty where none reaches it.
+
+    `opened` is that of the explorer.
+    """
     if not entry.code:
         return ""
     if not entry.extents:
