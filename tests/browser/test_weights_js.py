@@ -959,7 +959,7 @@ def test_what_is_sought_among_the_names_and_is_none_leads_to_what_holds_it(tree:
     state = shown.page.get_by_role("combobox", name="state")
     expect(state.locator("option")).to_have_text(["any state"])
     shown.scan()
-    found = ["NaN or infinity", "with findings", "may be on purpose"]
+    found = ["NaN or infinity", "with findings", "probably intended"]
     expect(state.locator("option")).to_have_text(["any state", *found])
     shown.search.fill("nan")
     shown.settle()

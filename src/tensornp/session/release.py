@@ -6,7 +6,7 @@ import gc
 import re
 from typing import TYPE_CHECKING
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Surveyor:
             for device, nbytes in nbytes_by_device.items():
                 freed[device] = freed.get(device, 0) + nbytes * is_gone
                 kept += nbytes * (not is_gone)
-        came = ", ".join(f"{format_nbytes(nbytes)} on {device}" for device, nbytes in freed.items() if nbytes)
+        came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"
 

@@ -58,7 +58,6 @@ def test_out_binds_a_name_and_shows_nothing(shell):
     [
         """%tonumpy -c --dtype "float16" -o 'mine' d["a  b"]""",
         """%tonumpy -c --dtype='float16' -o"mine" d["a  b"]""",
-        """%tonumpy d["a  b"] -c --dtype 'float16' -o "mine" """,
     ],
 )
 def test_quotes_around_the_value_of_an_option_are_no_part_of_it(shell, line):

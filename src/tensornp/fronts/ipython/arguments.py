@@ -99,7 +99,7 @@ def split_line(line: str, options: tuple[Option, ...], magic: str) -> tuple[dict
     flags = {flag for option in options for flag in option.flags}
     for behind in _WORD.finditer(rest):
         flag = behind.group().rstrip(";").partition("=")[0]
-        if behind.start() and flag in flags and not is_expression(rest):
+        if behind.start() and flag in flags and (flag.startswith("--") or not is_expression(rest)):
             option, before = rest[behind.start() :].rstrip("; "), rest[: behind.start()].strip()
             raise UsageError(f"options stand before the expression: {magic} {option} {before}")
     return found, rest

@@ -87,9 +87,7 @@ class TensorMagics(Magics):
 
             {options}
 
-        Example::
-
-            a = %tonumpy model.fc.weight
+        Example: ``a = %tonumpy model.fc.weight``
         """
         __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")
