@@ -237,8 +237,14 @@ def test_a_traceback_shows_the_expression_that_raises(shell):
         assert f"----> 1 {expression}\n" in said
 
 
-def test_tab_offers_options(shell):
-    """And dtypes after -d."""
+def test_tab_offers_options_variables_and_paths(shell, tmp_path, monkeypatch):
+    """And dtypes after -d; attributes are completed by IPython."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.pt").touch()
+    (tmp_path / "models").mkdir()
+    shell.namespace["modern"] = 1
+    assert shell.complete("%tonumpy mod") == ["modern"]
+    assert sorted(shell.complete("%weights mod")) == ["model.pt", "models/", "modern"]
     assert shell.complete("%tonumpy --co") == ["--copy"]
     assert shell.complete("%tonumpy -d bf") == ["bfloat16"]
 

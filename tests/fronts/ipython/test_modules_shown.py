@@ -23,7 +23,7 @@ def test_a_module_is_a_folded_table_of_its_weights(shell):
     model = torch.nn.Sequential(*layers, torch.nn.BatchNorm1d(4))
     model[0].bias.requires_grad_(False)
     text, page = shown(shell, model)
-    heading = "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · each cpu"
+    heading = "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · all cpu"
     assert text.splitlines()[0] == heading
     assert "{0..99}.weight" in text
     assert "{0..99}.bias" in text
@@ -42,7 +42,7 @@ def test_tied_parameters_are_counted_once(shell):
     model.one.__dict__["_modules"]["above"] = model
     model.__class__ = type("Tied", (torch.nn.Module,), {"__repr__": lambda self: "Tied()"})
     text = shown(shell, model)[0]
-    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · each parameter, float32, cpu, grad\n")
+    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · all parameter, float32, cpu, grad\n")
     assert "tied to other.weight" in text
 
 

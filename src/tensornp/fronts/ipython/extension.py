@@ -87,7 +87,7 @@ class Extension:
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)
-        matchers, matcher = shell.Completer.custom_matchers, make_matcher()
+        matchers, matcher = shell.Completer.custom_matchers, make_matcher(shell)
         undo.callback(_remove, matchers, matcher)
         matchers.append(matcher)
         for event, callback in (

@@ -51,6 +51,9 @@ class History:
         for under in _UNDERS:
             if getattr(hook, under, None) is value:
                 setattr(hook, under, None)
+        # A second table of the names that are IPython's own.
+        hidden = self._shell.user_ns_hidden
+        hidden.update({name: "" for name, one in hidden.items() if one is value})
 
     def clear_last_traceback(self) -> None:
         """Let go of what the functions of the last traceback hold; the traceback itself stays."""
