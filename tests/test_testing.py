@@ -51,7 +51,7 @@ def read_tns(file):
         if any(min(shape, default=0) < 0 or at < 0 for _, shape, _, at in rows):
             raise ValueError("a size or an offset is negative")
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {str(error).splitlines()[0]}") from None
+        raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {str(error).splitlines()[0]}") from None
     entries = []
     for (name, shape, dtype, at), nbytes in zip(rows, sizes, strict=True):
         source = FileSource(shape, dtype, file, 8 + length + at)

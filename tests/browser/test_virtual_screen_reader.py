@@ -49,7 +49,7 @@ end of group
 array([[-1. , -0.6 , -0.19999999], [ 0.19999999, 0.6 , 1. ]], dtype=float32)
 """
 WEIGHTS = """
-Sequential · 8 weights · 146 parameters · 584 bytes · each parameter, float32, cpu, grad
+Sequential · 8 weights · 146 parameters · 584 bytes · all parameter, float32, cpu, grad
 table
 rowgroup
 row, name shape bytes

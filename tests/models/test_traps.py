@@ -182,7 +182,7 @@ def a_file_that_is_replaced_by_another(folder):
 LENGTHS = {
     b"": "is empty", bytes(7): "it has 7 bytes", struct.pack("<Q", 2**63) + b"{}": "are allowed",
     struct.pack("<Q", 2**64 - 1) + b"{}": "are allowed", struct.pack("<Q", 100_000_001) + b"{}": "are allowed",
-    struct.pack("<Q", 99) + b"{}": "would have 99 bytes, and 2 follow", struct.pack("<Q", 0): "brace",
+    struct.pack("<Q", 99) + b"{}": "says 99 bytes, only 2 follow", struct.pack("<Q", 0): "brace",
 }  # fmt: skip
 
 
@@ -423,7 +423,7 @@ def a_gguf_file_cut_off_and_lying(folder):
     yield
     assert tnp.weights(folder / "good.gguf")["w"].to_numpy().sum() == 128
     for name in ("header", "tensors", "keys"):
-        refused(folder / f"{name}.gguf", "is no sound GGUF file")
+        refused(folder / f"{name}.gguf", "is not a valid GGUF file")
     refused(folder / "magic.gguf", "does not begin as a .gguf file does")
     assert "its bytes would end at" in tnp.weights(folder / "values.gguf")["w"].problem
 

@@ -255,7 +255,7 @@ def test_an_executor_that_was_shut_down_is_told(tmp_path):
     torch.save({"a": torch.ones(3)}, tmp_path / "x.pt")
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(tnp.BadRequestError, match="the executor takes no work: cannot schedule"):
+    with pytest.raises(tnp.BadRequestError, match="the executor cannot submit tasks: cannot schedule"):
         tnp.weights(tmp_path / "x.pt").scan(executor)
 
 
@@ -356,7 +356,7 @@ def test_a_file_of_another_kind_is_told(kind, tmp_path):
 def test_bytes_that_are_no_text_are_not_called_one(tmp_path):
     """A text that is cut off within a character is one."""
     (tmp_path / "x").write_bytes(b"\xff" * 8 + b"{}")
-    with pytest.raises(tnp.CheckpointError, match="is no sound safetensors file"):
+    with pytest.raises(tnp.CheckpointError, match="is not a valid safetensors file"):
         tnp.weights(tmp_path / "x")
     (tmp_path / "x").write_bytes(b"a" + "ü".encode() * 1000)
     with pytest.raises(tnp.CheckpointError, match="seems to be text"):

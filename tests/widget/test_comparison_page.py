@@ -249,9 +249,9 @@ def test_what_both_sides_have_that_is_not_finite_is_passed_over(monkeypatch):
     other_kind[1, 7], other_kind[30, 3] = inf, 6
     one_sided[20, 5], one_sided[30, 3] = nan, 6
     threads = []
-    search = comparison.next_by_size
+    search = comparison.largest_difference
     monkeypatch.setattr(
-        comparison, "next_by_size", lambda *pair: threads.append(threading.current_thread().name) or search(*pair)
+        comparison, "largest_difference", lambda *pair: threads.append(threading.current_thread().name) or search(*pair)
     )
     for after, place in ((same, [30, 3]), (other_kind, [1, 7]), (one_sided, [20, 5])):
         for sides in ((before, after), (after, before)):

@@ -75,7 +75,7 @@ def test_a_path_is_listed_as_in_a_notebook(said):
     status, out, err = said("model.safetensors")
     assert (status, err) == (0, "")
     heading, columns, *rows = out.splitlines()
-    assert heading == "model.safetensors · 5 weights · 61 elements · 244 bytes · each float32"
+    assert heading == "model.safetensors · 5 weights · 61 elements · 244 bytes · all float32"
     assert columns.split() == ["name", "shape", "bytes"]
     assert {row.split("  ")[0] for row in rows} == {"layers.{0..2}.weight", "head.weight", "head.bias", "format: pt"}
 

@@ -170,7 +170,7 @@ def test_a_container_shows_a_table_with_the_way_to_each_leaf(shell):
     """One row each: how to reach it, what it is, its first values."""
     data = shell.show({"w": [torch.arange(5.0), 3], "meta": torch.ones(2, device="meta")})
     rows = data["text/plain"].splitlines()
-    assert rows[0] == "dict of 2 · 2 tensors · 28 bytes · each float32"
+    assert rows[0] == "dict of 2 · 2 tensors · 28 bytes · all float32"
     assert re.match(r"w\[0\] +\(5,\) +cpu +20 bytes +shared +0., 1., 2., …", rows[2])
     assert re.match(r"w\[1\] +3", rows[3])
     assert "a meta tensor has a shape" in words(data["text/html"])

@@ -404,7 +404,7 @@ HOSTILE = {
     "twice": (chunks(((0, 0), (3, 4)), ((0, 0), (3, 4))), "its chunks overlap"),
     "beyond": (chunks(((0, 0), (4, 4))), "the chunk at (0, 0) of (4, 4) reaches beyond its shape"),
     "dimensions": (chunks(((0,), (12,))), "a chunk has another number of dimensions"),
-    "header": (bad(length=48), "is no sound safetensors file"),
+    "header": (bad(length=48), "is not a valid safetensors file"),
     "dtype": (lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", torch.quint8), "'quint8' is not read"),
     "no dtype": (
         lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", "float32"), "its dtype is not told"
@@ -445,9 +445,9 @@ ITEMS_THAT_LIE = {
     "another shape": (lambda t: written_dcp.item(t.view(3, 100)), "holds 'float32' of shape (3, 100), where float32"),
     "two tensors": (lambda t: written_dcp.item([t, t + 1]), "is no tensor of torch.save"),
     "a value": (lambda t: written_dcp.item("x" * 2000), "is no tensor of torch.save"),
-    "no zip": (lambda t: b"x" * 2000, "is no sound zip file"),
-    "cut": (lambda t: written_dcp.item(t)[:-30], "is no sound zip file"),
-    "legacy": (lambda t: written_dcp.item(t).replace(b"PK\x05\x06", b"PK\x05\x07"), "is no sound zip file"),
+    "no zip": (lambda t: b"x" * 2000, "is not a valid zip file"),
+    "cut": (lambda t: written_dcp.item(t)[:-30], "is not a valid zip file"),
+    "legacy": (lambda t: written_dcp.item(t).replace(b"PK\x05\x06", b"PK\x05\x07"), "is not a valid zip file"),
     "sparse": (lambda t: written_dcp.item(t.to_sparse()), "is made by _rebuild_sparse_tensor, which is not read yet"),
 }  # fmt: skip
 
@@ -626,7 +626,7 @@ def test_shards_tell_which_is_missing_or_broken(ranks, tmp_path):
         (tmp_path / name).write_bytes((ranks / "shards" / name).read_bytes())
     (tmp_path / names[0]).write_bytes(b"1234")
     explorer = tnp.weights(tmp_path)
-    assert "is no sound safetensors file" in explorer.problems[0]
+    assert "is not a valid safetensors file" in explorer.problems[0]
     assert "elements are missing" in explorer["rows"].problem
     assert explorer["replicated"].to_numpy().tolist() == [1, 1, 1, 1]
     (tmp_path / names[0]).unlink()

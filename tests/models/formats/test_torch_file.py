@@ -334,7 +334,7 @@ def test_what_torch_did_not_write_is_refused(tmp_path):
         tnp.weights(path)
     torch.save({"a": torch.ones(1000)}, path)
     os.truncate(path, 2000)
-    with pytest.raises(tnp.CheckpointError, match="is no sound zip file"):
+    with pytest.raises(tnp.CheckpointError, match="is not a valid zip file"):
         tnp.weights(path)
 
 

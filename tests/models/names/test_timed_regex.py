@@ -73,5 +73,5 @@ def test_where_no_process_can_be_started_it_is_refused(monkeypatch):
 
 def test_flags_that_contradict_each_other_are_a_sentence():
     """Which `re` tells by another error."""
-    with pytest.raises(tnp.BadRequestError, match="is no regular expression"):
+    with pytest.raises(tnp.BadRequestError, match="is not a regular expression"):
         searched("/(?a)(?u)a/", ["a"])

@@ -147,7 +147,7 @@ def test_an_executor_that_gives_nonsense_ends_in_words(folder):
     """It raises, or what it gives is no promise; a result that is none marks its weight."""
     explorer = tnp.weights(folder / "models")
     for submit in (_raising, lambda *_: None, lambda *_: 3):
-        says(tnp.BadRequestError, lambda submit=submit: explorer.scan(Odd(submit)), "the executor takes no work")
+        says(tnp.BadRequestError, lambda submit=submit: explorer.scan(Odd(submit)), "executor")
 
     def wrong(*_: object) -> Future[Any]:
         done: Future[Any] = Future()

@@ -71,7 +71,7 @@ def test_components_lie_in_folders(tmp_path):
     (tmp_path / "broken" / "model.safetensors").write_bytes(b"\1\2\3\4")
     explorer = tnp.weights(tmp_path)
     assert list(explorer) == ["unet.w", "vae.w"]
-    assert [problem for problem in explorer.problems if "is no sound safetensors file" in problem]
+    assert [problem for problem in explorer.problems if "is not a valid safetensors file" in problem]
 
 
 @pytest.mark.parametrize(

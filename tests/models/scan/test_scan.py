@@ -91,7 +91,7 @@ def test_the_worst_comes_first_with_its_numbers(model):
         ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
         ("ones", ["all 5 are 1"]),
     ]
-    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 with findings, 1 with what may be on purpose>"
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 probably intended>"
     assert (table.num_alarms, table.num_quiet, table.num_left) == (5, 1, 0)
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]
@@ -325,12 +325,12 @@ def test_what_is_registered_as_none_is_no_weight_to_read():
     assert len(tnp.weights(model).scan(names=["bias"])) == 0
     state = tnp.weights(torch.optim.Adam(model.parameters()), model=model).scan()
     assert list(state.failed) == ["state.weight"]
-    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 without values to read>"
+    assert repr(state) == "<ScanTable of 0 weights, 0 findings, 1 without values to read>"
 
 
 def test_what_is_no_executor_is_refused(model):
     """And so is one that would have to read the memory of this process."""
-    with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not an int"):
+    with pytest.raises(tnp.BadRequestError, match=r"executor must be a concurrent.futures.Executor, got an int"):
         tnp.weights(model[0]).scan(3)
     with ThreadPoolExecutor(1) as pool, pytest.raises(tnp.BadRequestError, match="lies in the memory of this process"):
         tnp.weights(torch.nn.Linear(2, 2)).scan(pool)
@@ -545,7 +545,7 @@ def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
 def test_what_has_no_values_has_not_failed():
     """As the state of an optimizer that keeps none."""
     optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
-    assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"
+    assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 findings, 2 without values to read>"
 
 
 def test_a_tensor_that_torch_does_not_read_hides_no_other():

@@ -230,32 +230,6 @@ def test_past_the_budget_of_reading_samples_tell():
     assert told(np.zeros(2**20), lambda a: a.fill(1), 0, 2**20).startswith("values changed in 64 of 64 samples")
 
 
-@pytest.mark.parametrize(
-    ("make", "nbytes"),
-    [
-        (lambda: torch.zeros(2**18), 2**20),
-        (lambda: np.zeros(2**17), 2**20),
-        (lambda: torch.zeros(2**17, 2).T[::2], 2**19),
-        (lambda: torch.zeros(2**9, 1).expand(2**9, 2**9), 2**11),
-        (lambda: torch.eye(300).to_sparse(), 300 * 4 + 2 * 300 * 8),
-        (lambda: torch.zeros(0), 0),
-    ],
-)
-def test_what_is_read_is_counted_and_bounded(make, nbytes):
-    """All of it, else a sample of at most 64 KiB, else nothing; each is said."""
-    obj = make()
-    whole = snapshot_with_values(obj, 0, None, nbytes)
-    assert (whole.nbytes_read, whole.left_out) == (nbytes, "")
-    if nbytes > 2**16:
-        part = snapshot_with_values(obj, 0, None, nbytes - 1)
-        assert (part.nbytes_read <= 2**16, part.left_out) == (True, "sampled")
-        assert what_changed(whole, part) is what_changed(part, whole) is None, "what is not comparable is no change"
-    if nbytes:
-        nothing = snapshot_with_values(obj, COPY, None, min(nbytes, 2**16) - 1)
-        assert (nothing.nbytes_read, nothing.left_out, nothing.values) == (0, "unread", None)
-        assert what_changed(whole, nothing) is what_changed(nothing, whole) is None
-
-
 def test_a_gradient_that_was_not_looked_at_is_no_change():
     """Where another thread runs, `.grad` is not read; what was known before is compared with what comes after."""
     w = weight()
