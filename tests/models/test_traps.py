@@ -304,7 +304,7 @@ def a_header_that_is_nested_without_end(folder):
     yield
     refused(folder / "x.safetensors", "is nested too deeply")
     refused(folder / "y.safetensors", "is nested too deeply")
-    refused(folder / "z.safetensors.index.json", "is no JSON that can be read")
+    refused(folder / "z.safetensors.index.json", "is not valid JSON")
 
 
 PLACES = (
@@ -394,7 +394,7 @@ def arrays_of_objects_lies_and_code(folder):
     yield
     assert "pickle" in tnp.weights(folder / "object.npy")["array"].problem
     refused(folder / "lie.npy", "needs 4,000,000,000,000 bytes, and 8 follow")
-    refused(folder / "code.npy", "is no literal of Python")
+    refused(folder / "code.npy", "is not a Python literal")
 
 
 @trap("F22")

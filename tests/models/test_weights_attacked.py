@@ -370,7 +370,7 @@ def test_an_index_of_files_that_are_not_read_is_told(tmp_path):
     with pytest.raises(tnp.CheckpointError, match="is an index of files that are not read, such as 'tf_model-00001"):
         tnp.weights(path)
     path.write_text('{"a": 1}')
-    with pytest.raises(tnp.CheckpointError, match="has no weight_map, and is no index"):
+    with pytest.raises(tnp.CheckpointError, match="has no weight_map, so it is not an index"):
         tnp.weights(path)
 
 

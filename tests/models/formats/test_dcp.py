@@ -387,7 +387,7 @@ HOSTILE = {
     "backslashes": (bad(relative_path="a\\..\\..\\x"), "would lie outside of the folder"),
     "NUL": (bad(relative_path="a\0b"), "would lie outside of the folder"),
     "number": (bad(relative_path=3), "its file is no text"),
-    "folder": (bad(relative_path="."), "is no regular file, and is not opened"),
+    "folder": (bad(relative_path="."), "is not a regular file"),
     "missing file": (bad(relative_path="__9_0.distcp"), "cannot be opened: No such file or directory"),
     "past the end": (bad(offset=10**9), "its item at byte 1,000,000,000 lies outside of '__0_0.distcp'"),
     "endless": (bad(length=2**70), "lies outside of '__0_0.distcp'"),
@@ -443,8 +443,8 @@ ITEMS_THAT_LIE = {
     "deflated": (lambda t: rezipped(t, zipfile.ZIP_DEFLATED), "its data.pkl is compressed"),
     "another dtype": (lambda t: written_dcp.item(t.double()), "holds 'float64' of shape (300,), where float32"),
     "another shape": (lambda t: written_dcp.item(t.view(3, 100)), "holds 'float32' of shape (3, 100), where float32"),
-    "two tensors": (lambda t: written_dcp.item([t, t + 1]), "is no tensor of torch.save"),
-    "a value": (lambda t: written_dcp.item("x" * 2000), "is no tensor of torch.save"),
+    "two tensors": (lambda t: written_dcp.item([t, t + 1]), "is not a tensor of torch.save"),
+    "a value": (lambda t: written_dcp.item("x" * 2000), "is not a tensor of torch.save"),
     "no zip": (lambda t: b"x" * 2000, "is not a valid zip file"),
     "cut": (lambda t: written_dcp.item(t)[:-30], "is not a valid zip file"),
     "legacy": (lambda t: written_dcp.item(t).replace(b"PK\x05\x06", b"PK\x05\x07"), "is not a valid zip file"),
@@ -518,7 +518,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     written(tmp_path, {"w": whole(torch.ones(100))})
     (tmp_path / ITEMS).unlink()
     os.mkfifo(tmp_path / ITEMS)
-    assert "is no regular file, and is not opened" in tnp.weights(tmp_path)["w"].problem
+    assert "is not a regular file" in tnp.weights(tmp_path)["w"].problem
 
 
 @pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])

@@ -584,7 +584,7 @@ def test_a_pipe_at_an_address_is_not_opened(tmp_path):
     save_file({"a": torch.arange(4.0)}, tmp_path / "x.safetensors")
     os.mkfifo(tmp_path / "pipe.safetensors")
     assert tnp.weights(f"file://{tmp_path}/x.safetensors")["a"].to_numpy(3) == 3
-    assert "is no regular file, and is not opened" in refused(f"file://{tmp_path}/pipe.safetensors")
+    assert "is not a regular file" in refused(f"file://{tmp_path}/pipe.safetensors")
     assert "is not there; check the address" in refused(f"file://{tmp_path}/y.safetensors")
 
 

@@ -111,7 +111,7 @@ def test_bad_paths_get_a_sentence(tmp_path):
     """An empty folder, an index that is none."""
     with pytest.raises(tnp.CheckpointError, match=r"no file of weights, nor a folder with a .safetensors or .bin file"):
         tnp.weights(tmp_path)
-    for text, says in (("{", "is no JSON that can be read"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
+    for text, says in (("{", "is not valid JSON"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
         (tmp_path / INDEX).write_text(text)
         with pytest.raises(tnp.CheckpointError, match=says):
             tnp.weights(tmp_path)
