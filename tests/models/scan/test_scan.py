@@ -301,7 +301,7 @@ def test_what_leads_to_an_executor_is_told(model):
     """Of ipyparallel and dask, whose clients are none."""
     for package, cure in (("ipyparallel.client.client", "client.executor()"), ("distributed.client", "get_executor()")):
         client = type("Client", (), {"__module__": package, "submit": lambda self: None})()
-        with pytest.raises(tnp.BadRequestError, match=f"not a Client; give .*{re.escape(cure)}"):
+        with pytest.raises(tnp.BadRequestError, match=f"got a Client; give .*{re.escape(cure)}"):
             tnp.weights(model[0]).scan(client)
 
 
