@@ -126,9 +126,8 @@ def called(value: Any) -> Any:
 
 CELLS = (
     "x", "[x, y]", "%tonumpy x", "%tonumpy -c x", "%tonumpy -s x", "%tonumpy -d float16 x",
-    "%tonumpy --explain x", "%tonumpy -w x", "%tonumpy --shard local x", "%tonumpy --explain --shard local x",
-    "%tonumpy --explain --shard full x", "%tonumpy --shard full x",
-    "%%tonumpy\nx", "%totensor x", "%tensors", "%tensors --changed", "%weights x", "%tensorwatch x", "y.add_(1)",
+    "%tonumpy --explain x",
+    "%%tonumpy\nx", "%totensor x", "%tensors", "%weights x", "%tensorwatch x", "y.add_(1)",
     "%%follow\n0", "%tensornp", "%tensordiff x x", "%tensordiff x y", "%tensorstats x", "%tensorstats --axis 0 x",
 )  # fmt: skip
 """What is run where `x` is looked at; `y` is another tensor."""

@@ -142,7 +142,7 @@ def look(names: Names) -> None:
         explored = tnp.weights(names["model"])
         explored.scan(), tnp.compare(explored, explored)
         _ = [entry.to_numpy(copy=True) for entry in explored.values() if not entry.problem]
-        for line in ("%tensors", "%tensors --changed", "%weights model", "%tensordiff model model"):
+        for line in ("%tensors", "%weights model", "%tensordiff model model"):
             ip.run_cell(line, store_history=False).raise_error()
         if "optimizer" in names and names["optimizer"].state:
             ip.run_cell("%weights optimizer", store_history=False).raise_error()

@@ -81,7 +81,7 @@ def open_call(page: Page) -> None:
 
 def toggle(page: Page) -> None:
     shown = Toggle(page, torch.zeros(200), anchor=ANCHOR)
-    shown.answer(message={"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"})
+    shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
 
 
 WIDGETS = [weights, open_weight, open_columns, comparison, open_pair, navigator, calls, open_call, toggle]

@@ -42,14 +42,14 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     expect(name).to_have_value("w_np")
     name.fill("by_view")
     name.press("Enter")
-    expect(notebook.status()).to_have_text("bound: by_view (view)")
+    expect(notebook.status()).to_have_text("bound to by_view (view)")
 
     notebook.radio("view").press("ArrowRight")
     fact("array: shared, writeable")
     expect(notebook.radio("share")).to_be_focused()
     name.fill("by_share")
     name.press("Enter")
-    expect(notebook.status()).to_have_text("bound: by_share (share)")
+    expect(notebook.status()).to_have_text("bound to by_share (share)")
 
     notebook.radio("copy").click()
     fact("array: copy, 12 bytes")
@@ -58,7 +58,7 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     expect(notebook.status()).to_contain_text("by_view already names something")
     name.fill("by_copy")
     card.get_by_role("button", name="Bind", exact=True).click()
-    expect(notebook.status()).to_have_text("bound: by_copy (copy)")
+    expect(notebook.status()).to_have_text("bound to by_copy (copy)")
 
     notebook.run_cell(2)
     seen = [10.0, 20.0, 2.0]
@@ -184,7 +184,7 @@ def test_live_and_static_cards_are_legible_in_light_and_dark(lab: Page, server: 
 def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, server: Server) -> None:
     """No click is lost to a running cell; after a restart, docked and pinned toggles say what brings them back."""
     wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
-    server.write("kernel.ipynb", [LOAD, "%tonumpy -w torch.ones(2)", SHOW_W, wait])
+    server.write("kernel.ipynb", [LOAD, "import tensornp as tnp\ntnp.TensorWidget(torch.ones(2))", SHOW_W, wait])
     # With subshells, ipykernel may answer in another thread, without a wait.
     notebook = Notebook(page, server, "kernel.ipynb", subshells=False)
     for index in (0, 1, 2):

@@ -74,7 +74,7 @@ def test_the_last_of_several_modes_is_shown_and_bound(late: Page, server: Server
     name = notebook.panel.get_by_role("textbox", name="Name to bind the array to")
     name.fill("kept")
     name.press("Enter")
-    expect(notebook.status()).to_have_text("bound: kept (share)")
+    expect(notebook.status()).to_have_text("bound to kept (share)")
     seen, pressed = late.evaluate("window.modes"), iter(("view", "share", "copy", "share", "copy", "share"))
     assert all(mode in pressed for mode in seen) and seen[-1] == "share", seen
     assert late.evaluate("window.numSent") > 5

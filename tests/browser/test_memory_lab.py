@@ -28,7 +28,7 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     expect(first.get_by_text("changed since")).to_have_count(0)
     # The toggle has docked into this card: what it says of memory stays in sight.
     expect(second).to_contain_text("same memory as b (NumPy array), turned")
-    changed = "changed since the card in In[3] · not counted by torch"
+    changed = "changed since the card in In[3] · unseen by autograd"
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 
 
@@ -60,7 +60,7 @@ def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: 
 def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(lab: Page, server: Server) -> None:
     """Live over the static table: three presses of a heading lead back to the groups, and the file holds no widget."""
     make = "big = torch.zeros(3, 1000)\nalpha = torch.zeros(2)\npart = big[1]"
-    server.write("table.ipynb", [LOAD, make, "%tensors", "%tensors -s name"])
+    server.write("table.ipynb", [LOAD, make, "%tensors", "%tensors"])
     notebook = Notebook(lab, server, "table.ipynb")
     for index in range(3):
         notebook.run_cell(index)

@@ -315,7 +315,7 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     shown.num_answered += 1
     answer = {
         "type": "window", "shape": [1, 1], "axes": [0, 1], "corner": [0, 0], "size": [1, 1], "part": 0, "num_parts": 0,
-        "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "digits": 0, "num_numbers": 1, "scale": [0, 1],
+        "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "scale": [0, 1],
         "legend": evil, "numpy": evil, "torch": evil, "bound": evil, "show": [0, 0], "text": evil, "position": evil,
         "is_short": True, "rows": [[evil, 1]], "columns": [[evil, 1]], "overview": evil,
     }  # fmt: skip
@@ -383,6 +383,30 @@ def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) ->
     expect(shown.cell(f"{row + 16}, {column - columns}")).to_be_focused()
 
 
+def test_figures_are_a_click_away_and_stay_chosen(navigator: MakeNavigator) -> None:
+    """Numbers and headings change, the place does not; another tensor is shown in the same way."""
+    t = torch.full((60, 30), 1 / 3)
+    t[5, 4] = torch.nan
+    shown = navigator(t)
+    cell = shown.grid.locator("td[tabindex='0']")
+    cell.focus()
+    shown.press("ArrowDown")
+    expect(cell).to_have_text("0.3333")
+    shown.settle()
+    expect(shown.cell("1, 0")).to_have_text("0.33333334")
+    figures = shown.page.get_by_role("button", name="row and column figures")
+    figures.click()
+    shown.settle()
+    expect(figures).to_have_attribute("aria-pressed", "true")
+    expect(shown.grid.locator("thead th").nth(4)).to_have_text("40.333 0.3331 NaN")
+    expect(shown.grid.locator("tbody th").nth(5)).to_have_text("50.333 … 0.3331 NaN")
+    shown.page.evaluate("window.leave()")
+    shown.page.evaluate("window.num = window.sent.length")
+    shown.page.evaluate("window.show_again()")
+    (request,) = shown.page.evaluate("window.sent.slice(window.num)")
+    assert request["figures"] is True
+
+
 def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavigator) -> None:
     """A name that is taken is asked about, and what was said goes with another window."""
     shown = navigator(counted(50, 4))
@@ -393,7 +417,7 @@ def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavi
     bind, said = shown.page.get_by_role("button", name="Bind window"), shown.page.locator(".tensornp-outcome")
     bind.click()
     shown.settle()
-    expect(said).to_have_text("bound: x")
+    expect(said).to_have_text("bound to x")
     assert shown.bound["x"].tolist() == shown.tensor[:16].tolist()
     shown.grid.locator("[tabindex='0']").focus()
     shown.press("PageDown")

@@ -23,7 +23,7 @@ def test_notebook_7_shows_toggles_and_binds_and_keeps_its_commands_apart(page: P
         page.keyboard.press(key)
     expect(notebook.radio("share")).to_be_focused()
     notebook.panel.get_by_role("textbox", name="Name to bind the array to").press("Enter")
-    expect(notebook.status()).to_have_text("bound: w_np (share)")
+    expect(notebook.status()).to_have_text("bound to w_np (share)")
     notebook.run_cell(2)
     expect(notebook.outputs(2)).to_have_text("[10.0, 1.0, 2.0] True")
 

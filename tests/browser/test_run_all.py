@@ -38,7 +38,7 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
         expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
         card.get_by_role("textbox", name="Name to bind the array to").fill(f"{mode}_{time}")
         card.get_by_role("button", name="Bind", exact=True).click()
-        expect(notebook.status()).to_have_text(f"bound: {mode}_{time} ({mode})")
+        expect(notebook.status()).to_have_text(f"bound to {mode}_{time} ({mode})")
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
     outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]
     assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"

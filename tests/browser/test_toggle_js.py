@@ -23,7 +23,7 @@ ANCHOR = "tnp-test"
 STATE = (
     "mode", "cards", "choices", "array_text", "max_height", "answered",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures", "has_image", "image", "is_in_row", "digits",
+    "has_stats", "progress", "figures", "has_image", "image", "is_in_row",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -185,8 +185,8 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
         {"type": "bind", "name": "takenx", "overwrite": False},
         {"type": "bind", "name": "taken", "overwrite": True},
     ]
-    shown.answer(message={"text": "bound: taken (view)"})
-    expect(shown.status).to_have_text("bound: taken (view)")
+    shown.answer(message={"text": "bound to taken (view)"})
+    expect(shown.status).to_have_text("bound to taken (view)")
     expect(bind).to_have_accessible_name("Bind")
 
 
@@ -274,10 +274,10 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     """Once more where it happens once more, and not with every answer."""
     shown = toggle(torch.zeros(2))
     stop_clock(shown.page)
-    bound = {"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"}
+    bound = {"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"}
     announced = Announced(shown.page)
     shown.answer(message=bound)
-    assert announced() == ["bound: w_np (view)"]
+    assert announced() == ["bound to w_np (view)"]
     shown.answer(figures={"words": ["mean 1"]})
     assert announced() == ["mean 1"]
     shown.radio("copy").check()
@@ -285,7 +285,7 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     assert announced() == []
     shown.page.get_by_role("button", name="Bind", exact=True).click()
     shown.answer(message=bound)
-    assert announced() == ["bound: w_np (view)"]
+    assert announced() == ["bound to w_np (view)"]
 
 
 @pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])
@@ -296,7 +296,7 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle, css: str) -> None:
     shown.answer()
     shown.static.locator("summary").filter(visible=True).click()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.answer(message={"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"})
+    shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 
@@ -316,6 +316,19 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
     code.click(click_count=2)
     assert shown.page.evaluate("getSelection().toString()").strip()
     expect(shown.page.locator("#output details")).to_have_attribute("open", "")
+
+
+def test_nan_is_a_badge_that_leads_there(toggle: MakeToggle) -> None:
+    """A static card has the badge as text."""
+    odd = torch.rand(3, 3)
+    odd[1, 2] = float("nan")
+    shown = toggle(odd, anchor=ANCHOR)
+    assert shown.static.get_by_role("button").count() == 0
+    shown.answer()
+    alarm = shown.static.get_by_role("button", name="1 NaN")
+    alarm.focus()
+    shown.page.keyboard.press("Enter")
+    assert shown.sent()[-1] == {"type": "values", "open": True, "goal": "nan"}
 
 
 def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeToggle) -> None:

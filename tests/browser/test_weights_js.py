@@ -155,7 +155,7 @@ def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
     shown.search.fill("/(/")
     shown.settle()
     expect(shown.search).to_have_attribute("aria-invalid", "true")
-    expect(shown.page.locator(".tensornp-problem").first).to_contain_text("is no regular expression")
+    expect(shown.page.locator(".tensornp-problem").first).to_contain_text("is not a regular expression")
     shown.search.fill("wieght")
     shown.settle()
     expect(shown.grid.get_by_text("no name fits 'wieght'; the closest is 'weight'")).to_be_visible()
@@ -401,9 +401,9 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     assert shown.sent()[0]["type"] == "end"
     shown.num_answered += 1
     shown.set("progress", -1)
-    shown.set("scanned", "85 weights · 1 with findings")
+    shown.set("scanned", "85 weights · 1 finding")
     shown.settle()
-    shown.page.get_by_role("button", name="85 weights · 1 with findings").click()
+    shown.page.get_by_role("button", name="85 weights · 1 finding").click()
     assert shown.sent()[0]["sort"] == "findings"
 
 
@@ -440,13 +440,13 @@ def test_what_changes_is_announced_once(tree: MakeTree) -> None:
     assert announced() == ["0.0.weight is shown"]
     shown.scan()
     (found,) = announced()
-    assert found.startswith("25 weights · 0 with findings")
+    assert found.startswith("25 weights · 0 findings")
     shown.search.fill("/(/")
     shown.settle()
     shown.search.fill("weight")
     shown.settle()
     problem, again = announced()
-    assert "is no regular expression" in problem
+    assert "is not a regular expression" in problem
     assert again == listed
 
 

@@ -36,11 +36,11 @@ def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> 
     grid = tree(cell)
     expect(cell.locator(".tensornp-static")).to_be_hidden()
     cell.get_by_role("button", name="Scan").click()
-    expect(cell.get_by_role("button", name="48 weights · 1 with findings")).to_be_visible()
+    expect(cell.get_by_role("button", name="48 weights · 1 finding")).to_be_visible()
     cell.get_by_label("Search the names").focus()
     lab.keyboard.type("*.0.weight")
     expect(grid.locator("tbody tr")).to_have_count(12)
-    cell.get_by_role("button", name="48 weights · 1 with findings").click()
+    cell.get_by_role("button", name="48 weights · 1 finding").click()
     expect(grid.locator("tbody tr").first).to_contain_text("1 NaN")
     cell.get_by_label("Search the names").focus()
     for key in ("ArrowDown", "d", "d", "x", "Enter"):
@@ -56,7 +56,7 @@ def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> 
     expect(card.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
     card.get_by_label("Name for the array").fill("bound")
     lab.keyboard.press("Enter")
-    expect(card).to_contain_text("bound: bound = tnp.weights('model.pt')['3.0.weight'].to_numpy()")
+    expect(card).to_contain_text("bound to bound = tnp.weights('model.pt')['3.0.weight'].to_numpy()")
     assert notebook.panel.locator(".jp-CodeCell").count() == 2
 
 

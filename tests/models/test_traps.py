@@ -181,7 +181,7 @@ def a_file_that_is_replaced_by_another(folder):
 LENGTHS = {
     b"": "is empty", bytes(7): "it has 7 bytes", struct.pack("<Q", 2**63) + b"{}": "are allowed",
     struct.pack("<Q", 2**64 - 1) + b"{}": "are allowed", struct.pack("<Q", 100_000_001) + b"{}": "are allowed",
-    struct.pack("<Q", 99) + b"{}": "would have 99 bytes, and 2 follow", struct.pack("<Q", 0): "brace",
+    struct.pack("<Q", 99) + b"{}": "says 99 bytes, only 2 follow", struct.pack("<Q", 0): "brace",
 }  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def a_header_that_is_nested_without_end(folder):
     yield
     refused(folder / "x.safetensors", "is nested too deeply")
     refused(folder / "y.safetensors", "is nested too deeply")
-    refused(folder / "z.safetensors.index.json", "is no JSON that can be read")
+    refused(folder / "z.safetensors.index.json", "is not valid JSON")
 
 
 PLACES = (
@@ -393,7 +393,7 @@ def arrays_of_objects_lies_and_code(folder):
     yield
     assert "pickle" in tnp.weights(folder / "object.npy")["array"].problem
     refused(folder / "lie.npy", "needs 4,000,000,000,000 bytes, and 8 follow")
-    refused(folder / "code.npy", "is no literal of Python")
+    refused(folder / "code.npy", "is not a Python literal")
 
 
 @trap("F22")
@@ -422,7 +422,7 @@ def a_gguf_file_cut_off_and_lying(folder):
     yield
     assert tnp.weights(folder / "good.gguf")["w"].to_numpy().sum() == 128
     for name in ("header", "tensors", "keys"):
-        refused(folder / f"{name}.gguf", "is no sound GGUF file")
+        refused(folder / f"{name}.gguf", "is not a valid GGUF file")
     refused(folder / "magic.gguf", "does not begin as a .gguf file does")
     assert "its bytes would end at" in tnp.weights(folder / "values.gguf")["w"].problem
 

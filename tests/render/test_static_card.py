@@ -51,13 +51,13 @@ def test_options_are_those_of_the_display():
     assert "<summary" not in tnp.card(t, max_height=0, receipt="hidden").html
     assert "[0.33, 0.33, 0.33]" in tnp.card(t, precision=2).text
     assert tnp.card(t, style="line").text.count("\n") == 0
-    assert tnp.card(t, precision=None).text == tnp.card(t).text
+    assert tnp.card(t, precision="numpy").text == tnp.card(t).text
     for options, said in [
         ({"colour": 1}, "no display option 'colour'; choose from mode, "),
-        ({"style": "big"}, "style is one of auto, card, line, not 'big'"),
-        ({"max_rows": 3}, "max_rows is a number from 4 to 500, not 3"),
-        ({"max_height": True}, "max_height is a number from 0 on, not True"),
-        ({"suppress": 1}, "suppress is True or False, not 1"),
+        ({"style": "big"}, "style must be one of auto, card, line, got 'big'"),
+        ({"max_rows": 3}, "max_rows must be an integer from 4 to 500, got 3"),
+        ({"max_height": True}, "max_height must be an integer, 0 or more, got True"),
+        ({"suppress": 1}, "suppress must be one of None, True, False, got 1"),
     ]:
         with pytest.raises(tnp.BadRequestError, match=said):
             tnp.card(t, **options)
@@ -82,7 +82,7 @@ RECORDS = {
     "part": (lambda: tnp.weights(model())["1"], ["1 weight", "6 parameters"]),
     "entry": (lambda: tnp.weights(model())["1.weight"], ["1.weight", "(2, 3)", "24 (6 elements)", "array([["]),
     "entry without values": (lambda: tnp.weights(model())["1.bias"], ["1.bias", "it is registered as None"]),
-    "scan": (lambda: tnp.weights(model()).scan(progress=False), ["3 weights", "0 with findings"]),
+    "scan": (lambda: tnp.weights(model()).scan(progress=False), ["3 weights", "0 findings"]),
     "models compared": (lambda: tnp.compare(model(), model()), ["Sequential", "same bits"]),
     "compared": (lambda: tnp.compare(values(), values() + 1), ["many elements differ", "11 (91.67%)", "largest |Δ|"]),
     "stats": (lambda: tnp.stats(values()), ["12", "norm", "8.33%"]),
@@ -97,7 +97,7 @@ RECORDS = {
     "image": (lambda: tnp.image(torch.rand(3, 4, 5)), ["4", "as they are"]),
     "live card": (lambda: tnp.TensorWidget(values()), ["(3, 4)", "float32", "array([["]),
     "card": (lambda: tnp.card(values()), ["(3, 4)", "float32", "array([["]),
-    "arrays": (lambda: [np.arange(4.0), np.ones(2)], ["list of 2 arrays · 48 bytes · each float64", "0., 1., 2., …"]),
+    "arrays": (lambda: [np.arange(4.0), np.ones(2)], ["list of 2 arrays · 48 bytes · all float64", "0., 1., 2., …"]),
     "an array beside a tensor": (lambda: [values(), np.ones(2)], ["list of 2 · 1 tensor · 1 array", "1., 1."]),
     "an empty list": (list, ["list of 0 · 0 tensors · 0 bytes"]),
     "aliases": (lambda: tnp.aliases(values(), {}), ["nothing else sees these bytes"]),
@@ -172,8 +172,6 @@ def test_the_card_of_an_array_runs_nothing_of_its_own():
 
     assert tnp.card(np.ndarray.__new__(Odd, (2,), buffer=np.ones(2))).text.endswith("array([1., 1.])")
     assert "the values are not shown" in tnp.card(np.array([Element()])).text
-    with np.printoptions(threshold=10**9):
-        assert len(tnp.card(np.zeros(10**6), max_elements=1000).text) < 1000
     with np.printoptions(formatter={"float": lambda value: 1 / 0}):
         assert "division by zero" in tnp.card(np.ones(2)).text
 

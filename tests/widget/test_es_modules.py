@@ -9,7 +9,7 @@ import pytest
 from tensornp.widget.dock import STATIC
 from tensornp.widget.es_modules import joined
 
-ENTRIES = ("calls", "comparison", "film", "navigator", "table", "toggle", "weights")
+ENTRIES = ("calls", "comparison", "navigator", "table", "toggle", "weights")
 
 
 @pytest.fixture

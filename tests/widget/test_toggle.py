@@ -141,7 +141,7 @@ def test_binding_asks_before_it_overwrites():
     card._receive(None, {"type": "bind", "name": "a"}, [])
     assert card.message == {"text": "a is taken", "tone": "error", "confirm": "a"}
     card._receive(None, {"type": "bind", "name": "a", "overwrite": True}, [])
-    assert card.message == {"text": "bound: a (view)", "again": ""}
+    assert card.message == {"text": "bound to a (view)", "again": ""}
     assert bound["a"].tolist() == [1, 1]
 
 

@@ -32,7 +32,7 @@ def test_choosing_a_mode_and_binding_are_not_seen(name):
         for mode in possible:
             _send(widget, {"method": "update", "state": {"mode": mode}})
             _send(widget, {"method": "custom", "content": {"type": "bind", "name": mode}})
-            assert widget.message == {"text": f"bound: {mode} ({mode})", "again": ""}
+            assert widget.message == {"text": f"bound to {mode} ({mode})", "again": ""}
     assert list(bound) == possible != []
     assert all(isinstance(array, (np.ndarray, list)) for array in bound.values())
     assert nothing_was_asked()

@@ -46,7 +46,7 @@ def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
     asked = {"page": "p", "number": 2, "corner": [3, 4], "size": [5, 6]}
     navigator._receive(None, {"type": "move", **asked}, [])
     navigator._receive(None, {"type": "bind", "name": "part", **asked}, [])
-    assert answers[-1]["text"] == "bound: part"
+    assert answers[-1]["text"] == "bound to part"
     expected = WEIGHTS["encoder.query.weight"][3:8, 4:10].numpy()
     np.testing.assert_array_equal(names["part"], expected)
     np.testing.assert_array_equal(eval(answers[0]["bound"], {"tnp": tnp, "model": model}), expected)

@@ -1,1 +1,1 @@
-"""The programs in which tensors are looked at, a folder for each."""
+"""Front ends: one folder for each program that shows tensors."""

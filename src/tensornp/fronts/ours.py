@@ -1,4 +1,4 @@
-"""What is ours to show in any front end: tensors, records, and what has tensors inside."""
+"""The objects that tensornp displays: tensors, records and containers of tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_r
 
 
 def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
-    """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors.
+    """Return whether `obj` is a tensor, a record, a module, or a container of tensors.
 
     `has_other_display` tells of the class of what may have tensors inside whether somebody else shows it.
     """
@@ -72,7 +72,10 @@ def stands_for_tensor(obj: Any) -> bool:
 
 
 def unshown_text(obj: Any, reason: str) -> str | None:
-    """Return what is left to print of a tensor, whose own `__repr__` could end the process; None of anything else."""
+    """Return what is left to print of a tensor, whose own `__repr__` could end the process.
+
+    None of anything else.
+    """
     if not is_met_tensor(obj):
         return None
     from tensornp.core.lowlevel.attributes import class_name

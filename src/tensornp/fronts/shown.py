@@ -1,4 +1,4 @@
-"""A card of whatever is ours, in a front end that has no options and remembers nothing of what it has shown."""
+"""Cards in a front end without options and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensornp.session.ledger import Ledger
 
 
 class Names(NamedTuple):
-    """The session of a front end of which the variables alone are known."""
+    """A session that knows variables alone."""
 
     names: Mapping[str, Any]
     cell: str = ""
@@ -35,12 +35,15 @@ def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
 
 
 def text_in(names: Mapping[str, Any], obj: Any) -> str:
-    """Return the card of `obj` as text, of which a terminal shows some lines of a long array."""
+    """Return the card of `obj` as text; a terminal folds long arrays."""
     return summary_text(summary_in(names, obj), DisplayOptions().max_height)
 
 
 def html_in(names: Mapping[str, Any], obj: Any, anchor: str = "") -> str:
-    """Return the card of `obj` as static HTML; `anchor` is the class by which a live part finds it."""
+    """Return the card of `obj` as static HTML.
+
+    `anchor` is the class by which a live part finds it.
+    """
     return summary_html(summary_in(names, obj), DisplayOptions(), anchor=anchor)
 
 

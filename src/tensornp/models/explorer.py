@@ -114,7 +114,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
         if not isinstance(name, str):
-            raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
+            raise NoSuchWeightError(f"weights are indexed by name, got {an_instance(name)}; list(w) shows the names")
         found = self.get(name)
         if found is None:
             raise NoSuchWeightError(

@@ -77,7 +77,7 @@ def weights(
     if is_subclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]
     if is_subclass(type(obj), str) and not obj.strip():
-        raise BadRequestError("an empty text is no path; '.' is the current folder")
+        raise BadRequestError("the path is empty; use '.' for the current folder")
     if is_path(obj):
         # What is not met is not imported: the pickle machine for a .npy file, and any format for a module.
         from tensornp.models.opening.path import open_checkpoint

@@ -270,7 +270,7 @@ class FollowedPass(Comparable[PassComparison]):
             If `what` is none of "nan", "inf" and "nonfinite".
         """
         if what not in _WHAT:
-            raise BadRequestError(f"first takes 'nan', 'inf' or 'nonfinite', not {quoted(what)}")
+            raise BadRequestError(f"what must be 'nan', 'inf' or 'nonfinite', got {quoted(what)}")
         return origin_of(self._record, what)
 
     @property
@@ -336,7 +336,7 @@ class FollowedPass(Comparable[PassComparison]):
             return frame_of(
                 [one.name for one in self.operators], _OF_OPERATORS, map(self._operator_row, self.operators)
             )
-        raise BadRequestError(f"to_frame takes 'calls' or 'operators', not {quoted(of)}")
+        raise BadRequestError(f"to_frame: of must be 'calls' or 'operators', got {quoted(of)}")
 
     def _operator_row(self, one: OperatorCall) -> tuple[Any, ...]:
         call = self.calls[one.call].title if one.call is not None else None

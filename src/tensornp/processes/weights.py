@@ -115,7 +115,7 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
     def __getitem__(self, name: str) -> OnRanks:
         """Return what is told of one weight; NoSuchWeightError where no rank has it."""
         if not isinstance(name, str):
-            raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
+            raise NoSuchWeightError(f"weights are indexed by name, got {an_instance(name)}; list(w) shows the names")
         if name not in self._bits:
             raise NoSuchWeightError(f"no rank has {shown_name(name)}{closest(name, self._bits)}")
         bits = self._bits[name]

@@ -1,4 +1,4 @@
-"""What is shown of a record whose own renderer has failed: its facts in plain lines."""
+"""Plain facts of a record whose renderer has failed."""
 
 from __future__ import annotations
 

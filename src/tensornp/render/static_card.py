@@ -1,4 +1,7 @@
-"""A static card as a small object, which shows wherever HTML or text does: in other front ends, reports and logs."""
+"""A static card as a small object, which shows wherever HTML or text does.
+
+In other front ends, reports and logs.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ class Card:
 
 @never_compiled
 def card(obj: Any, **options: Any) -> Card:
-    """Return the static card of a tensor, an array or a record, or the table of a module or a container, as an object.
+    """Return the static card of a tensor, an array, a record, a module or a container.
 
     That object shows anywhere.
 
@@ -119,6 +122,6 @@ def card(obj: Any, **options: Any) -> Card:
 
 
 def _shows_itself(cls: type) -> bool:
-    """Return whether a class is one of ours whose instances have text and HTML of their own, as a figure has."""
+    """Return whether a class of tensornp has its own text and HTML."""
     ours = (one for one in mro_of(cls) if module_name(one).partition(".")[0] == "tensornp")
     return any("_static_bundle" in class_members(one) for one in ours)

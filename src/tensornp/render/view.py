@@ -1,4 +1,7 @@
-"""Whatever is shown, as text and as static HTML, each record by the renderer that bears its name; nothing raises."""
+"""Whatever is shown, as text and as static HTML, each record by the renderer that bears its name.
+
+Nothing raises.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ def summary_text(summary: Any, max_height: int = 0) -> str:
 
 
 def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> str:
-    """Return a card or a table as static HTML; `anchor` is the class by which a live toggle finds a card."""
+    """Return a card or a table as static HTML.
+
+    `anchor` is the class by which a live toggle finds a card.
+    """
 
     def html() -> str:
         if isinstance(summary, TensorSummary):

@@ -1,4 +1,4 @@
-"""What has a view of its own, and who renders it: one table by class, of which none is imported before it is met."""
+"""The renderers of records, by class path; none is imported before it is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _mro_of, _name_of = (type.__dict__[name].__get__ for name in ("__mro__", "__name
 
 
 class View(NamedTuple):
-    """Who renders what: `document` is what ``_document`` follows; `summarize` makes what that function takes, if any.
+    """The renderer of a record: `summarize` prepares the argument of `document`.
 
     `takes_options` says whether it depends on the display options. A card of a tensor has no document: its text and its
     HTML are two things.
@@ -67,7 +67,10 @@ VIEWS = {
 
 
 def view_of(obj: Any) -> View | None:
-    """Return the view of a record of ours, without asking its class; None for what is none, whose class nobody met."""
+    """Return the view of a record of ours, without asking its class.
+
+    None for what is none, whose class nobody met.
+    """
     for cls in _mro_of(type(obj)):
         path = _PATHS.get(_name_of(cls))
         if path is not None and getattr(sys.modules.get(path[0]), path[1], None) is cls:

@@ -6,7 +6,7 @@ import gc
 import re
 from typing import TYPE_CHECKING
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ class Surveyor:
             survey = self._survey(MAX_RELEASE_SECONDS)
             groups = survey.unnamed()
             entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
-            numbers = sorted(int(found[1]) for found in map(_IN_HISTORY.fullmatch, entries) if found)
+            numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
             is_in_traceback = any(f.holding == "traceback" for group in groups for f in group.found)
             memory = [([MemoryReference(f.obj) for f in group.found], group.nbytes_by_device()) for group in groups]
             is_complete, stopped = survey.has_all_names, survey.stopped
             del survey, groups
-        held = [f"Out[{number}]" for number in numbers] + ["the locals of the last traceback"] * is_in_traceback
+        held = [*numbers.values()] + ["the locals of the last traceback"] * is_in_traceback
         if not is_complete:
             return f"nothing was released: {stopped}; %reset -f out drops all results"
         if not held:
@@ -71,7 +71,7 @@ class Surveyor:
             for device, nbytes in nbytes_by_device.items():
                 freed[device] = freed.get(device, 0) + nbytes * is_gone
                 kept += nbytes * (not is_gone)
-        came = ", ".join(f"{format_nbytes(nbytes)} on {device}" for device, nbytes in freed.items() if nbytes)
+        came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"
 

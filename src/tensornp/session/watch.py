@@ -94,7 +94,7 @@ class Watch:
         self._next = looks
         heading = cell if self._since == cell else f"{self._since} to {cell}"
         left_out = _left_out_text(looks, self._options().max_read_nbytes)
-        if not lines and left_out == self.left_out:
+        if not lines and left_out in ("", self.left_out):
             return None
         heading += " changed" if lines else ": not all was compared"
         unchanged = _unchanged(looks, {line.name for line in lines})

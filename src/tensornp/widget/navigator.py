@@ -197,7 +197,7 @@ class NavigatorWidget(AnsweringWidget):
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
         looked_at.binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
-        return {"type": "bound", "text": f"bound: {name}"}, []
+        return {"type": "bound", "text": f"bound to {name}"}, []
 
 
 _the_one: list[NavigatorWidget] = []

@@ -204,11 +204,14 @@ class TensorWidget(DockingWidget):
             # What is shown is what was bound, also where the tensor was written since it was shown.
             self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
-            self._bound.append(f"bound: {name} ({self.mode})")
+            self._bound.append(f"bound to {name} ({self.mode})")
             # The tensor's own name would be that of the array.
             is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
-            shard = "--shard local " if self._has_part() else ""
-            return f"{name} = %tonumpy --{self.mode} {shard}{self.reached}" if is_reached else ""
+            if not is_reached:
+                return ""
+            if self._has_part():
+                return f'{name} = tnp.to_numpy({self.reached}, shard="local")'
+            return f"{name} = %tonumpy --{self.mode} {self.reached}"
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
@@ -219,9 +222,8 @@ class TensorWidget(DockingWidget):
         super().close()
 
     def closing_words(self) -> str:
-        """Return what is said in the card once the toggle is gone: empty while the card itself says it all."""
-        said = [f"{self.mode} was chosen"] if self.mode != self._static.mode else []
-        return ", ".join(said + self._bound)
+        """Return the note that stays in the card when the toggle leaves: the names that were bound."""
+        return ", ".join(self._bound)
 
     def set_state(self, sync_data: Any) -> None:
         """Take what the browser sends, which may be anything: only a mode is taken, and errors go back as text."""
@@ -351,7 +353,7 @@ class TensorWidget(DockingWidget):
         self._handled.append(number)
         try:
             again = self.bind(str(name), overwrite=request.get("overwrite") is True)
-            self.message = {"text": f"bound: {name} ({self.mode})", "again": again}
+            self.message = {"text": f"bound to {name} ({self.mode})", "again": again}
         except Exception as error:
             self._complain(error)
             if isinstance(error, NameTakenError) and error.can_overwrite:

@@ -253,7 +253,7 @@ class WeightsWidget(AnsweringWidget):
         shard = "local" if entry._has_part else None
         self._binder(name, partial(entry.to_numpy, shard=shard), request.get("overwrite") is True)
         code = array_code(entry, self.opened)
-        return {"type": "bound", "text": f"bound: {name} = {code}" if code else f"bound: {name}"}
+        return {"type": "bound", "text": f"bound to {name}: {code}" if code else f"bound to {name}"}
 
     # --- all weights
 

@@ -57,7 +57,7 @@ def test_its_badge_and_its_modes_are_those_of_the_part():
             card.set_state({"mode": mode})
             assert card.mode == mode
             assert (np.shares_memory(card.array, local.numpy()), card.array.flags.writeable) == (shares, writeable)
-        assert card.bind("a") == "a = %tonumpy --copy --shard local d"
+        assert card.bind("a") == 'a = tnp.to_numpy(d, shard="local")'
         assert np.array_equal(names["a"], local.numpy())
         summary = summarize(t, DisplayOptions())
         assert summary.plan is not None

@@ -107,9 +107,9 @@ def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell
 
 
 BATCHES = {
-    "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · each int64, cpu, array shared",
+    "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · all int64, cpu, array shared",
     "dict(input_ids=torch.ones(2, 5).long(), attention_mask=torch.ones(2, 5).long())": "dict of 2 tensors · 160 bytes",
-    "(torch.arange(3), torch.arange(3) > 1)": "tuple of 2 tensors · 27 bytes · each cpu, array shared",
+    "(torch.arange(3), torch.arange(3) > 1)": "tuple of 2 tensors · 27 bytes · all cpu, array shared",
     "[torch.zeros(2, 2, 3).byte() for _ in range(3)]": "list of 3 tensors · 36 bytes",
     "list(torch.nn.BatchNorm1d(3).buffers())[2:] * 2": "list of 2 tensors · 8 bytes",
     "[Silent(), Silent()]": "list of 2 tensors · ",

@@ -246,7 +246,7 @@ def test_a_profile_loads_and_configures_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "assignment", ["mode = 'nonsense'", "widget = 3", "max_rows = 0", "max_elements = 0", "receipt = None"]
+    "assignment", ["mode = 'nonsense'", "widget = 3", "max_rows = 0", "receipt = None", "precision = 'x'"]
 )
 def test_a_value_that_means_nothing_is_refused(shell, assignment):
     """The option keeps its value."""
@@ -257,11 +257,9 @@ def test_a_value_that_means_nothing_is_refused(shell, assignment):
 
 
 def test_options_take_effect(shell):
-    """max_rows, max_elements and receipt; mode and widget have tests of their own."""
+    """max_rows and receipt; mode and widget have tests of their own."""
     shell.run("%config TensorDisplay.max_rows = 4")
     assert len(shell.show([torch.ones(1)] * 100)["text/plain"].splitlines()) == 7
-    shell.run("%config TensorDisplay.max_elements = 10")
-    assert "only the outer ones" in shell.show(torch.ones(500))["text/plain"]
     shell.run("%config TensorDisplay.receipt = 'open'")
     assert "<details open" in shell.show(torch.ones(2))["text/html"]
     shell.run("%config TensorDisplay.receipt = 'hidden'")

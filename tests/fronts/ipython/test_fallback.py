@@ -62,7 +62,7 @@ VIEWS: dict[str, Callable[[], Any]] = {
     "scan": lambda: tnp.weights(Pair()).scan(),
     "comparison": lambda: tnp.compare(Pair(), Pair()),
 }
-MAGICS = ["%tensors", "%tensors --sort name", "%weights model", "%tensordiff a b", "%tensordiff model other",
+MAGICS = ["%tensors", "%weights model", "%tensordiff a b", "%tensordiff model other",
           "%tensorstats a", "%tensornp"]  # fmt: skip
 
 

@@ -69,15 +69,6 @@ def test_what_the_cell_raises_is_raised_with_the_card_before_it(shell):
     assert len(shell.namespace["run"]) == 2
 
 
-def test_a_cell_may_await(shell):
-    """What is awaited is followed too."""
-    cell = "%%follow -o run\nimport asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return model(x)\nawait f()"
-    value, text = shown_by(shell, cell)
-    assert value.shape == (4, 2)
-    assert "model · 4 calls forward" in text
-    assert len(shell.namespace["run"]) == 4
-
-
 def test_modules_that_are_named_are_followed_alone(shell):
     """By any expression that has no blank."""
     shell.run("other = nn.Linear(3, 3)")
@@ -88,7 +79,7 @@ def test_modules_that_are_named_are_followed_alone(shell):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("x", "%%follow takes modules, not a Tensor"),
+        ("x", "follow takes modules, not a Tensor"),
         ("mdl", "name 'mdl' is not defined"),
         ("-z", "option -z not recognized"),
         ("-o 3x", "3x"),
@@ -100,7 +91,7 @@ def test_bad_lines_get_a_sentence_and_the_cell_does_not_run(shell, line, says):
     assert "ran" not in shell.namespace
 
 
-def test_names_of_modules_and_options_complete(shell):
+def test_options_complete(shell):
     """After the magic."""
     assert "model" in shell.complete("%%follow mo")
     assert "--no-grads" in shell.complete("%%follow --n")

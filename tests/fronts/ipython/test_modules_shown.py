@@ -23,7 +23,7 @@ def test_a_module_is_a_folded_table_of_its_weights(shell):
     model = torch.nn.Sequential(*layers, torch.nn.BatchNorm1d(4))
     model[0].bias.requires_grad_(False)
     text, page = shown(shell, model)
-    heading = "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · each cpu"
+    heading = "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · all cpu"
     assert text.splitlines()[0] == heading
     assert "{0..99}.weight" in text
     assert "{0..99}.bias" in text
@@ -42,7 +42,7 @@ def test_tied_parameters_are_counted_once(shell):
     model.one.__dict__["_modules"]["above"] = model
     model.__class__ = type("Tied", (torch.nn.Module,), {"__repr__": lambda self: "Tied()"})
     text = shown(shell, model)[0]
-    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · each parameter, float32, cpu, grad\n")
+    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · all parameter, float32, cpu, grad\n")
     assert "tied to other.weight" in text
 
 
@@ -58,11 +58,11 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     with torch.no_grad():
         model[2].bias[0] = torch.inf
     assert shown(shell, model)[0].splitlines()[2] == "1 weight has infinities: 2.bias"
-    shell.run("%config TensorDisplay.max_stats_nbytes = 140")
+    shell.run("%config TensorDisplay.max_read_nbytes = 140")
     said = shown(shell, model)[0].splitlines()
     assert said[1] == "1 weight has infinities: 2.bias"
     assert said[2] == "NaN was looked for in 4 of 6 weights; a scan looks in all"
-    shell.run("%config TensorDisplay.max_stats_nbytes = 0")
+    shell.run("%config TensorDisplay.max_read_nbytes = 0")
     assert "NaN" not in shown(shell, model)[0]
 
 
@@ -93,6 +93,6 @@ def test_a_model_on_the_meta_device_and_in_several_dtypes(shell):
     """Nothing is claimed of all that holds of some."""
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2, device="meta"), "b": torch.nn.Linear(2, 2).bfloat16()})
     text, page = shown(shell, model)
-    assert "each parameter, grad" in text
+    assert "all parameter, grad" in text
     assert "bfloat16" in page
     assert ">meta<" in page

@@ -16,7 +16,7 @@ from IPython.utils.capture import capture_output
 from strategies import PRINT_OPTIONS, converted, tensors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.preview import MAX_ELEMENTS
 
 
 def words(html: str) -> str:
@@ -30,7 +30,7 @@ def test_html_and_text_hold_what_numpy_prints(shell, t, options):
     """Promise 3 through the real formatter, and promise 1 at the same time."""
     # Of more than a card reads, it shows the outer ones and says so; with 0 edge items NumPy measures all elements.
     reads_all = t.numel() <= options.get("threshold", 1000) or options.get("edgeitems") == 0
-    assume(not reads_all or t.numel() <= DisplayOptions().max_elements)
+    assume(not reads_all or t.numel() <= MAX_ELEMENTS)
     whole = converted(t)
     with np.printoptions(**options):
         data = shell.show(t)
@@ -170,7 +170,7 @@ def test_a_container_shows_a_table_with_the_way_to_each_leaf(shell):
     """One row each: how to reach it, what it is, its first values."""
     data = shell.show({"w": [torch.arange(5.0), 3], "meta": torch.ones(2, device="meta")})
     rows = data["text/plain"].splitlines()
-    assert rows[0] == "dict of 2 · 2 tensors · 28 bytes · each float32"
+    assert rows[0] == "dict of 2 · 2 tensors · 28 bytes · all float32"
     assert re.match(r"w\[0\] +\(5,\) +cpu +20 bytes +shared +0., 1., 2., …", rows[2])
     assert re.match(r"w\[1\] +3", rows[3])
     assert "a meta tensor has a shape" in words(data["text/html"])

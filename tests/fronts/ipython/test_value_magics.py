@@ -95,7 +95,7 @@ def test_what_a_magic_says_to_type_runs_in_that_notebook(shell, line, said, open
 
 def test_pictures_can_be_turned_off(shell, tensors):
     """The figures stay."""
-    shell.run("%config TensorDisplay.pictures = 'off'")
+    shell.run("%config TensorDisplay.stats = 'text'")
     assert "<img" not in shown(shell, "%tensorstats w")[1]
     assert "<img" not in shown(shell, "%tensordiff a b")[1]
 
@@ -115,10 +115,10 @@ def test_in_a_function_its_own_names_are_seen(shell):
         ("%tensorstats nothing", "name 'nothing' is not defined; define it first"),
         ("%tensorstats [1]", "stats takes a tensor or an array, not 'list'"),
         ("%tensorstats -a 7 w", "there is no axis 7 in shape (16, 3, 5, 5)"),
-        ("%tensorstats -a x w", "--axis takes the number of a dimension, not 'x'"),
+        ("%tensorstats -a x w", "--axis must be the number of a dimension, got 'x'"),
         ("%tensorstats w w", "is not an expression"),
-        ("%tensordiff a", "%tensordiff takes two expressions or paths, not 1; usage: %tensordiff A B"),
-        ("%tensordiff a b w", "%tensordiff takes two expressions or paths, not 3"),
+        ("%tensordiff a", "%tensordiff takes two expressions or paths, got 1; usage: %tensordiff A B"),
+        ("%tensordiff a b w", "%tensordiff takes two expressions or paths, got 3"),
         ("%tensordiff a 'text'", "there is no 'text'"),
     ],
 )

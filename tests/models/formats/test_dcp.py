@@ -278,7 +278,7 @@ HOSTILE = {
     "backslashes": (bad(relative_path="a\\..\\..\\x"), "would lie outside of the folder"),
     "NUL": (bad(relative_path="a\0b"), "would lie outside of the folder"),
     "number": (bad(relative_path=3), "its file is no text"),
-    "folder": (bad(relative_path="."), "is no regular file, and is not opened"),
+    "folder": (bad(relative_path="."), "is not a regular file"),
     "missing file": (bad(relative_path="__9_0.distcp"), "cannot be opened: No such file or directory"),
     "past the end": (bad(offset=10**9), "its item at byte 1,000,000,000 lies outside of '__0_0.distcp'"),
     "endless": (bad(length=2**70), "lies outside of '__0_0.distcp'"),
@@ -295,7 +295,7 @@ HOSTILE = {
     "twice": (chunks(((0, 0), (3, 4)), ((0, 0), (3, 4))), "its chunks overlap"),
     "beyond": (chunks(((0, 0), (4, 4))), "the chunk at (0, 0) of (4, 4) reaches beyond its shape"),
     "dimensions": (chunks(((0,), (12,))), "a chunk has another number of dimensions"),
-    "header": (bad(length=48), "is no sound safetensors file"),
+    "header": (bad(length=48), "is not a valid safetensors file"),
     "dtype": (lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", torch.quint8), "'quint8' is not read"),
     "no dtype": (
         lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", "float32"), "its dtype is not told"
@@ -351,7 +351,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     written(tmp_path, {"w": whole(torch.ones(100))})
     (tmp_path / ITEMS).unlink()
     os.mkfifo(tmp_path / ITEMS)
-    assert "is no regular file, and is not opened" in tnp.weights(tmp_path)["w"].problem
+    assert "is not a regular file" in tnp.weights(tmp_path)["w"].problem
 
 
 @pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])

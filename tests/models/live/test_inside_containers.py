@@ -340,7 +340,7 @@ def _leaves(shape: Any) -> Iterator[str]:
         yield from _leaves(one)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(TREES)
 def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
     """It is equal to its copy where all was listed, and never to one with other values."""

@@ -253,7 +253,7 @@ def test_a_redirect_is_followed_and_kept(served, tmp_path_factory):
         assert entry.to_numpy(6)[0] == 24
     served.moved |= {"/a": "/b", "/b": "/a", "/c": "ftp://host/x"}
     assert "leads from one address to another, 10 times" in refused(f"{served.base}/a")
-    assert "leads to what is no address of the web" in refused(f"{served.base}/c")
+    assert "redirects to an invalid URL" in refused(f"{served.base}/c")
 
 
 def test_secrets_of_an_address_are_sent_and_never_shown(served):

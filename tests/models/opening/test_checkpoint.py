@@ -62,7 +62,7 @@ def test_components_lie_in_folders(tmp_path):
     (tmp_path / "broken" / "model.safetensors").write_bytes(b"\1\2\3\4")
     explorer = tnp.weights(tmp_path)
     assert list(explorer) == ["unet.w", "vae.w"]
-    assert [problem for problem in explorer.problems if "is no sound safetensors file" in problem]
+    assert [problem for problem in explorer.problems if "is not a valid safetensors file" in problem]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_bad_paths_get_a_sentence(tmp_path):
     """An empty folder, an index that is none."""
     with pytest.raises(tnp.CheckpointError, match=r"no file of weights, nor a folder with a .safetensors or .bin file"):
         tnp.weights(tmp_path)
-    for text, says in (("{", "is no JSON that can be read"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
+    for text, says in (("{", "is not valid JSON"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
         (tmp_path / INDEX).write_text(text)
         with pytest.raises(tnp.CheckpointError, match=says):
             tnp.weights(tmp_path)

@@ -74,7 +74,7 @@ def test_what_the_index_tells_wrongly_is_a_problem_of_its_own(folder):
 def test_another_index_is_refused(folder, told):
     """As one that has nothing to do with accelerate."""
     (folder / "index.json").write_text(json.dumps(told))
-    with pytest.raises(tnp.CheckpointError, match="is no index of weights that accelerate has offloaded"):
+    with pytest.raises(tnp.CheckpointError, match="is not an index of weights offloaded by accelerate"):
         tnp.weights(folder)
 
 

@@ -32,7 +32,7 @@ def test_alarms_come_before_what_may_be_on_purpose():
     made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
     table = tnp.weights(made).scan()
     heading, nan, inf, headings, *rows, rest = lines_of(table)
-    assert heading == "10 weights · 2 with findings, 7 with what may be on purpose"
+    assert heading == "10 weights · 2 findings, 7 probably intended"
     assert (nan, inf) == ("1 weight has NaN: broken", "1 weight has infinities: inf")
     assert rest == "6 constant, as initialized: ones, zeros.0, zeros.1 and 3 more"
     assert headings.split() == ["name", "min", "max", "mean", "std", "zeros", "finding"]
@@ -53,7 +53,7 @@ def test_what_is_sound_needs_no_table():
     made = {"a": noise(0), "b": torch.tensor([0.0, -7.5, 0.25], dtype=torch.float64)}
     table = tnp.weights(made).scan()
     heading, line = lines_of(table)
-    assert heading == "2 weights · 0 with findings"
+    assert heading == "2 weights · 0 findings"
     num, nbytes = 3 + made["a"].numel(), 24 + 4 * made["a"].numel()
     time, high = (r"(less than 0\.1|[\d,]+\.\d) s", re.escape(f"{made['a'].max().item():.6g}"[:4]))
     size = re.escape(format_nbytes(nbytes))
@@ -64,7 +64,7 @@ def test_what_is_sound_needs_no_table():
     assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
     assert lines[1] == "1 constant, as initialized: ones"
     table = tnp.weights(torch.nn.ReLU()).scan()
-    assert scan_document(table).text() == "0 weights · 0 with findings"
+    assert scan_document(table).text() == "0 weights · 0 findings"
     assert "<table" not in scan_document(table).html()
 
 
@@ -74,7 +74,7 @@ def test_a_long_table_is_cut_and_says_so():
     made |= {f"m{i}": torch.ones(2, device="meta") for i in range(13)}
     table = tnp.weights(made).scan()
     heading, nan, inf, _, *lines = lines_of(table)
-    assert heading == "51 weights · 51 with findings · 13 without values to read"
+    assert heading == "51 weights · 51 findings · 13 without values to read"
     assert (nan, inf) == ("1 weight has NaN: bad", "50 weights have infinities: w0, w1, w2 and 47 more")
     assert lines[0].startswith("bad ")
     assert lines[39].startswith("w38 ")

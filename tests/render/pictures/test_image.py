@@ -241,14 +241,14 @@ def test_a_layout_that_is_named_holds():
     values = np.random.default_rng(0).integers(0, 256, (2, 5, 3, 6, 7), np.uint8)
     for name in ("NTCHW", "NCTHW", "NTHWC"):
         image = tnp.image(values.transpose(["NTCHW".index(letter) for letter in name]), layout=name)
-        assert image.caption.startswith(f"{name} · 6 × 7 RGB · 2 clips, 5 frames") and image.has_frames
+        assert image.caption.startswith(f"{name} · 6 × 7 RGB · 2 clips, 5 frames")
         for i, (n, t) in enumerate(np.ndindex(2, 5)):
             assert image.places[i].label == f"{n}, {t}"
             np.testing.assert_array_equal(decoded(image, i, (6, 7))[..., :3], values[n, t].transpose(1, 2, 0))
     for name, clip in [("TCHW", values[0]), ("THW", values[0, :, 0])]:
         for order in {"TCHW", "CTHW", "THWC"} if "C" in name else {"THW"}:
             image = tnp.image(clip.transpose([name.index(letter) for letter in order]), layout=order)
-            assert [place.label for place in image.places] == list("01234") and image.has_frames
+            assert [place.label for place in image.places] == list("01234")
     last = tnp.image(values[0, 0].transpose(1, 2, 0)[..., [0, 1] * 4], layout="HWC")
     assert "8 channels, each a grey tile" in last.caption
 

@@ -54,10 +54,10 @@ def test_a_small_card_stays_small_and_has_the_sparkline_alone():
 def test_options_turn_it_off():
     """The line, its pictures, or what is too large."""
     assert "mean" not in tnp.card(GRID, stats="off").text
-    assert "<img" not in tnp.card(GRID, pictures="off").html
-    assert "mean" in tnp.card(GRID, pictures="off").html
-    assert "mean" not in tnp.card(GRID, max_stats_nbytes=47).text
-    assert "mean" in tnp.card(GRID, max_stats_nbytes=48).text
+    assert "<img" not in tnp.card(GRID, stats="text").html
+    assert "mean" in tnp.card(GRID, stats="text").html
+    assert "mean" not in tnp.card(GRID, max_read_nbytes=47).text
+    assert "mean" in tnp.card(GRID, max_read_nbytes=48).text
 
 
 def test_what_is_tiny_has_no_line():

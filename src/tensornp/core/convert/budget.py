@@ -30,8 +30,7 @@ class Budget:
 
     def __init__(self, max_nbytes: int | None, fewer: str = "slice the tensor first") -> None:
         if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):
-            said = f"max_nbytes={quoted(max_nbytes)} means nothing here"
-            raise BadRequestError(f"{said}; pass a number of bytes, or None")
+            raise BadRequestError(f"max_nbytes must be a number of bytes or None, got {quoted(max_nbytes)}")
         self._is_free = max_nbytes is None
         self._limit = max_nbytes
         # To go beyond what is free is nobody's cure, and not every caller takes a limit.

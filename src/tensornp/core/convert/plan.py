@@ -184,7 +184,7 @@ def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
 def flag(name: str, value: object) -> bool | None:
     """Return an argument that is True, False or None, by whichever library; BadRequestError for anything else."""
     if value is not None and not isinstance(value, (bool, np.bool_)):
-        raise BadRequestError(f"{name}={quoted(value)} means nothing here; pass True, False or None")
+        raise BadRequestError(f"{name} must be True, False or None, got {quoted(value)}")
     return None if value is None else bool(value)
 
 

@@ -42,4 +42,4 @@ def check_shard(shard: object) -> None:
     """Raise BadRequestError for what is neither None nor one of `SHARDS`."""
     if shard is not None and not (isinstance(shard, str) and shard in SHARDS):
         words = " or ".join(f'"{one}"' for one in SHARDS)
-        raise BadRequestError(f"shard={quoted(shard)} means nothing here; pass {words}, or None")
+        raise BadRequestError(f"shard must be {words} or None, got {quoted(shard)}")

@@ -152,7 +152,7 @@ def _seconds(asked: Any) -> float:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         seconds = math.nan
     if math.isnan(seconds):
-        raise BadRequestError(f"max_seconds={quoted(asked)} means nothing here; pass a number of seconds")
+        raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(asked)}")
     return seconds
 
 

@@ -70,7 +70,10 @@ def parser() -> Parser:
 
 
 def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what was asked for, `command` and `paths` besides the options; BadRequestError if it makes no sense."""
+    """Return what was asked for, `command` and `paths` besides the options.
+
+    BadRequestError if it makes no sense.
+    """
     # The parser does not know two dashes among what is intermixed.
     end = arguments.index("--") if "--" in arguments else len(arguments)
     asked = made.parse_intermixed_args(arguments[:end])

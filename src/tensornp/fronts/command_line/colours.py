@@ -19,7 +19,10 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def is_coloured(when: str) -> bool:
-    """Return whether colours are wanted: "always", "never", or "auto", of a terminal that has them (no-color.org)."""
+    """Return whether colours are wanted.
+
+    "always", "never", or "auto", of a terminal that has them (no-color.org).
+    """
     if when != "auto":
         return when == "always"
     has_colours = os.environ.get("TERM") != "dumb" and (os.name != "nt" or "WT_SESSION" in os.environ)

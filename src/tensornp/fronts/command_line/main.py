@@ -27,7 +27,7 @@ EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
 
 class _Answer(NamedTuple):
-    """What was found, in the two forms that may be asked for, the status that tells of it, and what went wrong."""
+    """The result of a command: document, JSON record, exit status and problem."""
 
     document: Callable[[], Document]
     record: Callable[[], dict[str, Any]]
@@ -122,7 +122,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
 
 
 def _opened(asked: argparse.Namespace) -> list[Any]:
-    """Return what lies at the paths, of which some names are asked for; BadRequestError where none fits."""
+    """Open the paths, filtered by `--find`; raise BadRequestError if no name matches."""
     from tensornp.models.weights import weights
 
     whole = [weights(path) for path in asked.paths]

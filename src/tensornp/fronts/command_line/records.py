@@ -1,4 +1,4 @@
-"""What the command line tells as JSON: every weight by itself, and no number that JSON does not have."""
+"""JSON records of the command line, one entry for each weight."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def _some(obj: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: a number that is not finite is a text, and what is no JSON its own text."""
+    """Return a value as JSON has it.
+
+    A number that is not finite is a text, and what is no JSON its own text.
+    """
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

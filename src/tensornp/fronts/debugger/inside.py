@@ -1,4 +1,6 @@
-"""Tensors inside other objects, whose own repr asks theirs: torch's ends the process where the memory was freed.
+"""Tensors inside other objects, whose own repr asks theirs.
+
+Torch's ends the process where the memory was freed.
 
 Nothing is patched: torch asks the modes that a thread has entered for the repr of each tensor.
 """
@@ -18,7 +20,7 @@ _repr, _format = torch.Tensor.__repr__, torch.Tensor.__format__
 
 
 def told_safely(to_string: Callable[[Any], str], obj: Any, line_of: Callable[[torch.Tensor], str]) -> str:
-    """Return what `to_string` makes of `obj`, in which each tensor is told by its class and its line.
+    """Return the text of `obj` with each tensor as its class and line.
 
     `to_string` is debugpy's, which goes through lists and dicts itself, and asks all else for its repr.
     """

@@ -1,4 +1,4 @@
-"""What a debugger's pane says of a tensor: a line, and what it shows when that is expanded.
+"""A tensor in a debugger's pane: one line, and children when expanded.
 
 The debugger has stopped all other threads, maybe in the middle of something. So nothing waits here: not for a lock, not
 for a device, whose values are not read; no thread is started, and no code of the tensor's class runs. Nothing raises.
@@ -53,7 +53,7 @@ class Words(str):
 
 
 class Figures:
-    """The statistics of a tensor, of which nothing is read before they are expanded."""
+    """Statistics of a tensor, read when they are expanded."""
 
     __slots__ = ("_numel", "_tensor")
 
@@ -69,12 +69,18 @@ class Figures:
 
 
 def line_of(tensor: torch.Tensor) -> str:
-    """Return what a tensor is in a line: ``(64, 512) float32 cuda:0 · requires grad``, and the values of a tiny one."""
+    """Return what a tensor is in a line.
+
+    ``(64, 512) float32 cuda:0 · requires grad``, and the values of a tiny one.
+    """
     return _guarded(lambda: _line(tensor, _facts(tensor)), lambda reason: _simple_line(tensor, reason))
 
 
 def text_of(tensor: torch.Tensor) -> str:
-    """Return the card of a tensor in main memory, for a console; of another one, the line and why there is no more."""
+    """Return the card of a tensor in main memory, for a console.
+
+    Of another one, the line and why there is no more.
+    """
 
     def text() -> str:
         info = _facts(tensor)
@@ -87,7 +93,10 @@ def text_of(tensor: torch.Tensor) -> str:
 
 
 def children_of(tensor: torch.Tensor) -> list[Child]:
-    """Return what a pane shows of an expanded tensor: what it is, and its first values where that is main memory."""
+    """Return what a pane shows of an expanded tensor.
+
+    What it is, and its first values where that is main memory.
+    """
     return _guarded(lambda: list(_children(tensor, _facts(tensor))), _one("not looked at"))
 
 
@@ -144,7 +153,10 @@ def _state(info: TensorInfo) -> str:
 
 
 def _shared(tensor: torch.Tensor) -> str:
-    """Return which tensor has the same memory, where torch itself knows that: the one of which it is a view."""
+    """Return which tensor has the same memory, where torch itself knows that.
+
+    The one of which it is a view.
+    """
     try:
         base = _base.__get__(tensor)
         address = torch_private.storage_address(tensor)

@@ -1,4 +1,4 @@
-"""The classes by which a live part finds the cards and tables of a cell: two runs of a notebook save the same ones."""
+"""Stable CSS classes of the cards and tables of a cell."""
 
 from __future__ import annotations
 

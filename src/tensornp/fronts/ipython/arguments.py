@@ -61,7 +61,10 @@ def documented(*options: Option) -> Callable[[Callable[_Arguments, _Result]], Ca
 
 @contextmanager
 def as_usage_errors(magic: str = "") -> Iterator[None]:
-    """Show an error of tensornp as one sentence; with the name of a magic that only reads, any other error too."""
+    """Show an error of tensornp as one sentence.
+
+    With the name of a magic that only reads, any other error too.
+    """
     try:
         yield
     except TensornpError as error:
@@ -96,7 +99,7 @@ def split_line(line: str, options: tuple[Option, ...], magic: str) -> tuple[dict
     flags = {flag for option in options for flag in option.flags}
     for behind in _WORD.finditer(rest):
         flag = behind.group().rstrip(";").partition("=")[0]
-        if behind.start() and flag in flags and not is_expression(rest):
+        if behind.start() and flag in flags and (flag.startswith("--") or not is_expression(rest)):
             option, before = rest[behind.start() :].rstrip("; "), rest[: behind.start()].strip()
             raise UsageError(f"options stand before the expression: {magic} {option} {before}")
     return found, rest
@@ -133,7 +136,10 @@ def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
 
 
 def split_names(text: str) -> list[str]:
-    """Return expressions separated by spaces, up to a comment; spaces in brackets or quotes do not separate."""
+    """Return expressions separated by spaces, up to a comment.
+
+    Spaces in brackets or quotes do not separate.
+    """
     names, depth, quote = [""], 0, ""
     for char in text:
         if quote:

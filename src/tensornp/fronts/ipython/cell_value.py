@@ -1,4 +1,4 @@
-"""The expression that a user typed to see the value of a cell, and one that reaches it and runs nothing."""
+"""The typed expression of a cell's value, and one that reaches it without running code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensornp.fronts.ipython.shell import ShellSession
 
 
 def typed_expression(shell: Any) -> str:
-    """Return the expression of which the value is being shown, as it was typed; empty where that is not known.
+    """Return the typed expression of the value being shown, or an empty text.
 
     What a cell displays by itself, by a call of `display`, is not its value.
     """

@@ -1,9 +1,12 @@
-"""TAB after the magics: their options; everything else is left to IPython."""
+"""TAB after the magics: options, variables and paths; attributes are left to IPython."""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 from collections.abc import Callable
+from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
@@ -24,7 +27,7 @@ _DTYPES = (
 ).split()
 
 
-def make_matcher() -> Callable[[CompletionContext], SimpleMatcherResult]:
+def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResult]:
     """Return a matcher that IPython asks before its own."""
 
     @context_matcher(identifier="tensornp", priority=200)
@@ -36,8 +39,11 @@ def make_matcher() -> Callable[[CompletionContext], SimpleMatcherResult]:
             texts: list[str] = []
         elif words and words[-1] in ("-d", "--dtype"):
             texts = _DTYPES
+        elif fragment.startswith("-"):
+            texts = [flag for option in OPTIONS[found[1]] for flag in option.flags]
         else:
-            texts = [flag for option in OPTIONS[found[1]] for flag in option.flags] if fragment[:1] == "-" else []
+            names = [name for name in shell.user_ns if type(name) is str and name not in shell.user_ns_hidden]
+            texts = names + (_paths(fragment) if found[1] in ("weights", "tensordiff") else [])
         completions = [SimpleCompletion(text=text, type="param") for text in texts if text.startswith(fragment)]
         if not completions:
             return {"completions": []}
@@ -45,3 +51,9 @@ def make_matcher() -> Callable[[CompletionContext], SimpleMatcherResult]:
 
     matcher: Callable[[CompletionContext], SimpleMatcherResult] = match
     return matcher
+
+
+def _paths(fragment: str) -> list[str]:
+    """Return the files and folders that begin with the fragment; none before anything is typed."""
+    found = glob.glob(glob.escape(fragment) + "*") if fragment else []
+    return [path + "/" * os.path.isdir(path) for path in sorted(found)]

@@ -15,7 +15,10 @@ _FILE = "<expression>"
 
 
 def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
-    """Return the value of `expression`, with local names; raise UsageError with the `usage` if it is not Python."""
+    """Return the value of `expression`, with local names.
+
+    Raise UsageError with the `usage` if it is not Python.
+    """
     __tracebackhide__ = True
     expression = expression.rstrip().removesuffix(";").rstrip()
     if not expression:

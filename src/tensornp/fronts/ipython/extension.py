@@ -31,14 +31,17 @@ _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 
 
 class Extension:
-    """What tensornp has put into one shell."""
+    """Everything that tensornp registers in one shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._undo = ExitStack()
 
     def load(self) -> None:
-        """Put in printers, magics, completion, options and callbacks: all of it, or nothing where a step raises."""
+        """Put in printers, magics, completion, options and callbacks.
+
+        All of it, or nothing where a step raises.
+        """
         with ExitStack() as undo:
             self._put_in(undo)
             self._undo = undo.pop_all()
@@ -84,7 +87,7 @@ class Extension:
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)
-        matchers, matcher = shell.Completer.custom_matchers, make_matcher()
+        matchers, matcher = shell.Completer.custom_matchers, make_matcher(shell)
         undo.callback(_remove, matchers, matcher)
         matchers.append(matcher)
         for event, callback in (

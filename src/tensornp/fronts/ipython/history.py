@@ -1,19 +1,21 @@
-"""What IPython itself keeps alive: results of cells, and the frames of the last traceback."""
+"""References that IPython keeps: results of cells, and frames of the last traceback."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import is_own
 
+_UNDERS = ("_", "__", "___")
+
 
 class History:
-    """The history of one shell, of which entries can be dropped; a name that the user has bound is never touched."""
+    """The history of one shell; entries can be dropped, user names are never touched."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -22,7 +24,7 @@ class History:
         """Return which of ``_``, ``__`` and ``___`` hold an object, by its identity."""
         hook, namespace = self._shell.displayhook, self._shell.user_ns
         names: dict[int, list[str]] = {}
-        for under in ("_", "__", "___"):
+        for under in _UNDERS:
             value = namespace.get(under, "")
             # IPython stops setting these once a user has.
             if value is getattr(hook, under, None) and not (type(value) is str and not value):
@@ -30,18 +32,28 @@ class History:
         return names
 
     def traceback_names(self) -> dict[str, Any]:
-        """Return the locals of the last traceback by a name that says where; of a recursion, the innermost."""
-        return {
-            f"{name} in {frame.f_code.co_name}() of the last traceback": value
-            for frame in _frames_of_last_error()
-            for name, value in frame.f_locals.items()
-        }
+        """Return the locals of the last traceback by a name that says where."""
+        names: dict[str, Any] = {}
+        calls: Counter[str] = Counter()
+        for frame in _frames_of_last_error():
+            function = frame.f_code.co_name
+            calls[function] += 1
+            call = f"{function}()" if calls[function] == 1 else f"call {calls[function]} of {function}()"
+            names.update({f"{name} in {call} of the last traceback": value for name, value in frame.f_locals.items()})
+        return names
 
     def drop(self, number: int) -> None:
         """Drop the result of one cell, with the names that IPython has bound for it."""
-        with suppress(NameError):
+        namespace, hook = self._shell.user_ns, self._shell.displayhook
+        value = namespace.get("_oh", {}).pop(number, None)
+        if value is not None and namespace.get(f"_{number}") is value:
             self._shell.del_var(f"_{number}")
-        self._shell.user_ns.get("_oh", {}).pop(number, None)
+        for under in _UNDERS:
+            if getattr(hook, under, None) is value:
+                setattr(hook, under, None)
+        # A second table of the names that are IPython's own.
+        hidden = self._shell.user_ns_hidden
+        hidden.update({name: "" for name, one in hidden.items() if one is value})
 
     def clear_last_traceback(self) -> None:
         """Let go of what the functions of the last traceback hold; the traceback itself stays."""
@@ -70,7 +82,7 @@ def _clear(frame: FrameType) -> None:
 
 
 def _frames_of_last_error() -> Iterator[FrameType]:
-    """Yield each frame of functions, of the last error and of those that led to it, once, but not of cells."""
+    """Yield each function frame of the last error and its causes once, without cells."""
     waiting = [getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)]
     seen: set[int] = set()
     while waiting:

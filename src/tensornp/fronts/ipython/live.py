@@ -1,4 +1,7 @@
-"""The live toggle under the last shown card: one for the life of the extension, which moves on with the next card."""
+"""The live toggle under the last shown card.
+
+One for the life of the extension, which moves on with the next card.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def can_show_live(shell: Any, config: TensorDisplay) -> bool:
 
 
 class IsolatedOutput:
-    """The output of a live part in a front end that keeps outputs apart and makes a widget only where it is shown.
+    """The output of a live part in a front end that isolates outputs.
 
     JupyterLab and Notebook need none: there the part docks into its static card. Told are Colab and VS Code.
     """
@@ -105,7 +108,10 @@ def _leave_values(anchor: str) -> None:
 
 
 class LiveToggle:
-    """Moves the toggle, after each cell that showed a tensor, to the last card; a card without an array leaves it."""
+    """Moves the toggle, after each cell that showed a tensor, to the last card.
+
+    A card without an array leaves it.
+    """
 
     def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
         self._shell = shell
@@ -120,7 +126,7 @@ class LiveToggle:
 
     @property
     def publishers(self) -> Iterator[Any]:
-        """What publishes displays and results in this shell, as far as it can be asked to tell of it."""
+        """The publishers of displays and results in this shell."""
         for publisher in (self._shell.display_pub, self._shell.displayhook):
             if hasattr(publisher, "register_hook"):
                 yield publisher
@@ -249,7 +255,10 @@ class LiveToggle:
         self._shell.push({name: make()})
 
     def _likely(self, reached: str) -> Iterator[Any]:
-        """Yield what a card is most often about: what its expression reaches, the variables, the results of cells."""
+        """Yield what a card is most often about.
+
+        What its expression reaches, the variables, the results of cells.
+        """
         from tensornp.core.namespace.lookup import look_up
         from tensornp.core.namespace.search import history_name
 
@@ -262,7 +271,10 @@ class LiveToggle:
         yield from list(namespace["_oh"].values()) if history_name(namespace) else []
 
     def _reaches(self, name: str, tensor: Any) -> bool:
-        """Return whether an expression of the notebook reaches `tensor` now; True of what is no expression of it."""
+        """Return whether an expression of the notebook reaches `tensor` now.
+
+        True of what is no expression of it.
+        """
         from tensornp.core.namespace.lookup import look_up
 
         try:
@@ -271,7 +283,7 @@ class LiveToggle:
             return False
 
     def _suggest(self, reference: TensorReference, reached: str = "") -> str:
-        """Return ``layer_weight_np`` for a tensor that is reached as layer.weight, ``array_np`` for one of no name."""
+        """Return ``layer_weight_np`` for layer.weight, ``array_np`` for a tensor without a name."""
         names = (name for name, value in list(self._shell.user_ns.items()) if reference.is_of(value))
         own = reached or next((name for name in names if not name.startswith("_")), "")
         suggested = re.sub(r"\W+", "_", own).strip("_") + "_np"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class LivePasses:
-    """Makes the trees of passes live; what is held of a pass is its record, without the copies that it may have kept.
+    """Makes the trees of passes live.
+
+    What is held of a pass is its record, without the copies that it may have kept.
 
     These go with the pass, unless no name reaches it: then its tree holds it.
     """

@@ -1,4 +1,7 @@
-"""The live parts of models under their tables: trees and comparisons, which go when their cells run again."""
+"""The live parts of models under their tables.
+
+Trees and comparisons, which go when their cells run again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class LiveWeights:
-    """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none.
+    """Makes tables of weights live.
+
+    What lies in memory is found by its name when it is asked for, and held by none.
 
     What nobody else holds, since it was typed into the magic alone, is kept as long as its tree.
     """
@@ -90,7 +95,9 @@ class LiveWeights:
             self._residents.keep(widget, output)
 
     def settle(self) -> None:
-        """Keep of the weights that were shown last only what nobody else has: called when the magic has let go of them.
+        """Keep of the weights that were shown last only what nobody else has.
+
+        Called when the magic has let go of them.
 
         No code reaches those any more: what was typed would make others.
         """

@@ -52,7 +52,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What one line asks for: its options, and the arguments of `to_numpy` that follow from them."""
+    """The options of one line, and the resulting arguments of `to_numpy`."""
 
     options: dict[str, str]
     arguments: dict[str, Any]
@@ -87,10 +87,7 @@ class TensorMagics(Magics):
 
             {options}
 
-        Examples::
-
-            a = %tonumpy model.fc.weight
-            %tonumpy -c -o w_np w
+        Example: ``a = %tonumpy model.fc.weight``
         """
         __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")
@@ -145,7 +142,10 @@ class TensorMagics(Magics):
             return self._bound(options, tensor)
 
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
-        """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
+        """Return the options of `line` and the rest of it.
+
+        What cannot be bound is refused before anything runs.
+        """
         options, rest = split_line(line, OPTIONS[magic], f"%{magic}")
         with as_usage_errors():
             if "out" in options:
@@ -212,7 +212,7 @@ class TensorMagics(Magics):
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
-        """Return the metadata of `tensor` with what backward has saved of it, which the names of the notebook show."""
+        """Return the metadata of `tensor`, including operations that saved it for backward."""
         from tensornp.core.summary.card import looked_at
         from tensornp.core.tensor.info import inspect
 
@@ -226,7 +226,10 @@ class TensorMagics(Magics):
         return None
 
     def _wanted(self, names: list[str], last: Any) -> Any:
-        """Return what a cell that has run is to convert: the variables (one as it is, more as a dict), or its value."""
+        """Return what a cell that has run is to convert.
+
+        The variables (one as it is, more as a dict), or its value.
+        """
         namespace = self.shell.user_ns
         missing = [name for name in names if name not in namespace]
         if missing:

@@ -1,4 +1,4 @@
-"""What a name of the notebook stands for, and whether it may be bound at all: decided once, for `-o` and for Bind."""
+"""Names in the notebook: what they refer to, and whether they may be bound."""
 
 from __future__ import annotations
 

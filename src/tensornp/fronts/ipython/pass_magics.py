@@ -58,10 +58,7 @@ class PassMagics(Magics):
 
         The cell computes the same as without the magic, only slower. `run["layers.3"]` and `run[12]` are calls.
 
-        Example::
-
-            %%follow -o run model
-            loss(model(x), y).backward()
+        Example: ``%%follow -o run model``
         """
         __tracebackhide__ = True
         is_quiet = line.rstrip().endswith(";")

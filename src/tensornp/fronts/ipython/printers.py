@@ -74,7 +74,7 @@ class TensorPrinters:
         self._formatter.ipython_display_formatter = self._displays
 
     def _stand_in(self) -> None:
-        """Have something stand in for each formatter, also for one that somebody has put in since, as rich does.
+        """Replace each formatter, including formatters registered since, by a stand-in.
 
         The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
         """
@@ -176,7 +176,10 @@ class TensorPrinters:
         return made is not None, made
 
     def _serve_html(self, obj: Any) -> Served:
-        """Return the HTML of what was prepared, as `_serve_plain`; a printer of another library may be for a base."""
+        """Return the HTML of what was prepared, as `_serve_plain`.
+
+        A printer of another library may be for a base.
+        """
 
         def html() -> str | None:
             formatter = self._formatter.formatters["text/html"]
@@ -307,7 +310,10 @@ class TensorPrinters:
         return summary_html(summary, self._config.options, anchor=anchor) if summary is not None else None
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
-        """Print what is not ours as the shell did before: its own printer for the class, or the class's `__repr__`."""
+        """Print what is not ours as the shell did before.
+
+        Its own printer for the class, or the class's `__repr__`.
+        """
         plain = self._formatter.formatters["text/plain"]
         for cls in type(obj).__mro__:
             printer = self._before(plain, cls)
@@ -319,7 +325,10 @@ class TensorPrinters:
         _repr_pprint(obj, p, cycle)
 
     def _as_before(self, formatter: Any, obj: Any) -> Any:
-        """Return what `formatter` would make of `obj` without us: another library's printer, or the object's method."""
+        """Return what `formatter` would make of `obj` without us.
+
+        Another library's printer, or the object's method.
+        """
         for cls in type(obj).__mro__:
             printer = self._before(formatter, cls)
             if printer is not None:
@@ -328,7 +337,10 @@ class TensorPrinters:
         return method() if method is not None else None
 
     def _before(self, formatter: Any, cls: type) -> Any:
-        """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
+        """Return the printer for `cls` that is not ours.
+
+        The one in place, or the one that ours took the place of.
+        """
         printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
 
@@ -340,7 +352,7 @@ def _is_of(summary: Any, module: str, name: str) -> bool:
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:
-    """Return the summary of a tensor with the expression that was typed to see it, where no name reaches it."""
+    """Add the typed expression to the summary of a tensor without a name."""
     from tensornp.core.summary.card import TensorSummary
     from tensornp.fronts.ipython.cell_value import typed_expression
 
@@ -351,7 +363,10 @@ def _as_typed(summary: Any, shell: Any) -> Any:
 
 
 def _registered(formatter: Any, cls: type) -> Any:
-    """Return what is registered to print this very class; nothing can be where its metaclass raises for its hash."""
+    """Return what is registered to print this very class.
+
+    Nothing can be where its metaclass raises for its hash.
+    """
     try:
         return formatter.type_printers.get(cls)
     except Exception:
@@ -363,7 +378,9 @@ def _print_nothing(_: Any) -> None:
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
-    """Return the tables and keys under which `formatter` may keep `kind`; the last is where it belongs now.
+    """Return the tables and keys under which `formatter` may keep `kind`.
+
+    The last is where it belongs now.
 
     A class named by module and name stays in a table of its own until IPython first meets an instance.
     """

@@ -14,7 +14,7 @@ class ShellSession:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The namespace, in which IPython's history has names too."""
+        """The namespace, including IPython's history."""
         names: Mapping[str, Any] = self._shell.user_ns
         return names
 

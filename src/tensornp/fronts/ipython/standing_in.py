@@ -1,4 +1,4 @@
-"""How a shell is told of each object before it displays it, and what stands in for its formatters of two MIME types."""
+"""Stand-ins for IPython's formatters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _IPYTHON_PRETTY = "IPython.lib.pretty"
 
 
 class BundleFormatter(MimeBundleFormatter):
-    """The bundle formatter of a shell, in whose place it stands: it is told of each object before it hands it on.
+    """The bundle formatter of a shell, in whose place it stands.
+
+    It is told of each object before it hands it on.
 
     A printer for `object` would be told too, but what a class makes of `include` and `exclude` would be lost.
     """
@@ -56,7 +58,10 @@ def stand_in_for(before: Any, serve: Callable[[Any], Served]) -> Any:
 
 
 def can_be_looked_up(formatter: Any, cls: type) -> bool:
-    """Return whether a formatter finds a printer for `cls`, or that there is none: its metaclass may raise."""
+    """Return whether a formatter finds a printer for `cls`, or that there is none.
+
+    Its metaclass may raise.
+    """
     try:
         formatter.lookup_by_type(cls)
     except KeyError:

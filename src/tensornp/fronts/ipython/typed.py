@@ -17,7 +17,10 @@ _IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 
 
 def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:
-    """Return a path, twice, or the value of an expression and None; raise UsageError with the `usage` for neither."""
+    """Return a path, twice, or the value of an expression and None.
+
+    Raise UsageError with the `usage` for neither.
+    """
     __tracebackhide__ = True
     path = path_of(text, {**shell.user_ns, **(local_ns or {})})
     return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage), None)
@@ -42,7 +45,10 @@ def path_of(text: str, names: dict[str, Any]) -> str | None:
 
 
 def expression_in(text: str) -> str:
-    """Return the typed expression so that ``['a']`` can be appended: without a comment, in parentheses if needed."""
+    """Return the typed expression so that ``['a']`` can be appended.
+
+    Without a comment, in parentheses if needed.
+    """
     body, source = _parsed(text)
     is_whole = body is None or isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, *_IN_BRACKETS))
     return source if is_whole else f"({source})"

@@ -23,7 +23,7 @@ _standing: list[_LookUp] = []
 
 
 class _LookUp:
-    """The look-up of a registry, in front of which it stands: our formatter for what is ours, all else as before.
+    """Wraps marimo's `get_formatter`: ours first, then theirs.
 
     An entry for a class would be copied to each subclass that is met, and marimo's own, for modules, lists and
     dictionaries, has been already.

@@ -37,7 +37,10 @@ _living: list[_Shown] = []
 
 
 def live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the class of the card into which the live part of `obj` docks, and its HTML; None where it has none."""
+    """Return the class of the card into which the live part of `obj` docks, and its HTML.
+
+    None where it has none.
+    """
     anchor = new_anchor()
     part = _part_of(obj, summary, names, anchor)
     return (anchor, html_of(part)) if part is not None else None
@@ -49,7 +52,7 @@ def new_anchor() -> str:
 
 
 def html_of(part: DockingWidget) -> str:
-    """Return the HTML that makes a part, and what may dock into it, without showing either where it stands."""
+    """Return HTML that creates a part and its companions without showing them."""
     _close_gone(part)
     shown = _Shown(part, part.companions(), threading.current_thread())
     _living.append(shown)
@@ -71,7 +74,7 @@ def _close_gone(shown: DockingWidget) -> None:
 
 
 def _is_closed(part: DockingWidget) -> bool:
-    """Return whether nobody hears of a part any more, by a private name of marimo's, which ipykernel has as well."""
+    """Return whether the comm of a part is closed (a private name of marimo)."""
     return bool(getattr(part.comm, "_closed", part.comm is None))
 
 

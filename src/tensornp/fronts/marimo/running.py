@@ -14,7 +14,10 @@ def runs_in_notebook() -> bool:
 
 
 def names_of_notebook() -> Mapping[str, Any]:
-    """Return the variables of the notebook that runs; none where marimo, which has no public word for it, says none."""
+    """Return the variables of the notebook that runs.
+
+    None where marimo, which has no public word for it, says none.
+    """
     context = getattr(sys.modules.get("marimo._runtime.context"), "get_context", None)
     try:
         names: Mapping[str, Any] = context().globals if context is not None else {}

@@ -1,4 +1,4 @@
-"""What marimo shows of whatever is ours: the static card, and with an explorer, a module or a pass its live part."""
+"""The static card in marimo, with a live part for explorers, modules and passes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def _html_of_view(view: Any) -> str:
 
 
 def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the class of the card into which the live part of `obj` docks, and its HTML; None where it has none."""
+    """Return the class of the card into which the live part of `obj` docks, and its HTML.
+
+    None where it has none.
+    """
     if not runs_in_notebook() or not _may_be_live(summary):
         return None
     from tensornp.fronts.marimo.live import live_part_of

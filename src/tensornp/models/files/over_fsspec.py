@@ -57,7 +57,7 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
     except FileNotFoundError:
         raise AbsentError(f"{said} is not there; check the address") from None
     except PermissionError:
-        raise AbsentError(f"{said} is not given out to you; log in as its library has it") from None
+        raise AbsentError(f"{said}: access denied; log in first") from None
     except Exception as error:
         # Its words may tell the address.
         why = f"cannot be read: {type(error).__name__}"

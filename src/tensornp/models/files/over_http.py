@@ -112,7 +112,7 @@ class _Exchange:
             connection.close()
             url, lent = first if is_over else urljoin(url, place), ""
             if urlsplit(url).scheme not in HTTP:
-                raise CheckpointError(f"{self._said} leads to what is no address of the web; check it")
+                raise CheckpointError(f"{self._said} redirects to an invalid URL; check the address")
         raise CheckpointError(f"{self._said} leads from one address to another, {_MAX_MOVES} times; check it")
 
     def _answer(self, url: str, offset: int, nbytes: int) -> tuple[tuple[object, ...], HTTPConnection, HTTPResponse]:

@@ -151,7 +151,7 @@ class SourceFile(ListedFile):
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{name!r} cannot be opened: {reason_of(error)}") from None
         if not stat.S_ISREG(status.st_mode):
-            raise CheckpointError(f"{name!r} is no regular file, and is not opened")
+            raise CheckpointError(f"{name!r} is not a regular file")
         return cls(name, _mark_of(status))
 
     @property

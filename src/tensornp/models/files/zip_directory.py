@@ -50,10 +50,10 @@ def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> di
             # Of a file that has changed, which is an OSError as well.
             raise error.__context__ from None
         why = "the list of its members, at its end, is damaged or cut off"
-        raise CheckpointError(f"{source.said} is no sound zip file; {why}") from None
+        raise CheckpointError(f"{source.said} is not a valid zip file; {why}") from None
     if not is_told_once:
         why = "the list of its members does not lie where its end says, and other readers may find another one"
-        raise CheckpointError(f"{source.said} is no sound zip file; {why}")
+        raise CheckpointError(f"{source.said} is not a valid zip file; {why}")
     times = Counter(one.filename for one in members)
     records = {one.filename: _record(source, one, is_alone=times[one.filename] == 1) for one in members}
     spans = {name: (one.offset, _stored_nbytes(one)) for name, one in records.items() if not one.problem}

@@ -65,7 +65,7 @@ def read_npy(file: ListedFile) -> Contents:
         try:
             header = read_npy_header(there, 0, file.nbytes)
         except CheckpointError as error:
-            raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
+            raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {error}") from None
     entry = npy_weight(header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
     said = f"{counted(rest, 'byte')} at its end can belong to no array that is listed"
@@ -103,9 +103,9 @@ def read_npy_header(there: Reader, start: int, nbytes: int) -> NpyHeader:
     taken = at + _LENGTH_NBYTES[version]
     length = int.from_bytes(begins[at:taken], "little")
     if length > _MAX_HEADER_NBYTES:
-        raise CheckpointError(f"its header would have {length:,} bytes, and {_MAX_HEADER_NBYTES:,} are read")
+        raise CheckpointError(f"the header says {length:,} bytes, more than the limit of {_MAX_HEADER_NBYTES:,}")
     if taken + length > nbytes:
-        raise CheckpointError(f"its header would have {length:,} bytes, and {max(nbytes - taken, 0):,} follow")
+        raise CheckpointError(f"the header says {length:,} bytes, only {max(nbytes - taken, 0):,} follow")
     first = start + taken + length
     # What is compressed is read upwards, each byte once.
     rest = there.read(start + len(begins), max(taken + length - len(begins), 0)).tobytes()
@@ -122,12 +122,12 @@ def _parsed(text: str) -> tuple[tuple[int, ...], Any, bool]:
     try:
         told = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise CheckpointError("its header is no literal of Python") from None
+        raise CheckpointError("the header is not a Python literal") from None
     if not isinstance(told, dict) or told.keys() != _KEYS:
         raise CheckpointError("its header does not tell of descr, fortran_order and shape alone")
     shape, is_fortran = told["shape"], told["fortran_order"]
     if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
-        raise CheckpointError("its shape is no tuple of sizes")
+        raise CheckpointError("the shape is not a tuple of sizes")
     if not isinstance(is_fortran, bool):
         raise CheckpointError("its fortran_order is neither True nor False")
     return shape, told["descr"], is_fortran

@@ -94,6 +94,6 @@ class ByMemory(Find):
         """Return a tensor over the same elements; no expression that calls is run again."""
         tensor = self._view.tensor()
         if tensor is None:
-            raise NoDataError(f"{self._said} is kept by nobody; bind it to a name first, and show that")
+            raise NoDataError(f"{self._said} no longer exists; assign it to a variable and show it again")
         with undisturbed():
             return tensor.requires_grad_(self._requires_grad)

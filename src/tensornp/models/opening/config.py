@@ -47,7 +47,7 @@ def json_in(path: Place) -> dict[str, Any]:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
-        raise CheckpointError(f"{str(path)!r} is no JSON that can be read") from None
+        raise CheckpointError(f"{str(path)!r} is not valid JSON") from None
     if not isinstance(told, dict):
         raise CheckpointError(f"{str(path)!r} holds no mapping")
     return told

@@ -34,7 +34,7 @@ def open_index(path: Place) -> Contents:
     told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
-        raise CheckpointError(f"{str(path)!r} has no weight_map, and is no index")
+        raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
     refused = {name: why for name, place in places.items() if (why := _refused(place))}
     if places and all(not why_outside(place) and _is_foreign(place) for place in places.values()):
         first = next(iter(places.values()))

@@ -20,7 +20,7 @@ def open_offload_folder(folder: Path) -> Contents:
     path = folder / OFFLOAD_INDEX
     told = json_in(path)
     if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):
-        raise CheckpointError(f"{str(path)!r} is no index of weights that accelerate has offloaded")
+        raise CheckpointError(f"{str(path)!r} is not an index of weights offloaded by accelerate")
     entries = [_entry(folder, name, one) for name, one in told.items()]
     others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
     problems = told_as_left([name for name in others if name.endswith(OFFLOAD_SUFFIX)])

@@ -15,7 +15,7 @@ MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
 STATES = ("trained", "frozen", "tied", "no values")
 NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
-FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "may be on purpose", "not read"
+FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "probably intended", "not read"
 FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_STATE, UNREAD)
 """What a scan tells of weights."""
 SUMMED = ("elements", "share")

@@ -27,7 +27,7 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
     """Return what is told of the progress: what the user has chosen, nothing for False, and for None a bar."""
     if chosen is not None:
         if chosen is not False and not callable(chosen):
-            raise BadRequestError(f"progress is a function of two numbers, or False, not {_an_instance(chosen)}")
+            raise BadRequestError(f"progress must be a function of two numbers or False, got {_an_instance(chosen)}")
         yield chosen or None
         return
     bar = _LateBar(what)

@@ -116,7 +116,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
     if isinstance(executor, type) or is_other or not callable(getattr(executor, "submit", None)):
         what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
         cure = f"; give {leads_to}" if is_other else ""
-        raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}{cure}")
+        raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {what}{cure}")
     live = next((one for one in entries if not isinstance(one._source, StoredSource) and not one.problem), None)
     if live is not None:
         raise BadRequestError(
@@ -221,9 +221,9 @@ class _SharedTasks:
             future = Future()
             future.set_exception(error)
         except Exception as error:
-            raise BadRequestError(f"the executor takes no work: {_words_of(error)}") from None
+            raise BadRequestError(f"the executor cannot submit tasks: {_words_of(error)}") from None
         if not isinstance(future, Future):
-            raise BadRequestError(f"the executor takes no work: it gives {an_instance(future)}, and no Future")
+            raise BadRequestError(f"executor.submit() must return a Future, got {an_instance(future)}")
         self._asked[future] = reading, number, tries
 
     def finished(self) -> Iterator[_Found]:

@@ -136,7 +136,7 @@ class ScanTable(Mapping[str, TensorStats]):
         quiet, left = self.num_quiet, self.num_left
         said = [
             counted(len(self), "weight"),
-            f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
+            counted(self.num_alarms, "finding") + (f", {quiet:,} probably intended" if quiet else ""),
         ]
         if part := shards_told(one.scope for one in self._stats.values()):
             said.append(part)

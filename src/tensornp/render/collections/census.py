@@ -22,7 +22,9 @@ MAX_PINS = 6
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
-    """Return the table under its heading, in the columns that all of its rows need; up to `max_rows`, or all for 0.
+    """Return the table under its heading, in the columns that all of its rows need.
+
+    Up to `max_rows`, or all for 0.
 
     What is alike but for a number is one row.
     """
@@ -58,7 +60,7 @@ def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...
 
 
 def _heading(census: Census, common: tuple[str, ...]) -> str:
-    """Return how many there are, how many bytes on each device and whose, each storage once, and what is `common`."""
+    """Return counts, bytes for each device and owner, and the `common` facts."""
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]

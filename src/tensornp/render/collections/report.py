@@ -1,4 +1,4 @@
-"""What a watch has found changed."""
+"""The report of a watch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def report_document(report: Report) -> Document:
 
 
 def _alarm(report: Report) -> str:
-    """Return how many hold what is not finite since: ``27 are all NaN since this cell``; empty where none does."""
+    """Return how many hold what is not finite since: ``27 are all NaN since this cell``.
+
+    Empty where none does.
+    """
     alarms = [line.alarm for line in report.lines if line.alarm]
     if len(alarms) == 1:
         (name,) = (line.name for line in report.lines if line.alarm)
@@ -82,7 +85,10 @@ def _lines(report: Report) -> list[str]:
 
 
 def _place(line: ReportLine) -> tuple[bool, bool, float]:
-    """Return what puts first what is not finite any more, and then the largest differences; counts are none."""
+    """Return what puts first what is not finite any more, and then the largest differences.
+
+    Counts are none.
+    """
     return not line.alarm, line.is_count, -line.size
 
 

@@ -1,4 +1,4 @@
-"""What all views share: tables, styles, words, bundles of text and HTML.
+"""Shared parts of all views: tables, styles, words and MIME bundles.
 
 In: cells and strings. Out: text and HTML. No record of ours is known here. Start with `table.py`.
 """

@@ -1,4 +1,4 @@
-"""One display as text and as HTML, in which text takes the place of HTML that cannot be made."""
+"""One display as text and HTML; text replaces HTML that cannot be made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tensornp.render.layout.style import CARD, array_style
 
 
 def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[str, str]:
-    """Return what two functions make, by MIME type; they may raise. Where no text can be made, `what` it is stands."""
+    """Return what two functions make, by MIME type.
+
+    They may raise. Where no text can be made, `what` it is stands.
+    """
     said = first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
     return {
         "text/plain": said,
@@ -19,6 +22,9 @@ def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[
 
 
 def preformatted(text: str, anchor: str = "") -> str:
-    """Return text as static HTML; `anchor` is the class by which a live toggle finds a card."""
+    """Return text as static HTML.
+
+    `anchor` is the class by which a live toggle finds a card.
+    """
     pre = f'<pre style="{array_style()}">{escape(text)}</pre>'
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{pre}</div>'

@@ -96,14 +96,14 @@ class Alarm:
 
     @property
     def html(self) -> str:
-        """The line, in which the alarm is amber."""
+        """The line, with an amber alarm."""
         said = f'<span style="{ALARM_TEXT}">{html_of(self.said)}</span>'
         return f'<div style="{SMALL_TEXT}">{said}{escape(self.rest)}</div>'
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """What text and HTML say in ways of their own; `html` is put in as it is."""
+    """Raw text and raw HTML; `html` is not escaped."""
 
     text: str = ""
     html: str = ""
@@ -111,7 +111,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What a page alone has, and is not made for a text."""
+    """HTML without a text form."""
 
     make: Callable[[], str]
 
@@ -122,13 +122,13 @@ class Pictures:
 
     @property
     def html(self) -> str:
-        """What is made, as it is."""
+        """The HTML that the function returns."""
         return self.make()
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts that stand in the page under a class, by which a script finds them."""
+    """Parts with a CSS class, for a script."""
 
     name: str
     parts: tuple[Part, ...]
@@ -157,7 +157,7 @@ class Beside:
 
     @property
     def html(self) -> str:
-        """The parts in a row, of which each is as wide as it needs."""
+        """The parts in a row, each as wide as its content."""
         each = (f"<div>{html}</div>" for part in self.parts if (html := _html((part,))))
         return f'<div style="{BESIDE}">{"".join(each)}</div>'
 
@@ -167,7 +167,7 @@ Part = Heading | Lines | Alarm | Both | Pictures | Group | Beside | Table
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Parts under each other, of which those that say nothing take no room."""
+    """Parts below each other; empty ones are skipped."""
 
     parts: tuple[Part, ...]
     style: str = WIDE
@@ -179,7 +179,10 @@ class Document:
 
     @never_compiled
     def html(self, anchor: str = "") -> str:
-        """Return it as static HTML; `anchor` is the class by which a live view finds it."""
+        """Return it as static HTML.
+
+        `anchor` is the class by which a live view finds it.
+        """
         classes = escape(" ".join(filter(None, ["tensornp", anchor])))
         return f'<div class="{classes}" dir="ltr" style="{self.style}">{_html(self.parts)}</div>'
 

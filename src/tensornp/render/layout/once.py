@@ -1,4 +1,4 @@
-"""What the text and the HTML of one card both say, worked out once."""
+"""A cache for values that the text and the HTML of one card share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _Said = TypeVar("_Said")
 
 
 def once_for_each_card(function: Callable[[_Record], _Said]) -> Callable[[_Record], _Said]:
-    """Return `function` as one that knows its last answer: a card is rendered as text, and at once as HTML."""
+    """Return `function` as one that knows its last answer.
+
+    A card is rendered as text, and at once as HTML.
+    """
     last: tuple[_Record, _Said] | None = None
 
     @functools.wraps(function)

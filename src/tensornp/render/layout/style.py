@@ -1,4 +1,4 @@
-"""Inline styles of the static HTML, without text colours, so that one form serves every theme and sanitizer."""
+"""Inline styles of the static HTML; they work in every theme and sanitizer."""
 
 from __future__ import annotations
 
@@ -108,6 +108,6 @@ def badge_style(tone: Tone) -> str:
 
 
 def array_style(max_height: int = 0) -> str:
-    """Return the style of an array of which so many lines are seen at once, all of them for 0."""
+    """Return the style of an array with that many visible lines; 0 shows all."""
     bound = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
     return f"margin:2px 0 0;{_ARRAY}{bound}"

@@ -25,7 +25,7 @@ from tensornp.render.layout.style import (
 
 
 class Drawn(str):
-    """What a page shows in a way of its own, such as by a picture: `html` is put in as it is."""
+    """A cell with raw HTML, such as a picture; `html` is not escaped."""
 
     html: str
 
@@ -83,7 +83,7 @@ class TableRow:
         return tuple("" if title == cell else title for title, cell in zip(self.titles, self.cells, strict=False))
 
     def data(self, numbers: Sequence[float | None] = ()) -> dict[str, Any]:
-        """Return it for a page, with the numbers by which it is sorted in each column, if any."""
+        """Return the row as JSON, with sort keys for its columns."""
         return {
             "cells": self.cells, "titles": self.told, "begins": self.begins_group, "alarm": self.alarm,
             "numbers": list(numbers),
@@ -134,13 +134,15 @@ _EM = 0.6
 
 
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
-    """Return the table without those columns in which nothing is said; those that are `kept` stay."""
+    """Remove empty columns from a table, except those in `kept`."""
     said = {heading for i, heading in enumerate(table.headings) if any(row.cells[i] for row in _full_rows(table))}
     return only(table, [heading for heading in table.headings if heading in said or heading in kept])
 
 
 def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
-    """Return the table without those `columns` that are equal in all rows, and what these say; of one row, nothing.
+    """Return the table without those `columns` that are equal in all rows, and what these say.
+
+    Of one row, nothing.
 
     One that the table does not have, since nothing is said in it, is common to none.
     """
@@ -155,8 +157,8 @@ def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple
 
 
 def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
-    """Return what a heading says that the rows have in common: of more than these nothing is claimed."""
-    return [f"each {'' if is_whole else 'row '}{', '.join(common)}"] if common else []
+    """Return the cells that all rows have in common, for the heading."""
+    return [f"all {'' if is_whole else 'rows '}{', '.join(common)}"] if common else []
 
 
 def _full_rows(table: Table) -> list[TableRow]:
@@ -195,7 +197,10 @@ def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) ->
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal `text` takes: Chinese characters take two, combining ones none."""
+    """Return how many columns of a terminal `text` takes.
+
+    Chinese characters take two, combining ones none.
+    """
     # Before the first combining character, all of them take one.
     if max(text, default="") < "\u0300":
         return len(text)
@@ -236,7 +241,7 @@ def _least_width(headings: Sequence[str], widths: Sequence[int]) -> int:
 
 
 def _kind_html(heading: str, width: int, longest: int) -> str:
-    """Return the attributes of the cells of a column, the last of which is open for more of their style."""
+    """Return the attributes of the cells of a column; a style can be appended."""
     if heading in NAMED and longest > _MAX_WHOLE:
         # Words beside a name break before it does.
         return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'

@@ -15,7 +15,7 @@ def on_this_rank(text: str) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a part in percent, of which 0% and 100% mean none and all: ``0.26%``, ``>99.99%``."""
+    """Return a share in percent; only exact 0 and 1 give 0% and 100%."""
     text = f"{part / whole:.2%}"
     if part and text == "0.00%":
         return "<0.01%"
@@ -23,7 +23,10 @@ def share_text(part: float, whole: float) -> str:
 
 
 def cost_of_scan(nbytes: int, *, compiles: bool = False) -> str:
-    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``; and that it `compiles` first."""
+    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``.
+
+    And that it `compiles` first.
+    """
     seconds = round(nbytes / _NBYTES_PER_S)
     time = f"{seconds} s" if seconds < 2 * _MINUTE_S else f"{round(seconds / _MINUTE_S):,} minutes"
     said = f"about {time}" if seconds else "less than a second"

@@ -34,14 +34,17 @@ _MANY = 5
 
 
 class Fold(NamedTuple):
-    """What is not listed by itself: what is said of it, and its rows."""
+    """Rows that are not listed, with a summary."""
 
     said: str
     rows: list[Row]
 
 
 class LiveFold(NamedTuple):
-    """A fold of the page: its first rows as `TableRow.data` gives them, with the weights of each; and how many more."""
+    """A fold of the page: its first rows as `TableRow.data` gives them, with the weights of each.
+
+    And how many more.
+    """
 
     said: str
     rows: list[dict[str, object]]
@@ -80,7 +83,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict, and why weights did not move, over a table of what moved most, and what one side has.
+    """Return the comparison: verdict, table of the largest changes, one-sided weights.
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
@@ -133,7 +136,7 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
-    """Return what is listed of what differs: of weights what moved most, and a few rows of an optimizer's states."""
+    """Return the rows of differences: the weights that moved most, and a few states of an optimizer."""
     rows = found._folded()
     states = [row for row in rows if quantity_of(row.entries[0])][:MAX_STATES]
     weights = [row for row in rows if not quantity_of(row.entries[0])]
@@ -235,7 +238,10 @@ def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
 
 
 def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
-    """Return in how many weights nearly all elements differ, many, or what their rows say: together all that differ."""
+    """Return in how many weights nearly all elements differ, many, or what their rows say.
+
+    Together all that differ.
+    """
     dense = [sum(found[name].verdict == words for name in names) for words in DENSE]
     if sum(dense) <= 1:
         return []
@@ -303,7 +309,10 @@ def _by_reason(whys: Mapping[str, str]) -> list[str]:
 
 
 def _prefixes_told(found: WeightsComparison) -> list[str]:
-    """Return which side has a prefix before its names: the rows have the names of the first, and both are found."""
+    """Return which side has a prefix before its names.
+
+    The rows have the names of the first, and both are found.
+    """
     told = [
         f"{side} has {prefix!r} before its names"
         for prefix, side in zip(found._prefixes, found._sides, strict=True)

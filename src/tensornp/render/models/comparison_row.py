@@ -45,7 +45,7 @@ def figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, floa
 
 
 def _share_of_own(found: WeightsComparison, name: str) -> float | None:
-    """Return the share of its own norm by which a weight has moved; of one that was zero, more than of any other.
+    """Return the change relative to the norm; infinite for a weight that was zero.
 
     Where it is that of `moved` for all, it is told once.
     """
@@ -58,7 +58,10 @@ def _share_of_own(found: WeightsComparison, name: str) -> float | None:
 
 
 def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) -> TableRow:
-    """Return a row in all columns, under the name as it is shown; what is so of many (`is_dense`) is no news of one."""
+    """Return a row in all columns, under the name as it is shown.
+
+    What is so of many (`is_dense`) is no news of one.
+    """
     names = [entry.name for entry in row.entries]
     every = [found[name] for name in names]
     figures, at_most = figures_of(found, names), "≤" if len(every) > 1 else ""
@@ -125,7 +128,7 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
 
 
 def _of_which(names: Sequence[str], row: Row) -> str:
-    """Return of which weights of a row something is so, where that is not all of them."""
+    """Return the affected weights of a row, unless all are."""
     if len(names) == len(row.entries):
         return ""
     return (
@@ -182,7 +185,7 @@ _MIN_APART = 8
 
 
 def cut_apart(names: Sequence[str], most: int = MAX_SHOWN) -> list[str]:
-    """Return names as `cut_inside`, of which those that would look alike keep what tells them apart."""
+    """Shorten names as `cut_inside` does, but keep them distinct."""
     shown = [cut_inside(name, most) for name in names]
     alike: dict[str, list[int]] = {}
     for i, text in enumerate(shown):
@@ -199,7 +202,10 @@ def cut_apart(names: Sequence[str], most: int = MAX_SHOWN) -> list[str]:
 
 
 def _odd(every: Mapping[str, Comparison]) -> str:
-    """Return what is finite on one side alone; of several weights, in which the first is."""
+    """Return what is finite on one side alone.
+
+    Of several weights, in which the first is.
+    """
     counts = {
         "now": sum(one._only_finite_first for one in every.values()),
         "before": sum(one._only_finite_second for one in every.values()),

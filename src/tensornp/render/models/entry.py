@@ -41,7 +41,10 @@ def _table(summary: EntrySummary) -> Table:
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:
-    """Return the expression of the array of a weight, empty where none reaches it; `opened` is that of the explorer."""
+    """Return the expression of the array of a weight, empty where none reaches it.
+
+    `opened` is that of the explorer.
+    """
     if not entry.code:
         return ""
     if not entry.extents:
@@ -61,7 +64,7 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     elements = counted(entry.numel, "element")
     yield "bytes", f"{entry.nbytes:,} ({elements})" if entry.kind != COMPUTED else f"none are stored ({elements})"
     yield "where", entry.location
-    pieces = [f"{counted(one.nbytes, 'byte')} from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
+    pieces = [f"bytes {one.offset:,}-{one.offset + one.nbytes - 1:,}" for one in entry.extents[:MAX_SHOWN]]
     more = len(entry.extents) - MAX_SHOWN
     yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
     yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry._is_trained]

@@ -1,4 +1,7 @@
-"""A module as the value of a cell: the folded table of its weights, and what it prints itself one fold away."""
+"""A module as the value of a cell.
+
+The folded table of its weights, and what it prints itself one fold away.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tensornp.render.models.weights import MAX_NAMED, weights_document
 
 
 def module_document(view: ModuleView) -> Document:
-    """Return the weights, of which a live tree takes the place of the table; a text says where the module's own is."""
+    """Return the table of a module's weights, which a live tree can replace."""
     alarms = {name: one.text for name, one in view.alarms.items()}
     weights = weights_document(view.explorer, alarms, tuple(_said(view)))
     said = escape(legible(view.text, keep="\n"))

@@ -1,4 +1,4 @@
-"""What a scan has found, the worst first, and what it could not read: as text and as static HTML."""
+"""The findings of a scan, the worst first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ALWAYS = ("name",)
 def scan_document(
     found: ScanTable, has_all: tuple[str, str] = (".to_frame() of the scan", ".failed of the scan")
 ) -> Document:
-    """Return the numbers, then what is not finite, over a table of what stands out, and what could not be read.
+    """Return totals, non-finite values, the table of findings, and unread weights.
 
     `has_all` says where the rest is of what is too much for a page: of the findings, and of why something was not read.
     """
@@ -55,14 +55,14 @@ def scan_document(
 
 
 class _Group(NamedTuple):
-    """Weights of which the same stands out, with the findings of the first."""
+    """Weights with the same findings."""
 
     names: list[str]
     findings: list[Finding]
 
 
 def _alike(found: ScanTable, every: dict[str, list[Finding]]) -> list[_Group]:
-    """Return weights of which the same is found together, in their order; what is not finite is told one by one."""
+    """Group weights with equal findings in their order; non-finite ones stay alone."""
     groups: dict[Any, _Group] = {}
     for name, findings in every.items():
         kinds = tuple(one.what for one in findings)
@@ -74,7 +74,10 @@ def _alike(found: ScanTable, every: dict[str, list[Finding]]) -> list[_Group]:
 
 
 def _unfolded(group: _Group, every: dict[str, list[Finding]]) -> list[_Group]:
-    """Return a group, or its weights alone where they are few; of what has the same values, once is enough."""
+    """Return a group, or its weights alone where they are few.
+
+    Of what has the same values, once is enough.
+    """
     if len(group.names) > MAX_ALIKE or group.findings[0].rank == EQUAL_RANK:
         return [group]
     return [_Group([name], every[name]) for name in group.names]

@@ -1,4 +1,4 @@
-"""The weights of a model as a table, in which names that repeat are folded: as text and as static HTML."""
+"""The weights of a model as a table with repeated names folded."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def weights_document(
     max_rows: int | None = MAX_ROWS,
     order: Column | None = None,
 ) -> Document:
-    """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table.
+    """Return the totals over a table, and under it what is wrong.
+
+    A live tree takes the place of the table.
 
     `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
     what stands over the table then; the tree says both itself. `order` is the column by which the rows are sorted.
@@ -100,7 +102,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
 def table_of(
     folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None, cure: str = _CURE
 ) -> tuple[Table, tuple[str, ...], str]:
-    """Return the table, what is the same in all of its rows, and what it leaves out, with the `cure` for that."""
+    """Return the table, its common cells, and its omissions with their `cure`."""
     rows = [row for row in folded_rows if not row.entries[0].is_nothing]
     known = [column for column in columns() if column.text is not None]
     table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:max_rows]))
@@ -113,7 +115,10 @@ def table_of(
 
 
 def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
-    """Return how much one of the layers is that are alike, the largest first: the rows tell it of single weights."""
+    """Return how much one of the layers is that are alike, the largest first.
+
+    The rows tell it of single weights.
+    """
     every = list(explorer.values())
     elsewhere = not_counted(every)
     # States of optimizers are no part of a model.

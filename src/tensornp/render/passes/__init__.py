@@ -1,4 +1,4 @@
-"""What a pass has done, call by call.
+"""The calls of a followed pass.
 
 In: records of calls. Out: text and HTML. Start with `followed_pass.py`.
 """

@@ -86,7 +86,10 @@ def all_shapes(call: ModuleCall) -> str:
 
 
 def least_norm(one: Figures) -> float | None:
-    """Return the norm, or what it is at least, where squares are beyond float32's range; None where none was taken."""
+    """Return the norm, or what it is at least, where squares are beyond float32's range.
+
+    None where none was taken.
+    """
     if one.has_nan or not math.isnan(one.norm):
         return one.norm
     return None if math.isnan(one.sum) else max(abs(one.min), abs(one.max))

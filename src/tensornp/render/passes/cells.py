@@ -1,4 +1,4 @@
-"""What a call or an operator got and gave, in the cells of a table."""
+"""Inputs and outputs of a call or an operator as cells of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def main_value(values: Sequence[Value]) -> Value | None:
 
 
 def shapes(got: Value | None, gave: Value | None) -> str:
-    """Return the shapes of an input and of an output: one where they are equal, or the axis in which they differ."""
+    """Return the shapes of an input and of an output.
+
+    One where they are equal, or the axis in which they differ.
+    """
     if got is None or gave is None:
         sides = [sizes_told(one.shape) if one is not None else "" for one in (got, gave)]
         return " → ".join(sides).strip() if any(sides) else ""

@@ -65,7 +65,7 @@ def followed_pass_document(
     origin: Origin | None = None,
     failed: ModuleCall | None = None,
 ) -> Document:
-    """Return what is wrong, or that nothing is, over the tree of calls, and under it what was not followed.
+    """Return the problems of a pass, the tree of its calls, and modules not followed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The names of calls in the sentences of a card, marked so that a live tree can make them links to its rows."""
+"""Marked names of calls, which a live tree turns into links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Links:
             self._first.setdefault(call.title, call.index)
 
     def within(self, sentence: str, call: int | None = None, name: str = "") -> str:
-        """Return a sentence in which a name is marked: of `call`, or `name` for it, else of a call that it begins with.
+        """Mark the name of `call`, or `name`, in a sentence.
 
         Of a parameter, that is the call of its module.
         """

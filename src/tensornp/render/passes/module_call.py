@@ -49,7 +49,7 @@ def module_call_document(call: ModuleCall) -> Document:
     ended = cut(f"{call.status} {call.error}".strip(), MAX_TOLD) if call.status != RETURNED else ""
     alarm = (Alarm(ended),) if call.status == RAISED else (Lines((ended,)),)
     table, common = without_common(Table(_HEADINGS, tuple(_rows(call))), ("dtype",))
-    facts = [*_facts(call), *(f"each {dtype}" for dtype in common)]
+    facts = [*_facts(call), *(f"all {dtype}" for dtype in common)]
     notes = Lines(tuple(cut(note, MAX_TOLD) for note in call.notes))
     parts = (heading, *alarm, source_part(call.source), Lines((" · ".join(facts),)))
     return Document((*parts, _fitted(without_empty(table, _ALWAYS)), notes))

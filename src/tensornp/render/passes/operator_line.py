@@ -1,4 +1,7 @@
-"""Operators as rows of a table: around the one that made the first NaN, or the lines of a program without modules."""
+"""Operators as rows of a table.
+
+Around the one that made the first NaN, or the lines of a program without modules.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _MAX_NAMES, _MAX_LINE, _MAX_TEXT = 60, 44, 200
 
 
 def operator_table(record: PassRecord, origin: Origin | None) -> Table:
-    """Return the operators before and after the one in which a NaN was born; of a program without modules, all."""
+    """Return the operators around the one that produced the first NaN."""
     index = origin.operator_index if origin is not None else None
     if index is not None:
         return inside_table(record.operators[max(index - _BEFORE, 0) : index + _AFTER + 1], index)

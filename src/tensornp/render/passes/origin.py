@@ -1,4 +1,4 @@
-"""Where the first NaN or infinity of a pass came from: the sentence, and the line of the program."""
+"""The origin of the first NaN or infinity: a sentence, and the source line."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ _MAX_SAMPLES = 16
 
 
 def sample_cell(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]) -> str:
-    """Return the histogram of samples between the least and the greatest of all; empty of few or equal values."""
+    """Return the histogram of samples between the least and the greatest of all.
+
+    Empty of few or equal values.
+    """
     histogram = histogram_of(figures, samples)
     if histogram is None:
         return ""

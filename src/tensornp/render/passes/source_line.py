@@ -28,7 +28,10 @@ def source_part(source: SourceLine | None) -> Both:
 
 
 def clauses_of(sentence: str) -> tuple[str, str]:
-    """Return the first clause of a sentence, and what stands from the semicolon on that ends it: none of a line's."""
+    """Return the first clause of a sentence, and what stands from the semicolon on that ends it.
+
+    None of a line's.
+    """
     match = _FIRST_CLAUSE.match(sentence)
     end = match.end() if match is not None else len(sentence)
     return sentence[:end], sentence[end:]

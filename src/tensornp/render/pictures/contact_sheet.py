@@ -27,7 +27,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one of the pictures stands in the whole, in pixels of that; `label` is the index that leads to it."""
+    """The place of one picture in pixels of the whole, with its index."""
 
     label: str
     left: int

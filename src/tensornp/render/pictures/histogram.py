@@ -11,7 +11,10 @@ _WIDTH, _HEIGHT = 256, 64
 
 
 def histogram_document(histogram: Histogram) -> Document:
-    """Return how many elements were counted, between which values, and where most of them are; a page has a picture."""
+    """Return how many elements were counted, between which values, and where most of them are.
+
+    A page has a picture.
+    """
     said = histogram_alt(histogram)
     # Nothing stands for the picture but the line under it.
     picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))

@@ -1,4 +1,7 @@
-"""A tensor as a picture: an object that shows anywhere, with what was done to the values said under it."""
+"""A tensor as a picture.
+
+An object that shows anywhere, with what was done to the values said under it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class Image:
 
     @property
     def alt(self) -> str:
-        """What stands for the picture, under which its caption says the rest."""
+        """The alternative text."""
         return "picture"
 
     def _repr_html_(self) -> str:
@@ -68,7 +71,9 @@ def image(
     value_range: tuple[float, float] | None = None,
     size: int | None = None,
 ) -> Image:
-    """Return a tensor as a picture, or several as a grid with an index under each; the caption says how they are read.
+    """Return a tensor as a picture, or several as a grid with an index under each.
+
+    The caption says how they are read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a picture shows, in words and numbers: legends, alternative texts, and a histogram in block characters."""
+"""Legends, alternative texts, and histograms in block characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
-    """Return what the colours of a heat map mean, in one line: the scale, what lies beyond it, what a pixel covers."""
+    """Return what the colours of a heat map mean, in one line.
+
+    The scale, what lies beyond it, what a pixel covers.
+    """
     of = "modulus: " if heatmap.is_modulus else ""
     return " · ".join([of + _scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), cover_text(heatmap)])
 
@@ -71,7 +74,9 @@ def cover_text(heatmap: Heatmap) -> str:
 
 
 def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
-    """Return a bar of one to eight eighths for each count, a space for none; empty where `encoding` has no bars.
+    """Return a bar of one to eight eighths for each count, a space for none.
+
+    Empty where `encoding` has no bars.
 
     The tallest bar is the greatest count; whatever is more than none is seen beside it.
     """

@@ -1,4 +1,7 @@
-"""The colours of pictures: two scales, and those of what stands on neither, told apart by the colour-blind too."""
+"""The colours of pictures.
+
+Two scales, and those of what stands on neither, told apart by the colour-blind too.
+"""
 
 from __future__ import annotations
 

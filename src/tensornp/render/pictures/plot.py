@@ -1,4 +1,4 @@
-"""Statistics and a heat map as a figure for publication, which touches nothing of matplotlib's that others share."""
+"""Statistics and a heat map as a matplotlib figure, without global state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _VALUE, _MODULUS = "value", "modulus"
 
 @never_compiled
 def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None) -> Figure:
-    """Return a matplotlib `Figure` with the histogram of a tensor or an array, and the heat map of a plane of it.
+    """Return a matplotlib `Figure` with a histogram and a heat map of one plane.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
     if not isinstance(title, str):
-        raise BadRequestError(f"title={quoted(title)} is no text; pass a str")
+        raise BadRequestError(f"title must be a str, got {quoted(title)}")
     found = scan(x, caller="plot")
     try:
         picture = plane_map(x, index)
@@ -248,7 +248,10 @@ def _number_of(runs: Runs, place: float, _: object) -> str:
 
 
 def _drawn(values: Values, called: str) -> tuple[Values, str]:
-    """Return values as they lie on an axis, and how it is called: matplotlib draws none that are near its limits."""
+    """Return values as they lie on an axis, and how it is called.
+
+    Matplotlib draws none that are near its limits.
+    """
     largest = float(np.abs(values).max())
     if not largest or _DRAWN[0] < largest < _DRAWN[1]:
         return values, called

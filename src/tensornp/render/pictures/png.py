@@ -43,7 +43,9 @@ def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> by
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
-    """Return a heat map in colours between `limits`, as a PNG; its size on the page is `size_of` the heat map.
+    """Return a heat map in colours between `limits`, as a PNG.
+
+    Its size on the page is `size_of` the heat map.
 
     Small ones are drawn with several pixels for each of theirs, in which NaN and infinities have a pattern besides
     their colour: a checkerboard, stripes that rise for +Inf and fall for −Inf. Clear is where nothing was read.
@@ -84,7 +86,7 @@ def _steps(heatmap: Heatmap, limits: Limits) -> Pixels:
 
 
 def magnification(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return by how many pixels of a page, in height and in width, a pixel of a picture of `shape` is drawn."""
+    """Return the magnification of a picture of `shape`, vertical and horizontal."""
     height, width = shape
     both = max(1, min(MAX_MAGNIFICATION, _MAGNIFIED_SIDE // max(height, width, 1)))
     return max(both, -(-_MIN_SIDE // max(1, height))), max(both, -(-_MIN_SIDE // max(1, width)))
@@ -107,7 +109,10 @@ def picture_png(pixels: Pixels) -> bytes:
 
 
 def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return ASCII as pixels, in the one font that is the same everywhere: the letters that come with Pillow."""
+    """Return ASCII as pixels, in the one font that is the same everywhere.
+
+    The letters that come with Pillow.
+    """
     from PIL import ImageFont
 
     # Since Pillow 10.1, the other name stands for outlines, which depend on how it was built.
@@ -117,7 +122,7 @@ def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
-    """Return a picture of places in a list of colours, of which the first one is clear.
+    """Return a palette PNG; the first colour is transparent.
 
     Without Pillow, which takes long to import, and longer to draw so little.
     """
@@ -143,7 +148,9 @@ def data_uri(png: bytes) -> str:
 
 
 def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
-    """Return a PNG as HTML, `alt` and `title` escaped; what a sanitizer drops of its style only smooths the edges.
+    """Return a PNG as HTML, `alt` and `title` escaped.
+
+    What a sanitizer drops of its style only smooths the edges.
 
     The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller: what it would cut
     off nobody would miss, where a scroll bar is hidden until it is touched.

@@ -1,4 +1,7 @@
-"""The figures of a tensor in one line, with a small histogram: as text in block characters, on a page as a picture."""
+"""The figures of a tensor in one line, with a small histogram.
+
+As text in block characters, on a page as a picture.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def number_text(value: float | int) -> str:
 
 @never_compiled
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
-    """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
+    """Return the line, with a histogram where the output can encode one.
+
+    Empty where there is nothing to say.
+    """
     said = " · ".join(_words(stats, info))
     bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
     return "  ".join(filter(None, [said, bars]))
@@ -47,7 +53,10 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 def stats_line_html(
     stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True, is_told: bool = False
 ) -> str:
-    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere; empty if nothing is to say."""
+    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere.
+
+    Empty if nothing is to say.
+    """
     line = stats_line(stats, info, has_picture=has_picture)
     if not line.words:
         return ""
@@ -77,7 +86,7 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
-    """Return the words of the line, and the histogram of which its picture is made."""
+    """Return the words of the line, and the histogram of its picture."""
     histogram = told_histogram(stats, WIDTH)
     told = histogram if histogram is not None and len(histogram.counts) > 1 else None
     return (*_words(stats, None), *(one.text for one in alarms_of(stats))), told

@@ -1,4 +1,4 @@
-"""What is said of a window: what its colours mean, and those of its overview, and the figures of a row or column."""
+"""Legends of a window: its colours, its overview, its row and column statistics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDE
 
 
 def legend_of(seen: Seen | Side, *, is_complex: bool = False, of: str = "this window") -> str:
-    """Return the scale, `of` which windows, and what has no place on it: ``−0.12 … 0.12 of this window · 2 NaN``."""
+    """Return the scale, `of` which windows, and what has no place on it.
+
+    ``−0.12 … 0.12 of this window · 2 NaN``.
+    """
     counts = {name: sum(shade in shades for shade in seen.shades) for name, shades in _SPECIAL.items()}
     low, high = seen.scale
     limit = max(-low, high)

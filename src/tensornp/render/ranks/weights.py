@@ -1,4 +1,4 @@
-"""The weights of all ranks as one table, in which names that repeat are folded, over who has not answered."""
+"""The weights of all ranks as one table with repeated names folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who else sees a tensor's memory, as lines of a card: each a few words, and the names that they are true of."""
+"""The aliases of a tensor as lines of its card."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
 
 
 def folded_lines(around: Surroundings) -> list[str]:
-    """Return what is no news and stands behind the fold: other names, IPython's history, how far the search came."""
+    """Return what is no news and stands behind the fold.
+
+    Other names, IPython's history, how far the search came.
+    """
     folded = [alias for alias in around.aliases if not _is_news(alias) and alias.name != around.name]
     lines = [line.text for line in _lines(folded)]
     return lines + ([stopped_text(around)] if around.stopped else [])

@@ -1,4 +1,4 @@
-"""What NumPy prints of an array, as static HTML: the first lines, the others behind a fold, and NaN marked."""
+"""The text of an array as static HTML: folded, with NaN marked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan",
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """Lines that are seen, the last of them paler where there are more; those behind the fold, and what it says."""
+    """Lines that are seen, the last of them paler where there are more.
+
+    Those behind the fold, and what it says.
+    """
 
     shown: tuple[str, ...]
     paler: tuple[str, ...] = ()
@@ -40,7 +43,7 @@ def folded_text(text: str, max_height: int) -> FoldedText:
 
 
 def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
-    """Return what NumPy prints, of which so many lines are seen, all for 0.
+    """Fold the text of an array after that many lines; 0 shows all.
 
     In a row of badges it has no margin; of a mask, infinities are not marked.
     """
@@ -63,7 +66,7 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
 
 
 def _marked(lines: tuple[str, ...], words: list[re.Pattern[str]]) -> str:
-    """Return lines as HTML, in which some words stand out."""
+    """Return lines as HTML with some words highlighted."""
     html = escape("\n".join(lines))
     for word in words:
         html = word.sub(rf'<span style="{ALARM}">\g<0></span>', html)

@@ -36,14 +36,17 @@ def badges_line(badges: Sequence[Badge]) -> Both:
 
 
 def badge_html(badge: Badge, *, is_told: bool = False) -> str:
-    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere: who listens hears it once."""
+    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere.
+
+    Who listens hears it once.
+    """
     title = "" if is_told else f' title="{escape(badge.title)}"'
     return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
 
 
 @once_for_each_card
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
-    """Return the badges of a tensor in the order in which they are shown."""
+    """Return the badges of a tensor in display order."""
     info = summary.info
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "alarm"),)
@@ -96,7 +99,10 @@ def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
 
 
 def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
-    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is; None of what is not."""
+    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is.
+
+    None of what is not.
+    """
     filled = _filled(info)
     if not info.requires_grad:
         if info.is_parameter:

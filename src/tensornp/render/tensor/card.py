@@ -53,7 +53,9 @@ def tensor_line(summary: TensorSummary) -> str:
 
 
 def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str = "") -> str:
-    """Return the card: badges, figures and the receipt in a row, over the array; a short array stands in the row.
+    """Return the card: badges, figures and the receipt in a row, over the array.
+
+    A short array stands in the row.
 
     `anchor` is a class by which a live toggle finds this card.
     """
@@ -82,14 +84,14 @@ def _figures(summary: TensorSummary, options: DisplayOptions, *, is_told: bool) 
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
-    """Return the array, of which the first lines are seen, or the reason why there is none."""
+    """Return the folded array, or the reason why there is none."""
     is_quiet = summary.stats is not None and is_mask(summary.stats)
     text = summary.preview.text if summary.preview is not None else ""
     return values_html(text, summary.refusal, options.max_height, is_row=summary.style != "card", is_mask=is_quiet)
 
 
 def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
-    """Return an array of which so many lines are seen, or the reason why there is none."""
+    """Return an array folded after that many lines, or the refusal."""
     if not text:
         return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
     return array_html(text, max_height, is_row=is_row, is_mask=is_mask)

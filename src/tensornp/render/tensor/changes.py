@@ -1,4 +1,7 @@
-"""How a tensor or an array has changed, in words: on a badge, in the sentence behind it, and in a line of the watch."""
+"""How a tensor or an array has changed, in words.
+
+On a badge, in the sentence behind it, and in a line of the watch.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tensornp.core.memory.fingerprint import ALL_BLOCKS
 
 
 class _Words(NamedTuple):
-    """What is said of one cause: the verb, the few words of a badge, those of a line, and the end of the sentence."""
+    """The words of one cause: verb, badge, line, and end of the sentence."""
 
     verb: str
     badge: str
@@ -27,8 +30,8 @@ _CAUSES: dict[Cause, _Words] = {
     ),
     "uncounted": _Words(
         "changed",
-        "not counted by torch",
-        "not counted by torch",
+        "unseen by autograd",
+        "unseen by autograd",
         "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
         "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
     ),
@@ -47,7 +50,7 @@ _CAUSES: dict[Cause, _Words] = {
 
 
 def change_text(change: Change) -> str:
-    """Return a few words: "changed since the conversion in In[4] · not counted by torch"."""
+    """Return a few words: "changed since the conversion in In[4] · unseen by autograd"."""
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]
@@ -67,7 +70,7 @@ def change_sentence(change: Change) -> str:
 
 
 def change_parts(change: Change) -> tuple[str, ...]:
-    """Return which rows changed, by how much and by which cause, and what changed besides."""
+    """Return the changed rows, the size and cause of the change, and other changes."""
     cause = _CAUSES[change.cause].line
     told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
     told = f"{cause}: {change.coverage}" if change.cause == "unreadable" else told

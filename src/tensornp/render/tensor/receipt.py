@@ -1,4 +1,4 @@
-"""What a conversion did, or would do, as text and as static HTML."""
+"""The receipt of a conversion, as text and as static HTML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What is said of one mode: its name, the code that does the same, and the lines behind the fold."""
+    """One mode: its name, its code, and the folded lines."""
 
     mode: str
     code: str
@@ -58,7 +58,7 @@ def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
 
 @functools.lru_cache(maxsize=256)
 def statements(code: str, tensor: str = "", array: str = "") -> str:
-    """Return the `code` of a plan as a person would write it, on the expression `tensor` where that is known.
+    """Return the `code` of a plan, written with the expression `tensor` if known.
 
     It is bound to `array`, by default ``a``, and made read-only by its flag.
     """
@@ -128,7 +128,10 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 
 def plan_document(plan: ConversionPlan) -> Document:
-    """Return what would become of a tensor that the code calls ``t``: a line for each fact; badges in a page."""
+    """Return what would become of a tensor that the code calls ``t``: a line for each fact.
+
+    Badges in a page.
+    """
     what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
     how = "Each value is kept." if plan.exact else "Some values cannot be kept."
     memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))

@@ -1,4 +1,4 @@
-"""What was computed of values: statistics, comparisons, places.
+"""Statistics, comparisons and locations.
 
 In: their records. Out: text and HTML. Start with `stats.py`.
 """

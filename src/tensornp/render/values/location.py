@@ -1,4 +1,4 @@
-"""Where some elements of a tensor are."""
+"""The locations of elements."""
 
 from __future__ import annotations
 

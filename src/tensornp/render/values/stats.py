@@ -1,4 +1,7 @@
-"""All that is said of the values of one tensor: figures, places, quantiles, a histogram and a heat map."""
+"""All that is said of the values of one tensor.
+
+Figures, places, quantiles, a histogram and a heat map.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ _WIDTH, _HEIGHT = 256, 64
 
 
 def stats_document(summary: StatsSummary) -> Document:
-    """Return the figures in tables, with the histogram: in block characters, or as a picture beside a heat map."""
+    """Return the figures in tables, with the histogram.
+
+    In block characters, or as a picture beside a heat map.
+    """
     name = f"{summary.name}: " if summary.name else ""
     bold = f"<b>{name_html(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
@@ -100,7 +106,9 @@ def _place(place: Location | None) -> str:
 
 
 def _axis_table(stats: TensorStats, heading: str, runs: Runs | None = None) -> Table:
-    """Return the figures of the indices that stand out most: by NaN and infinities, then by the largest size.
+    """Return the figures of the indices that stand out most.
+
+    By NaN and infinities, then by the largest size.
 
     They are counted from 0 on, unless `runs` tell otherwise.
     """

@@ -150,10 +150,10 @@ MOVED = "its storage is another one now"
 @pytest.mark.parametrize(
     ("act", "expected"),
     [
-        (lambda t: t.data.add_(1), "all 2 rows · largest |Δ| 1 at [0, 0] · not counted by torch"),
+        (lambda t: t.data.add_(1), "all 2 rows · largest |Δ| 1 at [0, 0] · unseen by autograd"),
         (
             lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(0),
-            "all 2 rows · largest |Δ| 5 at [1, 2] · not counted by torch",
+            "all 2 rows · largest |Δ| 5 at [1, 2] · unseen by autograd",
         ),
         (lambda t: setattr(t, "data", t.data.clone()), MOVED),
         (lambda t: setattr(t, "data", t.data.half()), f"float32 to float16 · {MOVED}"),

@@ -36,7 +36,9 @@ TOLD = ("may", "unreadable", "readable")
 """Causes of which there is no more to tell."""
 
 
-def snapshot_with_values(obj: Any, max_copy_nbytes: int, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
+def snapshot_with_values(
+    obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
+) -> Snapshot:
     """Return the state of a tensor or an array, with a copy of its values of up to `max_copy_nbytes`.
 
     Only a sample is read of more than `max_read_nbytes`. The copy of `before`, the last snapshot, is kept if nothing

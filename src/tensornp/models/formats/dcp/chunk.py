@@ -122,7 +122,7 @@ class StoredChunk(NamedTuple):
         found, storages, is_swapped, _ = read_torch_zip(source, MAX_BESIDES_NBYTES)
         tensors = list(islice(values_of(found.root), 2))
         if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
-            raise CheckpointError(f"{source.said} is no tensor of torch.save")
+            raise CheckpointError(f"{source.said} is not a tensor of torch.save")
         tensor, record = tensors[0], storages.get(tensors[0].key)
         problem = why_unread(tensor, record)
         if tensor.is_quantized:

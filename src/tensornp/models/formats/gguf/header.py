@@ -66,7 +66,7 @@ def read_gguf_header(file: ListedFile) -> GgufHeader:
         try:
             return _header(there, file.nbytes)
         except CheckpointError as error:
-            raise CheckpointError(f"{file.path!r} is no sound GGUF file: {error}") from None
+            raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
 
 
 def _header(there: Reader, nbytes: int) -> GgufHeader:
@@ -102,14 +102,14 @@ def _header(there: Reader, nbytes: int) -> GgufHeader:
 
 def _checked_alignment(kind: int, value: Any) -> int:
     if kind != _UINT32 or not value or value & (value - 1):
-        raise CheckpointError("its alignment is no power of two")
+        raise CheckpointError("the alignment is not a power of two")
     return int(value)
 
 
 def _tensor(cursor: _Cursor) -> GgufTensor:
     name, ndim = cursor.name(), cursor.number("I")
     if ndim > _MAX_NDIM:
-        raise CheckpointError(f"{shown_name(name)} would have {ndim:,} dimensions, and {_MAX_NDIM} are read")
+        raise CheckpointError(f"{shown_name(name)} has {ndim:,} dimensions, at most {_MAX_NDIM} are allowed")
     sizes = cursor.numbers("Q", ndim)
     return GgufTensor(name, sizes[::-1], cursor.number("I"), cursor.number("Q"))
 
@@ -168,7 +168,7 @@ class _Cursor:
         """Return the name of a key or a tensor."""
         nbytes = self.number("Q")
         if nbytes > _MAX_NAME_NBYTES:
-            raise CheckpointError(f"a name would have {nbytes:,} bytes, and {_MAX_NAME_NBYTES:,} are read")
+            raise CheckpointError(f"a name has {nbytes:,} bytes, at most {_MAX_NAME_NBYTES:,} are allowed")
         return self.take(nbytes).decode("utf-8", "replace")
 
     def text(self) -> str:

@@ -79,7 +79,7 @@ def read_header(file: ListedFile, start: int = 0) -> Header:
     try:
         return _header(file, start)
     except MalformedError as error:
-        raise CheckpointError(f"{file.path!r} is no sound safetensors file: {error}") from None
+        raise CheckpointError(f"{file.path!r} is not a valid safetensors file: {error}") from None
 
 
 def _header(file: ListedFile, start: int) -> Header:
@@ -89,17 +89,17 @@ def _header(file: ListedFile, start: int) -> Header:
     with file.opened() as there:
         length = int.from_bytes(there.read(start, _LENGTH_NBYTES).tobytes(), "little")
         if length > MAX_HEADER_NBYTES:
-            raise MalformedError(f"its header would have {length:,} bytes, and {MAX_HEADER_NBYTES:,} are allowed")
+            raise MalformedError(f"the header says {length:,} bytes, more than the limit of {MAX_HEADER_NBYTES:,}")
         if length > nbytes - _LENGTH_NBYTES:
-            raise MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
+            raise MalformedError(f"the header says {length:,} bytes, only {nbytes - _LENGTH_NBYTES:,} follow")
         text = there.read(start + _LENGTH_NBYTES, length).tobytes()
     told = parsed(text, _compact)
     if not isinstance(told, dict):
-        raise MalformedError("its header is no mapping from names to tensors")
+        raise MalformedError("the header is not a mapping from names to tensors")
     metadata = told.pop("__metadata__", None)
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise MalformedError("its __metadata__ is no mapping from text to text")
+        raise MalformedError("__metadata__ is not a mapping from text to text")
     first = start + _LENGTH_NBYTES + length
     return Header(_placed([_tensor(name, facts) for name, facts in told.items()], first, file.nbytes - first), metadata)
 

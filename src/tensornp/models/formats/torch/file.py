@@ -81,7 +81,7 @@ def read_legacy(file: ListedFile) -> Contents | None:
             called=frozenset().union(*(one.called for one in scans)),
         )
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
-            raise CheckpointError(f"{file.path!r} is no file of torch.save")
+            raise CheckpointError(f"{file.path!r} is not a file of torch.save")
         # Also those of which no tensor is listed: each lies behind the one before.
         told = {one.key: one.itemsize for one in map(told_storage, reversed(found.persistent)) if one is not None}
         storages: dict[str, Record] = {}
