@@ -75,7 +75,9 @@ class Card:
 
 @never_compiled
 def card(obj: Any, **options: Any) -> Card:
-    """Return the static card of a tensor, module, container or record.
+    """Return the static card of a tensor, an array or a record, or the table of a module or a container, as an object.
+
+    That object shows anywhere.
 
     It looks at `obj` alone: for other names of the memory and for what has changed, it needs the extension.
 

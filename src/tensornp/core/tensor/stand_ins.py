@@ -85,7 +85,7 @@ def register_kind(
     label: str = "",
     detail: str | Callable[[Any], str] = "",
 ) -> None:
-    """Register a class whose instances stand for tensors.
+    """Have instances of `cls` and of its subclasses shown, converted and found as the tensor that they stand for.
 
     A class of one's own may have a method ``__tensornp__`` instead, which returns that tensor; nothing needs to be
     imported for it. What was registered goes first.
