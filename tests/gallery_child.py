@@ -28,6 +28,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.render.tensor.receipt import statements
+from tensornp.session import ledger
 from tensornp.widget.toggle import TensorWidget
 
 
@@ -114,13 +115,13 @@ def _check_followed(case: Case, level: str) -> None:
     with unchanged(case.tensor), tnp.follow(level=level) as run:
         module(case.tensor)
     (call,) = run.calls
-    assert (call.status, run.record.notes) == ("returned", ())
+    assert (call.status, run._record.notes) == ("returned", ())
     assert all(value.figures or value.note for value in call.outputs), "no figures, and no word why"
     assert "Identity" in tnp.card(run).text
     if level == "operators" and tnp.inspect(case.tensor).data_state == "available":
         with tnp.follow(level=level) as run, contextlib.suppress(Exception):
             case.tensor.clone()
-        assert run.record.notes == ()
+        assert run._record.notes == ()
 
 
 def _shown(array: Any) -> Any:
@@ -333,7 +334,7 @@ def shell() -> InteractiveShell:
     """Return a real shell with tensornp loaded and every MIME type active."""
     if not InteractiveShell.initialized():
         quiet = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
-        quiet.TensorDisplay.max_search_ms = 60_000
+        ledger.MAX_SEARCH_SECONDS = 60
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")

@@ -16,6 +16,13 @@ RANK, NUM_RANKS = 1, 4
 needs_fsdp = since("2.8", "FSDP2 is tried on a CPU")
 
 
+def distributed(whole: torch.Tensor, mesh: Any, placements: list[Any]) -> Any:
+    """Return a DTensor whose part is cut from the tensor of this rank: a fake group scatters nothing."""
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole, mesh, placements, src_data_rank=None)
+
+
 class LoneRank:
     """The mesh of all ranks, of which this process is the only one."""
 
@@ -51,7 +58,7 @@ class LoneRank:
 
     def tensors(self) -> dict[str, Any]:
         """Return a DTensor of each placement."""
-        from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+        from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
         local = torch.arange(24.0).view(6, 4)
         sharded = DTensor.from_local(local, self.mesh, [Shard(0)], run_check=False)
@@ -60,13 +67,13 @@ class LoneRank:
             "sharded by columns": DTensor.from_local(local, self.mesh, [Shard(1)], run_check=False),
             "replicated": DTensor.from_local(local.clone(), self.mesh, [Replicate()], run_check=False),
             "partial": DTensor.from_local(local.clone(), self.mesh, [Partial()], run_check=False),
-            "uneven": distribute_tensor(torch.arange(21.0).view(7, 3), self.mesh, [Shard(0)]),
-            "empty here": distribute_tensor(torch.arange(1.0), self.mesh, [Shard(0)]),
-            "in two dimensions": distribute_tensor(torch.arange(64.0).view(8, 8), self.square, [Shard(0), Shard(1)]),
-            "replicated in one": distribute_tensor(torch.arange(64.0).view(8, 8), self.square, [Replicate(), Shard(1)]),
-            "in a part of the mesh": distribute_tensor(torch.arange(8.0), self.square["tp"], [Shard(0)]),
+            "uneven": distributed(torch.arange(21.0).view(7, 3), self.mesh, [Shard(0)]),
+            "empty here": distributed(torch.arange(1.0), self.mesh, [Shard(0)]),
+            "in two dimensions": distributed(torch.arange(64.0).view(8, 8), self.square, [Shard(0), Shard(1)]),
+            "replicated in one": distributed(torch.arange(64.0).view(8, 8), self.square, [Replicate(), Shard(1)]),
+            "in a part of the mesh": distributed(torch.arange(8.0), self.square["tp"], [Shard(0)]),
             "bfloat16": sharded.to(torch.bfloat16),
-            "integers": distribute_tensor(torch.arange(8), self.mesh, [Shard(0)]),
+            "integers": distributed(torch.arange(8), self.mesh, [Shard(0)]),
             "result": sharded.clone().requires_grad_() * 2,
             "parameter": torch.nn.Parameter(sharded.clone()),
         }
@@ -84,6 +91,10 @@ class LoneRank:
         """Return such a model whose parameters stay gathered after their first forward."""
         model = self.model(reshard_after_forward=False)
         model(torch.ones(3, 7))
+        # A fake group gathers nothing, so the memory is uninitialized.
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(0.5)
         return model
 
     def trained(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -91,6 +102,8 @@ class LoneRank:
         model = self.model()
         optimizer = torch.optim.Adam(model.parameters())
         model(torch.ones(3, 7)).sum().backward()
+        for parameter in model.parameters():
+            parameter.grad.to_local().fill_(0.5)
         optimizer.step()
         return model, optimizer
 

@@ -2,7 +2,7 @@
 
 With arguments, run pytest alone, and hand them to it: `python tests/run.py -x tests/core`.
 
-With another torch, and any Python, run what needs neither a browser nor a linter: `python tests/run.py --torch 2.6.0`.
+With another torch, and any Python, run what needs neither a browser nor a linter: `python tests/run.py --torch 2.7.0`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from older import HAS_NUMPY_2
 
 from tensornp.core.tensor.dtypes import KNOWN
 
@@ -107,7 +106,7 @@ PRINT_OPTIONS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "sign": st.sampled_from([" ", "+", "-"]),
         "nanstr": st.just("N/A"),
         "infstr": st.just("INFINITY"),
-        "legacy": st.sampled_from([False, "1.13", "1.21", *(["1.25"] if HAS_NUMPY_2 else [])]),
+        "legacy": st.sampled_from([False, "1.13", "1.21", "1.25"]),
     },
 ).map(_printable)
 """Print options that NumPy itself can print with: its 1.13 mode raises for most values of `floatmode`."""

@@ -54,20 +54,18 @@ FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "inspect": [tnp.inspect],
     "locate": [partial(tnp.locate, what=what) for what in ("nan", "zero", "min", "absmax")],
     "plan": [partial(tnp.plan, **arguments) for arguments in ARGUMENTS],
-    "plan_cupy": [tnp.plan_cupy],
-    "plan_jax": [tnp.plan_jax],
     "plot": [tnp.plot],
     "ranks": [lambda t: asked_as_a_rank({"a": t}), lambda t: str(tnp.ranks(Here(t)).card("looked_at"))],
     "stats": [tnp.stats, partial(tnp.stats, axis=0)],
     "to_cupy": [tnp.to_cupy],
     "to_jax": [tnp.to_jax],
     "to_numpy": [partial(tnp.to_numpy, **arguments) for arguments in ARGUMENTS],
-    "view": [tnp.view],
+    "TensorWidget": [tnp.TensorWidget],
     "weights": [tnp.weights],
 }
 """What is called with each tensor."""
 TAKE_NONE = {
-    "from_cupy", "from_jax", "to_tensor", "register", "register_kind", "unregister", "unregister_kind",
+    "to_tensor", "install", "register_kind", "uninstall",
 }  # fmt: skip
 """Functions that take arrays of others, or a class."""
 
@@ -167,8 +165,11 @@ def the_shell() -> Any:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
+    from tensornp.session import ledger
+
+    ledger.MAX_SEARCH_SECONDS = 60
     if not InteractiveShell.initialized():
-        config = Config({"TensorDisplay": {"max_search_ms": 60_000}, "HistoryManager": {"hist_file": ":memory:"}})
+        config = Config({"HistoryManager": {"hist_file": ":memory:"}})
         shell = InteractiveShell.instance(colors="nocolor", config=config)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")
@@ -180,7 +181,7 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
     from tensornp.widget.weights import WeightsWidget
 
     if isinstance(obj, torch.Tensor):
-        card = tnp.view(obj)
+        card = tnp.TensorWidget(obj)
         for mode in ("view", "share", "copy"):
             found.do(f"{mode} of {name}", lambda mode=mode: card.set_state({"mode": mode}))
             found.do(f"array of {name}", lambda: card.array)

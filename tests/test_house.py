@@ -15,7 +15,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts, testing -> __main__",
+    "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
@@ -37,17 +37,17 @@ HOMES = {
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},
-    "jax": {"core/exchange/jax"},
-    "cupy": {"core/exchange/cupy"},
+    "jax": {"core/exchange/other_libraries"},
+    "cupy": {"core/exchange/other_libraries"},
     "fsspec": {"models/files/over_fsspec"},
     "gguf": {"models/formats/gguf/values"},
     "tqdm": {"models/scan/progress"},
     "pandas": {"models/scan/frame"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
-    "IPython": {"fronts/ipython"},
+    "IPython": {"fronts/ipython", "widget/dock"},
     "marimo": {"fronts/marimo"},
-    "torch": {"core", "models", "passes", "processes", "widget", "session", "fronts", "testing"},
+    "torch": {"core", "models", "passes", "processes", "widget", "session", "fronts"},
 }
 
 

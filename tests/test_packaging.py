@@ -17,8 +17,6 @@ import pytest
 import yaml
 from packaging.version import Version
 
-from tensornp.core.lowlevel.private_names import NEWEST_TRIED
-
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -111,7 +109,7 @@ def test_continuous_integration_covers_what_the_project_claims():
     assert "python tests/run.py --torch ${{ matrix.torch }}" in [step.get("run") for step in lanes_job["steps"]]
     tried = [".".join(version.split(".")[:2]) for version in lanes_job["strategy"]["matrix"]["torch"]]
     assert set(tried) <= set(lanes.OF_ITS_TIME)
-    assert tuple(map(int, tried[-1].split("."))) == NEWEST_TRIED
+    assert tried[-1] == [*lanes.OF_ITS_TIME][-1]
 
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     assert job["strategy"]["matrix"]["python"] == pythons
@@ -119,7 +117,6 @@ def test_continuous_integration_covers_what_the_project_claims():
 
     matrix = lanes_job["strategy"]["matrix"]
     assert {*matrix["python"], *(lane["python"] for lane in matrix["include"])} == set(pythons)
-
     oldest = lanes.environment(matrix["torch"][0]).constraints
     pins = {name: Version(pin) for name, pin in re.findall(r"([\w-]+)==([\d.]+)", oldest)}
     for name, bound in re.findall(r"([\w-]+)>=([\d.]+)", "\n".join(PROJECT["dependencies"])):
@@ -199,8 +196,8 @@ def test_each_torch_has_an_environment_of_its_own_with_a_numpy_of_its_time(monke
     monkeypatch.setattr(sys, "version_info", (3, 99, 1))
     old, new = lanes.environment("2.7.1"), lanes.environment("2.99.0")
     assert (old.folder.parent, old.folder.name) == (ROOT, ".venv-torch-2.7.1-python-3.99")
-    assert "torch==2.7.1\nnumpy==2.2.*\n" in old.constraints
+    assert "torch==2.7.1\nnumpy==2.0.0\n" in old.constraints
     assert new.constraints == "torch==2.99.0\n"
-    for version, says in ("2.3.1", "2.4 or later"), ("two", "a version like 2.6.0"):
+    for version, says in ("2.3.1", "2.7 or later"), ("two", "a version like 2.7.0"):
         with pytest.raises(SystemExit, match=says):
             lanes.environment(version)

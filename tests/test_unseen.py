@@ -180,7 +180,7 @@ def _named(a: Any, name: str) -> Any:
     return eval(name, {**vars(a), "tnp": tnp})
 
 
-KINDS = ("w", "grown", "half", "lean", "batch", "m", "m.parameters()", "buffers")
+KINDS = ("w", "grown", "half", "lean", "batch", "m")
 EXPLORED = ("m", "state", "opt", "stored")
 MAGICS = (
     "%tonumpy w", "%tonumpy --explain grown", "%%tonumpy -c\nhalf", "%totensor array", "%tensors", "%weights m",
@@ -196,8 +196,6 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     **{f"display weights {name}": _shown(f"tnp.weights({name})") for name in EXPLORED},
     **{magic.replace("\n", " "): _magic(magic) for magic in MAGICS},
     **{f"locate {name}": (lambda a, name=name: tnp.locate(getattr(a, name), "max")) for name in ("w", "half")},
-    "plan_jax": lambda a: tnp.plan_jax(a.half),
-    "plan_cupy": lambda a: _or_why(lambda: tnp.plan_cupy(a.w)),
     "to_jax": lambda a: tnp.to_jax(a.w),
     "aliases": lambda a: len(tnp.aliases(a.w, vars(a))),
     "compare tensors": lambda a: tnp.compare(a.w, a.grown),
@@ -210,7 +208,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "to_numpy batch": lambda a: tnp.to_numpy(a.batch),
     "to_tensor": lambda a: tnp.inspect(tnp.to_tensor(a.array)).shape,
     "quantiles": lambda a: tnp.stats(a.w).quantile([0.1, 0.5]),
-    "view": lambda a: tnp.view(a.w).closing_words(),
+    "TensorWidget": lambda a: tnp.TensorWidget(a.w).closing_words(),
     "a toggle and its page": _toggle,
     "a navigator and its page": _navigator,
     "a tree of weights and its page": _tree,

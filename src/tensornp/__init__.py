@@ -1,9 +1,10 @@
-"""tensornp: each torch tensor as the NumPy array it would become, with the truth about device, grad and memory.
+"""Display PyTorch tensors as the NumPy arrays they convert to, with device, dtype, gradient and shared memory.
 
-``%load_ext tensornp`` in IPython or Jupyter; in plain Python, ``import tensornp as tnp``. Nothing heavy is imported
-before it is needed: not torch, IPython, matplotlib, nor a widget library. The public names stand in ``__init__.pyi``.
+Use ``%load_ext tensornp`` in IPython or Jupyter, and ``import tensornp as tnp`` in Python. torch, IPython, matplotlib
+and the widget libraries are imported when they are needed. ``__init__.pyi`` lists the public names.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -18,20 +19,21 @@ def __getattr__(name: str) -> Any:
     __tracebackhide__ = True
     if name in __all__:
         return _attribute(name)
-    raise AttributeError(import_module("tensornp.core.lowlevel.unknown_names").no_such_name(name, __all__))
+    # With both arguments, Python suggests the closest name.
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def _mime_of(record: Any) -> tuple[str, str]:
-    """Return what marimo shows of a record, of which `_mime_` is a method: the renderers are above all records."""
+    """Return the MIME type and text that marimo shows for a record; `_mime_` of the records calls this."""
     mime: tuple[str, str] = import_module("tensornp.fronts.marimo.shown").mime_of(record)
     return mime
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Load into `shell`: what ``%load_ext tensornp`` calls."""
+    """Load tensornp into `shell`, for ``%load_ext tensornp``."""
     import_module("tensornp.fronts.ipython.extension").load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take back from `shell` what loading did, and nothing else: what ``%unload_ext tensornp`` calls."""
+    """Undo what loading did in `shell`, for ``%unload_ext tensornp``."""
     import_module("tensornp.fronts.ipython.extension").unload(shell)

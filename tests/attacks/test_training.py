@@ -138,7 +138,7 @@ def look(names: Names) -> None:
         for t in random.sample(list(tensors.values()), min(AT_ONCE, len(tensors))):
             ip.display_formatter.format(t)
             tnp.inspect(t), tnp.plan(t, writeable=True), tnp.stats(t), tnp.locate(t, "max"), tnp.aliases(t, names)
-            tnp.compare(t, t), tnp.to_numpy(t, copy=True), tnp.view(t).close()
+            tnp.compare(t, t), tnp.to_numpy(t, copy=True), tnp.TensorWidget(t).close()
         explored = tnp.weights(names["model"])
         explored.scan(), tnp.compare(explored, explored)
         _ = [entry.to_numpy(copy=True) for entry in explored.values() if not entry.problem]

@@ -17,7 +17,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.tensor.card import tensor_html, tensor_text
-from tensornp.session.ledger import Ledger
+from tensornp.session.ledger import MAX_SEARCH_SECONDS, Ledger
 
 OPTIONS = DisplayOptions()
 ALIAS_CLAIM = 11
@@ -54,7 +54,7 @@ def report(*, quick: bool) -> Iterator[Figure | str]:
 
 def _beside_bare(what: str, names: dict[str, Any], quick: bool, at_most: float | None = None) -> Iterator[Figure | str]:
     t = torch.randn(100, 100, generator=torch.Generator().manual_seed(0))
-    ledger = ledger_over({**names, "t": t, "b": t.numpy()}, max_fingerprint_nbytes=0)
+    ledger = ledger_over({**names, "t": t, "b": t.numpy()}, max_read_nbytes=0)
     seconds = interleave(
         {"bare": "make_card(t, None)", "looked": "make_card(t, ledger.look)"},
         {"make_card": make_card, "t": t, "ledger": ledger},
@@ -63,9 +63,9 @@ def _beside_bare(what: str, names: dict[str, Any], quick: bool, at_most: float |
     beside = "the card without the search for other names"
     yield timed(f"a card among {what}", seconds["looked"], beside, seconds["bare"], at_most=at_most)
     places: list[object] = []
-    searched = search(names, OPTIONS.max_search_ms / 1000, lambda *place: places.append(place))
+    searched = search(names, MAX_SEARCH_SECONDS, lambda *place: places.append(place))
     if not searched.is_complete:
-        yield f"Among {what} the search stops in its {OPTIONS.max_search_ms} ms, at {len(places):,}."
+        yield f"Among {what} the search stops in its {1000 * MAX_SEARCH_SECONDS:.0f} ms, at {len(places):,}."
 
 
 def _bandwidth(quick: bool) -> Iterator[Figure]:

@@ -129,61 +129,6 @@ def test_a_heading_sorts_and_a_search_has_the_grammar_of_all(calls: MakeCalls) -
     assert "layers.3.attn.drop" in shown.names()
 
 
-def test_headings_are_one_stop_of_the_tab_key_and_say_what_a_press_does(calls: MakeCalls) -> None:
-    """Also that the last one leads back to the calls as they came."""
-    shown = calls(NAN)
-    shown.page.get_by_role("button", name="Columns").focus()
-    shown.press("Tab", "ArrowRight")
-    heading = shown.page.get_by_role("button", name="in → out")
-    expect(heading).to_be_focused()
-    expect(heading).to_have_attribute("title", "Sort by in → out")
-    shown.press("Enter")
-    shown.press("Enter")
-    expect(heading).to_have_attribute("title", "Back to the order of the calls")
-    shown.press("Enter")
-    expect(heading).to_be_focused()
-    assert shown.names()[0] == "model"
-    shown.press("Tab")
-    assert shown.focused() == "model"
-
-
-def test_a_line_keeps_its_indentation_and_what_tells_it_from_others(calls: MakeCalls) -> None:
-    """However little room there is; its tooltip has the whole name, and each bar says what it is."""
-    built = Builder()
-    above = "a_module_with_a_long_name", "another_module_below_it"
-    deep = ".".join([*above, "a_third_one_below_that"])
-    with (
-        built.call("", "Net", code="net"),
-        built.call(above[0], "A", outputs=(value(),)),
-        built.call(".".join(above), "B", outputs=(value(is_nan=True),)),
-    ):
-        for name in ("query", "key"):
-            gave = (value(is_nan=name == "key"),)
-            built.leaf(f"{deep}.{name}", "C", outputs=gave, source=SourceLine("net.py", 3, "forward", ""))
-    shown = calls(PassRecord(tuple(built.calls)))
-    shown.page.set_viewport_size({"width": 330, "height": 800})
-    shown.settle()
-    lines = shown.grid.locator("tbody tr")
-    for line in lines.all():
-        level, name = int(line.get_attribute("aria-level") or 0), line.locator(".tensornp-name-text").bounding_box()
-        cell = line.locator("td").first.bounding_box()
-        assert name and cell
-        assert name["x"] - cell["x"] == pytest.approx(8 + 8 * level, abs=1)
-    alarm = shown.page.get_by_role("button", name="first NaN")
-    expect(alarm.locator(".tensornp-stays")).to_have_text("NaN")
-    stays, column = alarm.locator(".tensornp-stays").bounding_box(), shown.grid.locator("th").first.bounding_box()
-    assert stays and column and stays["x"] + stays["width"] <= column["x"] + column["width"]
-    title = lines.nth(3).get_attribute("title") or ""
-    assert title.split("\n")[0] == f"{deep}.query" and "net.py:3" in title
-    bar = lines.nth(3).locator("td").last.get_attribute("title")
-    assert bar == "the bar: from 0 to the greatest ‖out‖ of all calls"
-    shown.search.fill("a_third")
-    shown.settle()
-    ends = [line.locator(".tensornp-part").last for line in lines.all()]
-    assert [end.text_content() for end in ends] == [".query", ".key"]
-    assert all(end.evaluate("node => node.scrollWidth <= node.clientWidth + 1") for end in ends)
-
-
 def test_an_alarm_is_a_link_and_what_was_made_by_another_call_leads_there(calls: MakeCalls) -> None:
     """With the focus on its line."""
     shown = calls(NAN)
@@ -208,24 +153,6 @@ def test_an_alarm_is_a_link_and_what_was_made_by_another_call_leads_there(calls:
     shown.click(shown.panel.get_by_role("button", name="embed"))
     assert shown.focused() == "embed" and len(shown.names()) == 4
     expect(shown.search).to_have_value("")
-
-
-def test_ten_thousand_calls_are_under_a_hundred_rows_of_the_page(calls: MakeCalls) -> None:
-    """Unfolded and sorted too; all of them are walked by keys."""
-    built = Builder()
-    with built.call("", "Net", code="net"):
-        for i in range(5_000):
-            with built.call(f"blocks.{i}", "Block", outputs=(value(),)):
-                built.leaf(f"blocks.{i}.a", "Linear", outputs=(value(),))
-    shown = calls(PassRecord(tuple(built.calls)))
-    shown.click(shown.row("blocks.{0..4999}"))
-    assert shown.page.locator("tr").count() < 100
-    shown.press("End")
-    assert shown.focused() == "blocks.4999"
-    shown.search.fill("blocks")
-    shown.settle()
-    assert shown.page.locator("tr").count() < 100
-    expect(shown.grid).to_have_attribute("aria-rowcount", "10001")
 
 
 @pytest.mark.parametrize("width", [1400, 800])

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import re
 
-import nbformat
-import pytest
-from axe_playwright_python.sync_playwright import Axe
-from fronts.nbconvert.latex import outputs_for_latex
 from playwright.sync_api import Locator, Page, expect
 
-from browser.contrast import illegible
 from browser.lab import Notebook, Server
 
 LOAD = """%load_ext tensornp
@@ -92,45 +87,6 @@ def test_a_pass_that_a_cell_returns_has_a_tree_also_from_a_pickle_and_each_cell_
         expect(notebook.cell(i).locator(".tensornp-static table")).to_be_visible()
         expect(notebook.cell(i).locator("button.tensornp-to-line")).to_have_count(0)
         expect(notebook.cell(i).locator(".tensornp span[class^='tensornp-to-']")).to_have_text("7.act")
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> None:
-    """With the call of the verdict open, in a narrow page too."""
-    notebook = ran(lab, server, "legible.ipynb", FOLLOW, dark=dark)
-    cell = notebook.cell(1)
-    for width in (1400, 800):
-        lab.set_viewport_size({"width": width, "height": 900})
-        tree(cell)
-        cell.get_by_role("button", name="7.act", exact=True).click()
-        expect(cell.locator(".tensornp-panel-name")).to_be_visible()
-        # An icon may have come to lie under it, of which the shade is for no text.
-        lab.mouse.move(0, 0)
-        texts = cell.locator(".tensornp-calls :is(td, th, button, .tensornp-said, .tensornp-fact span)")
-        assert illegible(texts.filter(visible=True)) == []
-        assert Axe().run(lab, context=".tensornp").response["violations"] == []
-
-
-def test_in_a_notebook_that_is_not_trusted_the_static_tree_stands_alone(lab: Page, server: Server) -> None:
-    """The file has no live part in it, and its text no glyph that fonts of LaTeX lack, which the page has."""
-    notebook = ran(lab, server, "own.ipynb", FOLLOW)
-    tree(notebook.cell(1))
-    # In the static tree; the live one leaves out columns where it is narrow.
-    expect(notebook.cell(1).locator(".tensornp-static th", has_text="‖grad‖")).to_be_attached()
-    saved = nbformat.read(notebook.save(), 4)
-    assert "|grad|" in outputs_for_latex(saved)
-    assert not {char for char in outputs_for_latex(saved) if char > "\xff"}
-    for cell in saved.cells:
-        cell.metadata.pop("trusted", None)
-    # The server knows by its signature what it has run itself.
-    saved.cells[1].source += "\n"
-    nbformat.write(saved, server.root / "others.ipynb")
-    other = Notebook(lab, server, "others.ipynb")
-    assert not other.panel.locator(".jp-mod-trusted").count()
-    cell = other.cell(1)
-    expect(cell.locator(".tensornp-static table")).to_be_visible()
-    expect(cell.get_by_role("treegrid")).to_have_count(0)
-    assert cell.inner_text().count("first NaN") == 2
 
 
 def test_the_values_that_were_kept_are_walked_by_keys(lab: Page, server: Server) -> None:

@@ -13,7 +13,6 @@ from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
 import tensornp as tnp
-from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
@@ -52,7 +51,7 @@ class Compared(ModulePage):
         live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live, found.sources)
+        widget = ComparisonTable(pairs, live, found._sources)
         widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
         super().__init__(page, widget, "comparison", css=css)
@@ -95,15 +94,6 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
     assert compared.listed()[0] == "layers.{0..2}.weight × 3"
 
 
-def test_it_is_said_how_many_weights_the_lines_are_of(compared: Compared) -> None:
-    """Of repeated layers, a line is of several; once something is looked for, each has one."""
-    found = compared.page.locator(".tensornp-found")
-    expect(found).to_have_text("5 weights in 3 lines")
-    compared.search.fill("layers")
-    compared.settle()
-    expect(found).to_have_text("3 of 5 weights")
-
-
 def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     """At the largest difference, which has the focus, in view; Escape returns to the row."""
     compared.opener("layers.").click()
@@ -140,20 +130,6 @@ def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     expect(compared.opener("layers.")).to_have_attribute("aria-expanded", "false")
 
 
-def test_all_of_a_row_opens_it_but_for_who_selects(compared: Compared) -> None:
-    """It lights up as a whole; a second click folds it again."""
-    opener = compared.opener("head")
-    figure = compared.page.get_by_role("row").filter(has=opener).get_by_role("cell").nth(1)
-    figure.click()
-    compared.settle()
-    expect(opener).to_have_attribute("aria-expanded", "true")
-    figure.click()
-    expect(opener).to_have_attribute("aria-expanded", "false")
-    figure.select_text()
-    figure.dispatch_event("click")
-    expect(opener).to_have_attribute("aria-expanded", "false")
-
-
 def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compared) -> None:
     """Another row closes the first; what is no index says so."""
     compared.opener("layers.").click()
@@ -170,25 +146,6 @@ def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compar
     expect(compared.pair.locator(".tensornp-error")).to_contain_text("out of bounds")
     compared.opener("head").click()
     expect(compared.pair).to_have_count(0)
-
-
-def test_the_windows_show_more_digits_when_asked(compared: Compared) -> None:
-    """Around the same element, and so does the pair that is opened next."""
-    compared.opener("layers.").click()
-    compared.settle()
-    expect(compared.page.locator("td.tensornp-current").last).to_have_text("−4.99")
-    compared.press("ArrowUp")
-    first = compared.page.locator("td.tensornp-current").first
-    value = compared.names["before"]["layers.1.weight"][38, 29].item()
-    expect(first).to_have_text(f"{value:.4g}".replace("-", "−"))
-    compared.pair.get_by_role("button", name="8 digits in the grid").click()
-    compared.settle()
-    expect(first).to_have_text(f"{value:.8g}".replace("-", "−"))
-    compared.opener("head").click()
-    compared.settle()
-    compared.pair.get_by_role("button", name="4 digits in the grid").click()
-    compared.settle()
-    expect(compared.pair.get_by_role("button", name="8 digits")).to_be_visible()
 
 
 def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
@@ -218,60 +175,6 @@ def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
     expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
 
 
-def test_a_pair_says_where_it_has_changed(compared: Compared) -> None:
-    """In its own line, once the kernel knows."""
-    compared.opener("layers.").click()
-    compared.settle()
-    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: nearly all of it in one element [39, 29]")
-    compared.opener("head").click()
-    compared.settle()
-    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: spread over all")
-
-
-@pytest.mark.parametrize("width", [1400, 800])
-def test_the_windows_fit_and_say_which_is_which(compared: Compared, width: int) -> None:
-    """As many columns as have room, in three windows beside each other or one below the other; and other widths."""
-    page = compared.page
-    page.set_viewport_size({"width": width, "height": 1200})
-    compared.opener("layers.").click()
-    compared.settle()
-    expect(compared.pair.locator(".tensornp-pair-window > .tensornp-label")).to_have_text(
-        ["before", "after", "Δ = after − before"]
-    )
-    legends = compared.pair.locator(".tensornp-pair-window > .tensornp-legend").all_text_contents()
-    assert legends[0] == legends[1]
-    assert legends[0].endswith(" of both")
-    assert legends[2] == "−4.99 … 4.99 of this window"
-    # None is wider than it is seen, and one more column that is as wide as the widest would not fit.
-    before = compared.pair.get_by_role("grid").first.locator("thead th").count()
-    assert _room_beside(compared) >= 0
-    assert before >= 3
-    assert (before + 1) * _widest_columns(compared) > compared.pair.evaluate("node => node.clientWidth - 200")
-    page.set_viewport_size({"width": 560, "height": 1200})
-    compared.settle()
-    tops = [grid.bounding_box() for grid in compared.pair.get_by_role("grid").all()]
-    assert tops[0] and tops[1] and tops[0]["y"] < tops[1]["y"]
-    page.set_viewport_size({"width": width, "height": 1200})
-    compared.settle()
-    assert compared.pair.get_by_role("grid").first.locator("thead th").count() == before
-
-
-@pytest.mark.parametrize("width", [1400, 800])
-def test_the_legend_of_narrow_cells_stays_in_words(blank: Page, width: int) -> None:
-    """One element has moved, so the cells of Δ are a digit wide; its rows stand beside those of both sides."""
-    blank.set_viewport_size({"width": width, "height": 1200})
-    compared = Compared(blank, one_moved={"one": torch.arange(1200).reshape(40, 30) / 8})
-    compared.opener("one").click()
-    compared.settle()
-    windows = compared.pair.locator(".tensornp-pair-window")
-    tops = windows.locator("tbody").evaluate_all("all => all.map((one) => one.getBoundingClientRect().top)")
-    assert max(tops) - min(tops) < 1
-    assert _room_beside(compared) >= 0
-    text = windows.last.locator(".tensornp-legend-text")
-    expect(text).to_have_text("0 … 1 of this window")
-    assert text.evaluate("node => { node.style.lineHeight = '20px'; return node.offsetHeight; }") <= 2 * 20
-
-
 def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
     """The shape stands behind the name; words have no heading under the figures; what is to be typed is seen whole."""
     page = compared.page
@@ -294,21 +197,6 @@ def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
       return context.measureText(node.placeholder).width;
     }"""
     assert compared.search.evaluate(text) <= compared.search.evaluate(room)
-
-
-def _room_beside(compared: Compared) -> float:
-    """Return how many pixels are left beside the grids, which stand in one line."""
-    boxes = [grid.bounding_box() for grid in compared.pair.get_by_role("grid").all()]
-    whole = compared.pair.bounding_box()
-    assert whole and all(boxes)
-    assert len({box["y"] for box in boxes if box}) == 1
-    return whole["x"] + whole["width"] - max(box["x"] + box["width"] for box in boxes if box)
-
-
-def _widest_columns(compared: Compared) -> float:
-    """Return how wide one more column in each grid may be."""
-    widest = "heads => Math.max(...heads.map((head) => head.offsetWidth + 1))"
-    return sum(float(grid.locator("thead th").evaluate_all(widest)) for grid in compared.pair.get_by_role("grid").all())
 
 
 def test_what_did_not_move_is_folded_and_opened_and_found(blank: Page) -> None:
@@ -336,82 +224,6 @@ def test_what_did_not_move_is_folded_and_opened_and_found(blank: Page) -> None:
     expect(blank.locator(".tensornp-found")).to_have_text("1 of 8 weights")
     blank.evaluate("window.leave()")
     expect(static).to_have_text(said)
-
-
-def test_a_row_of_several_leads_through_all_of_them(compared: Compared) -> None:
-    """It opens the one that moved most, and says which of how many; the map and the sentence follow."""
-    compared.opener("layers.").click()
-    compared.settle()
-    name, which = compared.pair.locator(".tensornp-pair-name"), compared.pair.locator(".tensornp-which")
-    turn = [compared.pair.get_by_role("button", name=said) for said in ("‹", "›")]
-    picture = compared.pair.locator("img")
-    expect(name).to_have_text("layers.1.weight")
-    expect(which).to_have_text("1 of 3")
-    expect(turn[0]).to_be_disabled()
-    first = picture.get_attribute("src")
-    turn[1].click()
-    compared.settle()
-    expect(which).to_have_text("2 of 3")
-    second = name.text_content()
-    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: spread over all")
-    expect(picture).not_to_have_attribute("src", first or "")
-    turn[1].click()
-    compared.settle()
-    expect(turn[1]).to_be_disabled()
-    assert {second, name.text_content()} == {"layers.0.weight", "layers.2.weight"}
-    del compared.names["before"][second]
-    turn[0].click()
-    compared.settle()
-    expect(name).to_have_text(str(second))
-    expect(compared.pair.locator(".tensornp-error")).to_contain_text(f"before['{second}']")
-    expect(compared.pair.get_by_role("grid")).to_have_count(0)
-    turn[0].click()
-    compared.settle()
-    expect(name).to_have_text("layers.1.weight")
-    expect(compared.pair.get_by_role("grid")).to_have_count(3)
-    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: nearly all of it in one element [39, 29]")
-
-
-def test_all_of_a_heading_is_its_button(compared: Compared) -> None:
-    """Not its words alone."""
-    heading = compared.page.get_by_role("columnheader", name="shape")
-    box = heading.bounding_box()
-    assert box
-    heading.click(position={"x": box["width"] - 2, "y": box["height"] - 2})
-    expect(heading).to_have_attribute("aria-sort", "ascending")
-
-
-def test_a_mouse_that_goes_from_row_to_row_moves_the_page_no_further_than_it_must(compared: Compared) -> None:
-    """The top of the pair is brought into view, if it is not there; what opens first, or by a key, is seen whole."""
-    page = compared.page
-    page.set_viewport_size({"width": 1200, "height": 420})
-    compared.opener("layers.").click()
-    compared.settle()
-    page.evaluate("document.body.style.paddingBottom = '2000px'")
-    other = compared.opener("head")
-    other.evaluate("node => window.scrollBy(0, node.getBoundingClientRect().top - 200)")
-    box = other.bounding_box()
-    assert box
-    page.mouse.click(box["x"] + 4, box["y"] + 4)
-    compared.settle()
-    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
-    low = compared.pair.bounding_box()
-    now = other.bounding_box()
-    assert now and low and low["y"] + low["height"] > 420
-    assert now["y"] == pytest.approx(box["y"], abs=1)
-
-
-def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:
-    """The pair above it that closes takes nothing from under the mouse."""
-    compared.page.set_viewport_size({"width": 1200, "height": 420})
-    compared.opener("layers.").click()
-    compared.settle()
-    compared.page.evaluate("document.body.style.paddingBottom = '2000px'; window.scrollBy(0, 400)")
-    other = compared.opener("bias")
-    before = other.evaluate("node => node.getBoundingClientRect().top")
-    # The click itself scrolls nothing; what opens is brought into view only later.
-    after = other.evaluate("node => { node.click(); return node.getBoundingClientRect().top; }")
-    assert after == pytest.approx(before, abs=1)
 
 
 def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) -> None:
@@ -452,36 +264,6 @@ def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: 
     expect(compared.opener("head")).to_be_focused()
     compared.press("Home", "ArrowUp")
     expect(heads.first).to_be_focused()
-
-
-def test_names_from_right_to_left_keep_their_parts_in_order(blank: Page) -> None:
-    """As in the table that is printed, and so do they in one that is sorted."""
-    compared = Compared(blank, one_moved={"a.שלום.1.2": torch.ones(5, 5)})
-    for _ in range(2):
-        assert compared.opener("שלום").locator("bdi").all_text_contents() == ["שלום"]
-        expect(compared.opener("שלום")).to_have_text("a.שלום.1.2")
-        blank.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
-
-
-def test_what_changes_is_announced_once(compared: Compared) -> None:
-    """What a search finds, and an error; the cells of a window, which have the focus, say themselves."""
-    announced, page = Announced(compared.page), compared.page
-    compared.search.fill("layers")
-    compared.settle()
-    assert announced() == ["3 of 5 weights"]
-    for _ in range(2):
-        page.get_by_role("columnheader", name="max |Δ|").get_by_role("button").click()
-    compared.opener("layers.1").click()
-    compared.settle()
-    for name in ("next largest", "8 digits"):
-        page.get_by_role("button", name=name).click()
-        compared.settle()
-    assert announced() == []
-    for _ in range(2):
-        page.get_by_role("textbox", name="Go to an index").fill("x")
-        compared.press("Enter")
-        (problem,) = announced()
-        assert "is no index" in problem
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])

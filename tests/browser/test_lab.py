@@ -119,51 +119,6 @@ def test_after_a_reload_of_the_page_the_toggle_is_back(page: Page, server: Serve
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
 
-def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(lab: Page, server: Server) -> None:
-    """The page makes its output anew, and the toggle finds it, with its mode."""
-    server.write("moved.ipynb", [LOAD, SHOW_W, "5"])
-    notebook = Notebook(lab, server, "moved.ipynb")
-    notebook.run_all()
-    notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
-
-    def expect_toggle_in(index: int) -> None:
-        expect(notebook.cell(index).get_by_role("radio", name="share")).to_be_checked()
-        expect(notebook.toggles()).to_have_count(1)
-
-    notebook.cell(1).locator(".jp-InputPrompt").click()
-    lab.keyboard.press("Control+Shift+ArrowDown")
-    expect_toggle_in(2)
-    lab.keyboard.press("x")
-    expect(notebook.toggles()).to_have_count(0)
-    lab.keyboard.press("v")
-    expect(notebook.toggles()).to_have_count(1)
-    notebook.radio("copy").click()
-    expect(notebook.panel.get_by_text("array: copy, 12 bytes")).to_be_visible()
-
-
-def test_a_card_that_is_pasted_into_another_notebook_does_not_bind_in_the_first(lab: Page, server: Server) -> None:
-    """The toggle belongs to the kernel of the notebook that it was shown in, and comes back there."""
-    server.write("other.ipynb", ["5"])
-    server.write("first.ipynb", [LOAD, SHOW_W, "5"])
-    notebook = Notebook(lab, server, "first.ipynb")
-    notebook.run_all()
-    expect(notebook.toggles()).to_be_visible()
-    notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    lab.keyboard.press("x")
-    expect(notebook.toggles()).to_have_count(0)
-    lab.locator(".jp-DirListing-item", has_text="other.ipynb").dblclick()
-    other = lab.locator(".jp-NotebookPanel:visible", has_not_text="%load_ext")
-    other.locator(".jp-InputPrompt").first.click()
-    lab.keyboard.press("v")
-    expect(other.get_by_text("array([0., 1., 2.], dtype=float32)")).to_be_visible()
-    lab.locator(".lm-TabBar-tab", has_text="first.ipynb").click()
-    notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    lab.keyboard.press("v")
-    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
-    expect(lab.get_by_role("radiogroup", include_hidden=True)).to_have_count(1)
-
-
 def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(lab: Page, server: Server) -> None:
     """The page keeps the widgets of the closed one, which have no kernel any more and leave the card alone."""
     server.write("closed.ipynb", [LOAD, SHOW_W, SHOW_V])
@@ -274,15 +229,3 @@ def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(la
     expect(control).to_have_value("w_npabxmy")
     kinds = [cell["cell_type"] for cell in json.loads((server.root / notebook.name).read_text())["cells"]]
     assert kinds == ["code", "code"]
-
-
-def test_keys_are_the_notebook_s_again_once_its_cell_is_clicked(lab: Page, server: Server) -> None:
-    """The toggle was used, then its cell is selected by the prompt, and x cuts it."""
-    server.write("again.ipynb", [LOAD, SHOW_W])
-    notebook = Notebook(lab, server, "again.ipynb")
-    notebook.run_all()
-    notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
-    notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    lab.keyboard.press("x")
-    expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(1)

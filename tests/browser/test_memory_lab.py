@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
 
 LOAD = "%load_ext tensornp\nimport torch"
@@ -94,72 +92,3 @@ def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(la
     saved = notebook.save().read_text()
     assert "vnd.jupyter.widget" not in saved
     assert "12,000 bytes" in saved
-
-
-def test_filter_and_sort_see_all_rows_and_say_what_they_have_not_seen(lab: Page, server: Server) -> None:
-    """Rows that are not printed too; more than a page should hold come on demand; what the kernel kept is said."""
-    make = """
-        layers = {f"layers.{i}.{n}.weight": torch.zeros(9 - i % 9) for i in range(120) for n in ("query", "key")}
-        many = [torch.zeros(1) for _ in range(2300)]
-    """
-    server.write("filter.ipynb", [LOAD, make, "%tensors layers", "%tensors"])
-    notebook = Notebook(lab, server, "filter.ipynb")
-    for index in range(3):
-        notebook.run_cell(index)
-    output = notebook.outputs(2).first
-    rows, filter_field = output.locator("tbody tr"), output.get_by_role("searchbox")
-    found, more = output.locator("[aria-live]"), output.get_by_role("button", name=re.compile("more of"))
-    expect(found).to_have_text("18 lines of 240 names")
-    # Those that are alike but for a number are printed as one.
-    expect(rows).to_have_count(18)
-    expect(rows.first).to_contain_text("× ")
-    filter_field.fill("query")
-    expect(found).to_have_text("120 of 240 names")
-    expect(rows).to_have_count(120)
-    assert all("query" in row for row in rows.get_by_role("rowheader").all_inner_texts())
-    # Words, by the grammar of all searches.
-    filter_field.fill("query layers.7.")
-    expect(rows).to_have_count(1)
-    expect(rows.first).to_contain_text("(2,)")
-    filter_field.fill("")
-    expect(rows).to_have_count(18)
-    output.get_by_role("columnheader", name="name").get_by_role("button").click()
-    expect(rows).to_have_count(200)
-    expect(more).to_have_text("40 rows more of 240")
-    more.press("Enter")
-    expect(rows).to_have_count(240)
-    expect(more).to_be_hidden()
-    names = rows.get_by_role("rowheader").all_inner_texts()
-    assert names[:3] == [f"layers['layers.{i}.{n}.weight']" for i, n in ((0, "key"), (0, "query"), (1, "key"))]
-    widths = [cell.bounding_box() for cell in (rows.first.locator("td").first, output.locator("thead th").nth(1))]
-    assert widths[0]["x"] == widths[1]["x"]
-
-    notebook.run_cell(3)
-    expect(notebook.outputs(3).first.locator("[aria-live]")).to_have_text(
-        re.compile(r"lines? of 2,000 names; 540 more were not searched$")
-    )
-    expect(rows).to_have_count(18)
-
-
-def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, server: Server) -> None:
-    """Contrast and axe over all that this adds to a page."""
-    cells = [
-        "w = torch.zeros(3)\nb = w.numpy()\n%tensorwatch w", "w", "b[0] = 1", "%tensors",
-        "s = %tonumpy --share torch.ones(2, requires_grad=True).exp()",
-        "import tensornp as tnp\ntnp.inspect(w)", "tnp.aliases(w)", "tnp.plan(w)", "torch.nn.Linear(2, 2).parameters()",
-    ]  # fmt: skip
-    server.write("legible-memory.ipynb", [LOAD, *cells])
-    notebook = Notebook(lab, server, "legible-memory.ipynb")
-    notebook.run_all()
-    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · not counted by torch")
-    expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
-    expect(notebook.outputs(4).first.get_by_role("searchbox")).to_be_visible()
-    expect(notebook.outputs(9).first).to_contain_text("generator of 2 tensors")
-    texts = notebook.panel.locator(".tensornp").locator("div, span, code, td, th, button").filter(visible=True)
-    for dark in (False, True):
-        notebook.change_theme(dark=dark)
-        expect(texts.nth(20)).to_be_visible()
-        for text in texts.all():
-            assert contrast(text) >= READABLE, text.inner_text()
-        found = Axe().run(lab, context=".tensornp")
-        assert found.violations_count == 0, found.generate_report()

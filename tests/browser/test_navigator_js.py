@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +15,6 @@ from widget.test_navigator import AtOnce
 from browser.contrast import READABLE, contrast
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK, stop_clock
-from tensornp.core.tensor.shards import Placement, ShardFacts
-from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import NameTakenError
 from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.navigator import NavigatorWidget
@@ -102,20 +99,6 @@ def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
         assert float(cell.inner_text()) == shown.tensor[tuple(place)].item(), key
 
 
-def test_keys_within_the_window_ask_nothing(navigator: MakeNavigator) -> None:
-    """What is there already is told from what has come with the window."""
-    shown = navigator(torch.tensor([[0.1, 1.5], [-2.0, torch.nan]]))
-    shown.grid.locator("[tabindex='0']").focus()
-    expect(shown.where).to_have_text("[0, 0]  0.1  ·  0x3dcccccd  float32")
-    shown.page.keyboard.press("ArrowDown")
-    expect(shown.where).to_have_text("[1, 0]  -2.0  ·  0xc0000000  float32")
-    shown.grid.locator("td").filter(has_text="nan").hover()
-    expect(shown.where).to_have_text("[1, 1]  nan  ·  0x7fc00000  float32")
-    shown.page.mouse.move(0, 0)
-    expect(shown.where).to_have_text("[1, 0]  -2.0  ·  0xc0000000  float32")
-    assert shown.sent() == []
-
-
 def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
     """One request is under way; the wishes of meanwhile are one, the latest."""
     shown = navigator(counted(500, 4))
@@ -139,48 +122,6 @@ def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
     assert last["corner"] == [199, 0]
     shown.settle()
     expect(shown.grid.locator("th[scope=row]").first).to_have_text("199")
-
-
-def test_an_answer_takes_the_focus_from_nobody_who_has_gone_on(navigator: MakeNavigator) -> None:
-    """A key in the grid, a click into a cell of the notebook, and then the answer."""
-    shown = navigator(counted(100, 200))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.page.keyboard.press("Control+End")
-    notebook = shown.page.get_by_label("Notebook")
-    notebook.focus()
-    shown.settle()
-    shown.cell("99, 199")
-    expect(notebook).to_be_focused()
-
-
-def test_the_focus_stays_in_the_grid_while_its_cells_are_made_anew(navigator: MakeNavigator) -> None:
-    """Also where the cell that it was on is no more; a key that is pressed meanwhile must not reach the notebook."""
-    shown = navigator(counted(500, 40))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("Control+End")
-    shown.page.keyboard.press("Control+Home")
-    shown.tensor = counted(7, 5)
-    shown.page.keyboard.press("ArrowDown")
-    shown.answer()
-    expect(shown.grid).to_have_attribute("aria-rowcount", "8")
-    assert shown.grid.evaluate("(grid) => grid.contains(document.activeElement)")
-    shown.settle()
-    expect(shown.cell("1, 0")).to_be_focused()
-
-
-def test_a_mouse_that_rests_says_nothing_when_keys_move(navigator: MakeNavigator) -> None:
-    """What comes to lie under it is not what was pointed at, also where the cells are made anew."""
-    shown = navigator(counted(500, 40))
-    cell = shown.grid.locator("tbody tr").nth(4).locator("td").nth(3)
-    cell.click()
-    shown.cell("4, 3")
-    shown.tensor = counted(500, 7) / 3
-    shown.press("Control+End")
-    # The browser tells of what is new under a mouse some time after it is painted.
-    shown.page.wait_for_timeout(500)
-    shown.cell("499, 6")
-    shown.page.mouse.move(*(part + 3 for part in (cell.bounding_box()["x"], cell.bounding_box()["y"])))
-    expect(shown.where).to_have_text(re.compile(r"^\[488, 3\] "))
 
 
 def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
@@ -274,30 +215,6 @@ def test_axes_are_chosen_and_never_twice_the_same(navigator: MakeNavigator) -> N
     shown.cell("0, 9, 0")
 
 
-def test_editing_shows_the_line_and_does_nothing(navigator: MakeNavigator) -> None:
-    """Enter or F2 on a cell; the line follows what is typed, and says so where it cannot be."""
-    shown = navigator(torch.ones(3, 3, requires_grad=True))
-    shown.grid.locator("[tabindex='0']").focus()
-    for key in ("Enter", "F2"):
-        shown.press(key)
-        field = shown.page.get_by_role("textbox", name="New value")
-        expect(field).to_be_focused()
-        expect(field).to_have_value("1.0")
-        field.fill("-2.5")
-        shown.settle()
-        line = shown.page.locator(".tensornp-edits code")
-        expect(line).to_have_text("with torch.no_grad(): w[0, 0] = -2.5")
-        expect(shown.page.get_by_role("button", name="Copy the line of code")).to_be_visible()
-        field.fill("abc")
-        shown.settle()
-        expect(line).to_have_text("")
-        expect(shown.page.locator(".tensornp-edits")).to_contain_text("'abc' is no number")
-        shown.press("Escape")
-        expect(field).to_be_hidden()
-        expect(shown.cell("0, 0")).to_be_focused()
-    assert bool((shown.tensor == 1).all())
-
-
 def test_the_element_that_one_is_at_is_copied_as_an_expression_of_its_own(navigator: MakeNavigator) -> None:
     """Beside that of the window; of what is sought and of what keys go to, and not of what a mouse points at."""
     tensor = torch.zeros(40, 30)
@@ -318,43 +235,6 @@ def test_the_element_that_one_is_at_is_copied_as_an_expression_of_its_own(naviga
     shown.set("rounds", 1)
     shown.settle()
     expect(copy).to_have_attribute("title", "Copy w")
-
-
-def test_what_is_sought_comes_into_the_window(navigator: MakeNavigator) -> None:
-    """Also where the button that was pressed keeps the focus."""
-    shown = navigator(counted(400, 3))
-    shown.page.set_viewport_size({"width": 600, "height": 330})
-    shown.settle()
-    shown.page.evaluate("window.scrollTo(0, 0)")
-    shown.page.get_by_role("button", name="max |x|").click()
-    shown.settle()
-    expect(shown.cell("399, 2")).to_be_in_viewport(ratio=1)
-
-
-def test_what_is_known_not_to_be_there_is_not_sought(navigator: MakeNavigator) -> None:
-    """As by what no integer is; a button that has the focus keeps it."""
-    shown = navigator(torch.arange(6))
-    buttons = [shown.page.get_by_role("button", name=name) for name in ("previous NaN", "next NaN", "next Inf")]
-    for button in buttons:
-        expect(button).to_be_disabled()
-    shown.tensor = torch.ones(3)
-    shown.set("rounds", 1)
-    shown.settle()
-    for button in buttons:
-        expect(button).to_be_enabled()
-
-
-def test_what_is_shown_is_copied_as_an_expression(navigator: MakeNavigator) -> None:
-    """For NumPy and for PyTorch."""
-    shown = navigator(counted(30, 4))
-    shown.page.evaluate("navigator.clipboard ??= undefined; window.copied = []; document.execCommand = () =>"
-                        " window.copied.push(document.activeElement.value)")  # fmt: skip
-    shown.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
-    for kind, expression in (("NumPy", "w_np[0:16, :]"), ("PyTorch", "w[0:16, :]")):
-        button = shown.page.get_by_role("button", name=f"Copy the {kind} expression")
-        button.click()
-        expect(button).to_have_text("copied")
-        assert shown.page.evaluate("window.copied").pop() == expression
 
 
 def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator) -> None:
@@ -426,15 +306,6 @@ def test_changes_are_announced_once(navigator: MakeNavigator) -> None:
     assert [text.split("  ")[0] for text in heard] == ["[33, 1]", "[49, 1]"]
 
 
-def test_it_leaves_nothing_behind(navigator: MakeNavigator) -> None:
-    """No node, and none of its three handlers."""
-    shown = navigator(counted(5, 4))
-    before = shown.page.evaluate("window.count()")
-    shown.page.evaluate("window.leave()")
-    expect(shown.page.locator("#output")).to_be_empty()
-    assert shown.page.evaluate("window.count()") == before - 3
-
-
 def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     """Whatever the kernel sends is shown as it is."""
     shown = navigator(counted(2, 2))
@@ -478,75 +349,6 @@ def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 
-@pytest.mark.parametrize("width", [420, 700, 1200])
-def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator, width: int) -> None:
-    """No number is cut, nothing has to be scrolled, and one more would not fit."""
-    torch.manual_seed(0)
-    shown = navigator(torch.randn(100, 300))
-    shown.page.set_viewport_size({"width": width, "height": 800})
-    shown.settle()
-    inner, outer, column = shown.page.evaluate(
-        "[document.querySelector('table').offsetWidth,"
-        " document.querySelector('.tensornp-body').clientWidth"
-        " - (document.querySelector('.tensornp-body:not(.tensornp-narrow) .tensornp-overview')?.offsetWidth + 16 || 0),"
-        " document.querySelector('td.tensornp-cell').offsetWidth]"
-    )
-    num_columns = shown.grid.locator("thead th").count()
-    assert inner <= outer
-    assert num_columns == 24 or inner + column + 20 > outer
-    assert shown.page.locator(".tensornp-expressions code").first.inner_text() == f"w_np[0:16, 0:{num_columns}]"
-
-
-def test_the_first_window_leaves_room_for_its_overview(blank: Page, navigator: MakeNavigator) -> None:
-    """In a page of any width, those among them in which the columns that are asked for first would fit without it."""
-    torch.manual_seed(0)
-    tensor = torch.randn(100, 300)
-    for width in range(600, 900, 25):
-        blank.set_viewport_size({"width": width, "height": 800})
-        shown = navigator(tensor)
-        shown.settle()
-        scroller = blank.locator(".tensornp-sheet .tensornp-scroller")
-        assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth"), width
-
-
-def test_no_command_of_the_notebook_is_reached_by_a_chord(navigator: MakeNavigator) -> None:
-    """Ctrl+Backspace merges cells and Ctrl+Shift+arrow moves them; to save and to run the cell are let through."""
-    shown = navigator(counted(20, 20))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.page.evaluate("""() => {
-      window.heard = [];
-      document.addEventListener("keydown", (event) => window.heard.push(event.key));
-    }""")
-    for chord in ("Control+Backspace", "Control+Shift+ArrowDown", "Control+a", "Control+x", "Alt+Enter", "d"):
-        shown.press(chord)
-    assert shown.page.evaluate("window.heard") == []
-    shown.press("Control+s", "Control+Enter")
-    assert shown.page.evaluate("window.heard") == ["s", "Enter"]
-
-
-def test_another_part_of_a_nested_tensor_is_no_other_tensor(navigator: MakeNavigator) -> None:
-    """Its parts have shapes of their own."""
-    shown = navigator(torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(4, 3)]))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("]")
-    expect(shown.grid).to_have_attribute("aria-rowcount", "5")
-    expect(shown.said).to_have_text("")
-
-
-def test_what_was_written_meanwhile_is_read_again(navigator: MakeNavigator) -> None:
-    """Where the kernel says that a cell has ended; the place stays, and so does the focus."""
-    shown = navigator(counted(300, 40))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("PageDown", "ArrowRight")
-    cell = shown.cell("16, 1")
-    shown.tensor += 1000
-    shown.set("rounds", 1)
-    shown.settle()
-    expect(shown.where).to_contain_text("1641")
-    expect(shown.cell("16, 1")).to_be_focused()
-    expect(cell).to_have_text("1641")
-
-
 def frame_of(shown: Navigator) -> list[float]:
     """Return where the window is in the overview, as shares of its height and width, from the middle of its frame."""
     return shown.page.evaluate(
@@ -581,111 +383,6 @@ def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) ->
     expect(shown.cell(f"{row + 16}, {column - columns}")).to_be_focused()
 
 
-def test_the_overview_is_that_of_the_plane_and_drawn_again_after_a_cell(navigator: MakeNavigator) -> None:
-    """Other axes, another index, other values; nothing is drawn again where one only moves in it."""
-    t = torch.zeros(4, 100, 50)
-    t[3, 2, 1] = torch.nan
-    shown = navigator(t)
-    overview = shown.page.get_by_role("button", name="Overview")
-    drawn = overview.locator("img")
-    expect(drawn).to_have_attribute("alt", re.compile("heat map of 100 × 50 elements"))
-    first = drawn.get_attribute("src")
-    shown.grid.locator("[tabindex='0']").focus()
-    before = len(shown.page.evaluate("window.sent.filter((one) => one.type === 'overview')"))
-    shown.press("PageDown", "End")
-    assert len(shown.page.evaluate("window.sent.filter((one) => one.type === 'overview')")) == before
-    shown.press("]", "]", "]")
-    expect(drawn).not_to_have_attribute("src", first)
-    expect(shown.page.locator(".tensornp-words")).to_contain_text("violet NaN")
-    # Each word has its colour beside it, and a cell that of its kind.
-    nan = shown.page.locator(".tensornp-words div", has_text="violet NaN").locator(".tensornp-swatch")
-    expect(nan).to_have_css("background-color", "rgb(196, 32, 255)")
-    shown.press("n")
-    legend = shown.page.locator(".tensornp-legend")
-    expect(legend).to_contain_text("1 NaN")
-    of_cell = shown.grid.locator("td.tensornp-nan").evaluate("node => getComputedStyle(node).backgroundColor")
-    assert of_cell.startswith("rgba(196, 32, 255")
-    expect(legend.locator(".tensornp-swatch")).to_have_css("background-color", of_cell)
-    shown.page.get_by_role("combobox", name="Axis of the rows").select_option("0")
-    shown.settle()
-    expect(drawn).to_have_attribute("alt", re.compile("heat map of 4 × 50 elements"))
-    second = drawn.get_attribute("src")
-    shown.tensor[:, :, 30:] = 7
-    shown.set("rounds", 1)
-    shown.settle()
-    expect(drawn).not_to_have_attribute("src", second)
-
-
-def test_an_overview_that_costs_much_is_drawn_when_it_is_asked_for(navigator: MakeNavigator) -> None:
-    """The button says what it reads; a plane that is seen whole has none."""
-    shown = navigator(torch.zeros(1000, 2000))
-    assert not [one for one in shown.page.evaluate("window.sent") if one["type"] == "overview"]
-    asked = shown.page.get_by_role("button", name="Overview", exact=True)
-    expect(asked).to_have_attribute("title", re.compile("reads 7.6 MiB"))
-    asked.click()
-    shown.settle()
-    expect(asked).to_be_hidden()
-    expect(shown.page.get_by_role("button", name="Overview: heat map")).to_be_visible()
-    shown.tensor = torch.zeros(8, 8)
-    shown.set("rounds", 1)
-    shown.settle()
-    expect(shown.page.locator(".tensornp-overview")).to_be_hidden()
-
-
-def test_digits_and_figures_are_a_click_away_and_stay_chosen(navigator: MakeNavigator) -> None:
-    """Numbers and headings change, the place does not; another tensor is shown in the same way."""
-    t = torch.full((60, 30), 1 / 3)
-    t[5, 4] = torch.nan
-    shown = navigator(t)
-    cell = shown.grid.locator("td[tabindex='0']")
-    cell.focus()
-    shown.press("ArrowDown")
-    expect(cell).to_have_text("0.3333")
-    shown.page.get_by_role("button", name="8 digits").click()
-    shown.settle()
-    expect(shown.cell("1, 0")).to_have_text("0.33333334")
-    figures = shown.page.get_by_role("button", name="row and column figures")
-    figures.click()
-    shown.settle()
-    expect(figures).to_have_attribute("aria-pressed", "true")
-    expect(shown.grid.locator("thead th").nth(4)).to_have_text("40.333 0.3331 NaN")
-    expect(shown.grid.locator("tbody th").nth(5)).to_have_text("50.333 … 0.3331 NaN")
-    shown.page.evaluate("window.leave()")
-    shown.page.evaluate("window.num = window.sent.length")
-    shown.page.evaluate("window.show_again()")
-    (request,) = shown.page.evaluate("window.sent.slice(window.num)")
-    assert (request["digits"], request["figures"]) == (8, True)
-
-
-def test_the_headings_of_where_one_is_are_bold(navigator: MakeNavigator) -> None:
-    """Those of one row and one column, within a window and beyond."""
-    shown = navigator(counted(100, 40))
-    shown.grid.locator("[tabindex='0']").focus()
-    here = shown.grid.locator("th").filter(has=shown.page.locator("xpath=self::*[contains(@class, 'tensornp-here')]"))
-    for key, heads in (("ArrowRight", ["1", "0"]), ("ArrowDown", ["1", "1"]), ("PageDown", ["1", "17"])):
-        shown.press(key)
-        assert here.all_inner_texts() == heads
-        assert all(int(head.evaluate("(node) => getComputedStyle(node).fontWeight")) >= 600 for head in here.all())
-
-
-def test_which_of_how_many_nan_is_said_as_long_as_one_is_there(navigator: MakeNavigator) -> None:
-    """`n` and `N` go both ways."""
-    t = torch.zeros(90, 90)
-    t[80, 70] = t[3, 2] = t[40, 40] = torch.nan
-    shown = navigator(t)
-    position = shown.page.locator(".tensornp-position")
-    shown.grid.locator("[tabindex='0']").focus()
-    for key, index, said in (("n", "3, 2", "1 of 3"), ("n", "40, 40", "2 of 3"), ("N", "3, 2", "1 of 3"),
-                             ("N", "80, 70", "3 of 3"), ("ArrowUp", "79, 70", "")):  # fmt: skip
-        shown.press(key)
-        expect(shown.cell(index)).to_be_focused()
-        expect(position).to_have_text(said)
-    shown.page.get_by_role("button", name="previous NaN").click()
-    shown.settle()
-    shown.cell("40, 40")
-    expect(position).to_have_text("2 of 3")
-
-
 def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavigator) -> None:
     """A name that is taken is asked about, and what was said goes with another window."""
     shown = navigator(counted(50, 4))
@@ -716,58 +413,3 @@ def test_it_is_closed_by_a_button_of_its_own(navigator: MakeNavigator) -> None:
     shown = navigator(counted(5, 4))
     shown.page.get_by_role("button", name="Close the grid").click()
     assert shown.sent() == [{"type": "close"}]
-
-
-def test_in_a_narrow_page_what_is_sought_is_in_the_middle_between_both_bars(navigator: MakeNavigator) -> None:
-    """The window has all of the width, and nothing of it is cut."""
-    t = torch.randn(200, 200)
-    t[113, 41] = torch.nan
-    shown = navigator(t)
-    shown.page.set_viewport_size({"width": 364, "height": 900})
-    shown.settle()
-    shown.page.get_by_role("button", name="next NaN").click()
-    shown.settle()
-    columns = shown.grid.locator("thead th").all_text_contents()
-    assert len(columns) >= 4
-    assert abs(columns.index("41") - len(columns) // 2) <= 1
-    for bar in ("down", "across"):
-        box = shown.page.locator(f"input.tensornp-{bar}").bounding_box()
-        assert box and box["x"] + box["width"] <= 364
-    scroller = shown.page.locator(".tensornp-scroller")
-    assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth")
-
-
-def test_of_a_part_of_a_tensor_each_index_is_that_in_the_whole(
-    navigator: MakeNavigator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beside rows and columns, of the element that one is at, on the other axes, and where one is typed."""
-    placements = (Placement("S(0)", 0), Placement("S(1)", 1))
-    held = (((2, 4), (6, 7)), ((100, 200),), ((0, 5),))
-    facts = ShardFacts((), (2, 2), (1, 1), placements, (8, 200, 5), (3, 100, 5), 0, rank=3, held=held)
-
-    def part(tensor: torch.Tensor, number: int) -> Subject:
-        return dataclasses.replace(subject_of(tensor, number), shard=facts)
-
-    monkeypatch.setattr("tensornp.widget.navigator.subject_of", part)
-    shown = navigator(counted(3, 100, 5))
-    expect(shown.grid.locator("tbody th").first).to_have_text("100")
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("Control+End")
-    expect(shown.cell("2, 199, 4")).to_have_text("499")
-    # The first axis is held in two pieces.
-    expect(shown.page.get_by_label("Index on place on axis 0 of 3")).to_have_value("0")
-    shown.index.fill("6, 150, 3")
-    shown.press("Enter")
-    expect(shown.cell("6, 150, 3")).to_have_text(str(2 * 500 + 50 * 5 + 3))
-    shown.page.get_by_label("Axis of the rows").select_option("0")
-    shown.settle()
-    expect(shown.grid.locator("tbody th")).to_have_text(["2", "3", "6"])
-    dial = shown.page.get_by_role("spinbutton", name="Index on axis 1, 100 to 199")
-    expect(dial).to_have_value("150")
-    dial.fill("107")
-    shown.settle()
-    expect(shown.cell("6, 107, 3")).to_have_text(str(2 * 500 + 7 * 5 + 3))
-    expect(shown.page.locator(".tensornp-legend")).to_contain_text("local shard of rank 3")
-    shown.index.fill("5, 107, 3")
-    shown.press("Enter")
-    expect(shown.page.locator(".tensornp-problem")).to_contain_text("[5, 107, 3] is not on this rank")

@@ -63,77 +63,6 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     assert "vnd.jupyter.widget" not in notebook.save().read_text()
 
 
-def test_it_opens_in_a_pinned_view_and_in_a_card_and_is_one(lab: Page, server: Server) -> None:
-    """It leaves where it was, but not because the toggle moves on; the button says whether it is open."""
-    server.write("two.ipynb", [LOAD, "x = torch.arange(12.).reshape(3, 4)\n%tonumpy -w x", "x + 1", "x + 2"])
-    notebook = Notebook(lab, server, "two.ipynb")
-    for index in (0, 1, 2):
-        notebook.run_cell(index)
-    pinned, card = notebook.cell(1), notebook.cell(2)
-    expect(card.get_by_role("radiogroup")).to_be_visible()
-    open_values(pinned)
-    expect(where(pinned)).to_have_text("[0, 0]  0.0  ·  0x00000000  float32")
-    expect(pinned.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "true")
-    open_values(card)
-    expect(where(card)).to_have_text("[0, 0]  1.0  ·  0x3f800000  float32")
-    expect(pinned.get_by_role("grid")).to_have_count(0)
-    expect(pinned.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "false")
-    notebook.run_cell(3)
-    expect(notebook.cell(3).get_by_role("radiogroup")).to_be_visible()
-    expect(card.get_by_role("radiogroup")).to_have_count(0)
-    expect(card.get_by_role("grid")).to_be_visible()
-    expect(notebook.cell(3).get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "false")
-    open_values(notebook.cell(3))
-    expect(card.get_by_role("grid")).to_have_count(0)
-    expect(where(notebook.cell(3))).to_have_text("[0, 0]  2.0  ·  0x40000000  float32")
-
-
-def test_a_grid_stays_with_its_tensor_until_it_is_closed(page: Page, server: Server) -> None:
-    """It goes on to show that, also after a reload, binds what it shows, and leaves where its cell runs again."""
-    server.write("stays.ipynb", [LOAD, SHOW_W, "torch.ones(9, 9)", "w[2, 0, 0] = 7", "assert x.shape == (16, 9)\nw"])
-    notebook = Notebook(page, server, "stays.ipynb")
-    for index in (0, 1):
-        notebook.run_cell(index)
-    cell = notebook.cell(1)
-    grid = open_values(cell)
-    cell.get_by_role("textbox", name="Go to an index").fill("2, 0, 0")
-    page.keyboard.press("Enter")
-    expect(where(cell)).to_have_text(re.compile(r"^\[2, 0, 0\] "))
-    notebook.run_cell(2)
-    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
-    notebook.run_cell(3)
-    expect(where(cell)).to_have_text(re.compile(r"^\[2, 0, 0\]  7.0 "))
-    notebook.save()
-    page.reload()
-    expect(grid.locator("td[tabindex='0']")).to_be_visible()
-    cell.get_by_label("Name to bind what is shown to").fill("x")
-    cell.get_by_role("button", name="Bind window").click()
-    expect(cell.locator(".tensornp-outcome")).to_have_text("bound: x")
-    cell.get_by_role("button", name="Close the grid").click()
-    expect(grid).to_have_count(0)
-    open_values(notebook.cell(2))
-    notebook.run_cell(2)
-    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
-    expect(notebook.panel.get_by_role("grid")).to_have_count(0)
-
-
-def test_a_window_of_1400_pixels_shows_fourteen_columns(page: Page, server: Server) -> None:
-    """Of a matrix of weights, in the card, with the file browser open."""
-    server.write("wide.ipynb", [LOAD, "w = torch.linspace(-0.4, 0.4, 384 * 384).reshape(384, 384)\nw"])
-    page.set_viewport_size({"width": 1400, "height": 900})
-    notebook = Notebook(page, server, "wide.ipynb")
-    notebook.run_all()
-    cell = notebook.cell(1)
-    grid = open_values(cell)
-    # Where the fonts are no wider than most are.
-    width = grid.locator("td.tensornp-cell").first.evaluate(
-        "(cell) => { cell.textContent = '0'.repeat(7); return cell.offsetWidth; }"
-    )
-    room = cell.locator(".tensornp-body").evaluate("(node) => node.clientWidth")
-    if width <= 56 and room >= 940:
-        expect(grid.locator("thead th")).to_have_count(14)
-
-
 def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server: Server) -> None:
     """The navigator keeps no tensor, and never shows values that are no more."""
     change = ["w.data = torch.ones(2, 3)", "del w"]
@@ -158,30 +87,6 @@ def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server:
             break
         lab.wait_for_timeout(200)
     expect(said).to_have_text(gone)
-
-
-def test_a_busy_kernel_is_waited_for_and_the_last_wish_is_shown(page: Page, server: Server) -> None:
-    """Keys that are pressed meanwhile do not queue up; after a restart it says what to do."""
-    wait = "import pathlib, time\nwhile not pathlib.Path('go-on').exists(): time.sleep(0.05)"
-    server.write("busy.ipynb", [LOAD, "torch.arange(5000.).reshape(1000, 5)", wait])
-    notebook = Notebook(page, server, "busy.ipynb", subshells=False)
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    cell = notebook.cell(1)
-    grid = open_values(cell)
-    notebook.start_cell(2)
-    grid.locator("td[tabindex='0']").focus()
-    for _ in range(40):
-        page.keyboard.press("PageDown")
-    said = cell.locator(".tensornp-said")
-    expect(said).to_have_text(re.compile("waiting for the kernel|has not answered yet"))
-    (server.root / "go-on").touch()
-    expect(where(cell)).to_have_text(re.compile(r"^\[640, 0\]  3200.0 "))
-    expect(said).to_have_text("")
-    notebook.restart_kernel()
-    expect(said).to_contain_text("run the cell again")
-    # The session must not be ended before the new kernel is there.
-    notebook.run_cell(0)
 
 
 def test_it_is_legible_in_light_and_dark_and_axe_finds_nothing(lab: Page, server: Server) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from PIL import Image
 from playwright.sync_api import Page, expect
 
 from browser.lab import Notebook, Server
-from browser.moving_picture import play
 
 MAKE = """
     import torch
@@ -20,7 +16,6 @@ MAKE = """
     half = torch.randn(4, 6).bfloat16()
 """
 EVERYDAY = ["conv.weight", "images", "labels", "logits", "loss", "half"]
-MOST_BYTES = 1_000_000
 
 
 def heights(notebook: Notebook) -> dict[str, int]:
@@ -57,15 +52,3 @@ def test_six_everyday_tensors_take_less_page_than_torch_s_repr(lab: Page, server
     print(f"line {line}", {name: (sum(each.values()), each) for name, each in said.items()})
     assert sum(ours.values()) < min(1000 / 17 * line, sum(torchs.values()))
     assert sum(rows.values()) < 220 / 17 * line
-
-
-def test_the_moving_picture_is_made_and_small(page: Page, server: Server, tmp_path: Path) -> None:
-    """It plays in at most 12 seconds."""
-    play(page, server).save(tmp_path / "film.gif")
-    assert (tmp_path / "film.gif").stat().st_size < MOST_BYTES
-    with Image.open(tmp_path / "film.gif") as picture:
-        times = []
-        for frame in range(picture.n_frames):
-            picture.seek(frame)
-            times.append(picture.info["duration"])
-    assert min(times) >= 1500 and sum(times) <= 12_000

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -17,12 +15,9 @@ from playwright.sync_api import Locator, Page, expect
 from browser.announced import Announced
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html
-from tensornp.session.ledger import Ledger
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
-from tensornp.widget.toggle_data import image_data
 
 ANCHOR = "tnp-test"
 STATE = (
@@ -133,22 +128,6 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     expect(shown.name).to_be_focused()
 
 
-def test_what_stays_without_an_answer_is_said_and_sent_once_more(toggle: MakeToggle) -> None:
-    """Nothing waits for ever: what to do is said, and the kernel knows the second request for the first."""
-    shown = toggle()
-    stop_clock(shown.page)
-    shown.name.fill("mine")
-    shown.name.press("Enter")
-    shown.page.clock.run_for(1000)
-    expect(shown.status).to_have_text("waiting for the kernel …")
-    shown.page.clock.run_for(60_000)
-    expect(shown.status).to_contain_text("reload the page")
-    first, second = shown.page.evaluate("window.sent")
-    assert first == second
-    shown.answer(message={"text": "bound: mine (view)"})
-    expect(shown.status).to_have_text("bound: mine (view)")
-
-
 def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
     """The page does not wait for the kernel to say what a mode means, and does not claim what is not confirmed."""
     shown = toggle()
@@ -168,22 +147,6 @@ def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
     shown.answer(mode="view", message={"text": "the tensor of this card is gone; show it again", "tone": "error"})
     expect(shown.radio("view")).to_be_checked()
     expect(shown.status).to_have_text("the tensor of this card is gone; show it again")
-
-
-def test_an_answer_to_a_choice_before_takes_back_none_of_the_last(toggle: MakeToggle) -> None:
-    """From a kernel that is far away; the last answer counts, also where it refuses."""
-    shown = toggle()
-    badges = shown.page.locator("#output .tensornp-badges")
-    for mode in ("copy", "share"):
-        shown.radio(mode).click()
-    first, last = (one["id"] for one in shown.page.evaluate("window.sent"))
-    shown.answer(mode="copy", answered=first)
-    expect(shown.radio("share")).to_be_checked()
-    expect(badges).to_contain_text("array: shared, writeable")
-    expect(badges).to_have_css("opacity", "0.6")
-    shown.answer(mode="copy", answered=last, message={"text": "no", "tone": "error"})
-    expect(shown.radio("copy")).to_be_checked()
-    expect(badges).to_have_css("opacity", "1")
 
 
 def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeToggle) -> None:
@@ -280,43 +243,6 @@ def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(
     assert shown.static.screenshot() == shown.static_image
 
 
-def test_a_card_that_is_made_anew_gets_its_toggle_back(toggle: MakeToggle) -> None:
-    """A cell that is moved, or cut and pasted, renders its output again; one that comes into sight was not there."""
-    shown = toggle(anchor=ANCHOR)
-    shown.answer()
-    expect(shown.static.get_by_role("radiogroup")).to_be_visible()
-    shown.static.evaluate(
-        "(card) => { const copy = card.cloneNode(true);"
-        "copy.removeAttribute('data-tensornp-live');"
-        "copy.querySelectorAll('.tensornp-live, .tensornp-head').forEach((node) => node.remove());"
-        "copy.firstElementChild.style.display = 'flex'; card.replaceWith(copy); }"
-    )
-    shown.answer()
-    expect(shown.static.get_by_role("radiogroup")).to_have_count(1)
-    expect(shown.static.get_by_text("float32", exact=True).filter(visible=True)).to_have_count(1)
-
-
-def test_it_moves_to_the_next_card_and_says_what_was_chosen_in_the_one_it_leaves(toggle: MakeToggle) -> None:
-    """The card that it left is static again, also where the next one comes into the page later."""
-    shown = toggle(anchor=ANCHOR)
-    shown.answer()
-    shown.page.evaluate("window.move({ anchor: 'tnp-next', parting: 'copy was chosen' })")
-    expect(shown.page.get_by_role("radiogroup")).to_have_count(0)
-    expect(shown.static.get_by_text("copy was chosen")).to_be_visible()
-    card = "<div class=tnp-next><div></div><pre></pre></div>"
-    shown.page.evaluate("(card) => document.querySelector('main').insertAdjacentHTML('beforeend', card)", card)
-    expect(shown.page.locator(".tnp-next").get_by_role("radiogroup")).to_be_visible()
-
-
-def test_without_its_card_it_stays_where_it_was_shown(toggle: MakeToggle) -> None:
-    """A front end that keeps outputs apart still has a toggle, and one that stands alone shows the array."""
-    shown = toggle(anchor="tnp-elsewhere")
-    expect(shown.page.locator("#output").get_by_role("radiogroup")).to_be_visible()
-    assert shown.static.screenshot() == shown.static_image
-    alone = toggle(torch.arange(2))
-    expect(alone.page.locator("#output").get_by_text("array([0, 1])")).to_be_visible()
-
-
 def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
     """Whatever a name or a value holds is shown as it is, and nothing of it runs."""
     evil = """</pre><script>window.ran = 1</script><img src="x" onerror="window.ran = 2"><b>"""
@@ -392,36 +318,6 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
     expect(shown.page.locator("#output details")).to_have_attribute("open", "")
 
 
-def test_nan_is_a_badge_that_leads_there_and_digits_can_be_fewer(toggle: MakeToggle) -> None:
-    """Both are asked of the kernel; a static card has the badge as text."""
-    odd = torch.rand(3, 3)
-    odd[1, 2] = float("nan")
-    shown = toggle(odd, anchor=ANCHOR)
-    assert shown.static.get_by_role("button").count() == 0
-    shown.answer()
-    alarm = shown.static.get_by_role("button", name="1 NaN")
-    alarm.focus()
-    shown.page.keyboard.press("Enter")
-    assert shown.sent()[-1] == {"type": "values", "open": True, "goal": "nan"}
-    digits = shown.static.get_by_role("button", name="4 digits")
-    digits.click()
-    assert shown.sent()[-1] == {"type": "digits", "compact": True}
-    shown.answer(array_text="array([[0.5]])", digits="all digits")
-    expect(shown.static.locator("pre:visible")).to_have_text("array([[0.5]])")
-    shown.static.get_by_role("button", name="all digits").click()
-    assert shown.sent()[-1] == {"type": "digits", "compact": False}
-
-
-def test_what_was_bound_offers_the_line_that_does_it_again(toggle: MakeToggle) -> None:
-    """A name that no cell binds is gone after Restart and Run All."""
-    shown = toggle()
-    again = "w_np = %tonumpy --view w"
-    expect(shown.page.locator(".tensornp-again")).to_be_hidden()
-    shown.answer(message={"text": "bound: w_np (view)", "again": again})
-    expect(shown.page.locator(".tensornp-again code")).to_have_text(again)
-    expect(shown.page.get_by_role("button", name="Copy the line that binds it again")).to_be_visible()
-
-
 def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeToggle) -> None:
     """The receipt stands where the static card has it, to the pixel, and stays there in every mode."""
     shown = toggle(torch.arange(40.0).reshape(5, 8), anchor=ANCHOR)
@@ -438,52 +334,3 @@ def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeTog
         shown.radio(mode).check()
         shown.answer(mode=mode)
         assert parts.evaluate_all(place) == before, mode
-
-
-@pytest.mark.parametrize("width", [560, 1000])
-def test_no_number_is_broken_and_what_is_long_scrolls(toggle: MakeToggle, width: int) -> None:
-    """Lines are those of NumPy, ten of them over a fold that the keyboard opens; the live card folds as the static."""
-    shown = toggle(torch.full((40, 12), 1 / 3), css="pre { white-space: pre-wrap; word-break: break-all; }")
-    shown.page.set_viewport_size({"width": width, "height": 700})
-    measure = (
-        "(pre) => [pre.textContent.split('\\n').length, pre.scrollHeight, parseFloat(getComputedStyle(pre).lineHeight)]"
-    )
-    texts = []
-    for card in (shown.static, shown.page.locator("#output")):
-        first, rest = card.locator("pre").all()
-        lines, height, line = first.evaluate(measure)
-        assert (lines, round(height / line)) == (10, 10), "as many lines as the text has"
-        expect(rest).to_be_hidden()
-        fold = card.get_by_text("more lines")
-        fold.focus()
-        shown.page.keyboard.press("Enter")
-        lines, height, line = rest.evaluate(measure)
-        assert abs(height / line - lines) < 1
-        assert fold.text_content() == f"{lines} more lines"
-        texts.append([pre.text_content() for pre in (first, rest)])
-    assert texts[0] == texts[1]
-    assert "\n".join(texts[0]) == repr(np.full((40, 12), 1 / 3, np.float32))
-
-
-def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle) -> None:
-    """It has no static card above it that would."""
-    t = torch.zeros(5, 5)
-    names = {"t": t, "first": t[0]}
-    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]"), DisplayOptions).look
-    widget = TensorWidget(t, look=look)
-    shown = toggle(t, cards=widget.cards)
-    expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")
-    widget.close()
-
-
-def test_a_film_keeps_its_frame_while_the_kernel_answers(toggle: MakeToggle) -> None:
-    """A slider that was moved stays; another picture begins at its first frame."""
-    shown = toggle(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
-    slider = shown.page.get_by_role("slider", name="Frame")
-    slider.press("ArrowRight")
-    shown.answer(message={"text": "bound: w_np (view)", "tone": "plain"})
-    expect(shown.status).to_have_text("bound: w_np (view)")
-    expect(shown.page.get_by_role("img", name="frame [1], 2 of 6")).to_be_visible()
-    expect(slider).to_be_focused()
-    shown.answer(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
-    expect(shown.page.get_by_role("img", name="frame [0], 1 of 6")).to_be_visible()

@@ -89,36 +89,6 @@ def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server, w
     assert lab.evaluate("document.activeElement.closest('[role=treegrid]') !== null")
 
 
-def test_what_is_open_follows_the_window_and_stays_in_view_beside_the_tree(lab: Page, server: Server) -> None:
-    """As the notebook scrolls; narrower and wide again, the same element has the focus, and nothing is read anew."""
-    lab.set_viewport_size({"width": 1920, "height": 900})
-    server.write("wide.ipynb", [f"{LOAD}\nflat = {{f'w{{i}}': torch.ones(2, 3) for i in range(50)}}", "%weights flat"])
-    notebook = Notebook(lab, server, "wide.ipynb")
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    cell = notebook.cell(1)
-    rows = tree(cell).locator("tbody tr")
-    rows.nth(2).click()
-    head, outer = cell.locator(".tensornp-panel-head"), notebook.panel.locator(".jp-WindowedPanel-outer")
-    expect(head).to_be_visible()
-    outer.evaluate("""node => {
-      const below = document.querySelector(".tensornp-tree tbody tr:nth-child(5)").getBoundingClientRect().top;
-      node.scrollTop += below - node.getBoundingClientRect().top;
-    }""")
-    expect(head).to_be_in_viewport(ratio=1)
-    cell.get_by_role("tab", name="Values").click()
-    element = cell.get_by_role("grid").locator("[tabindex='0']")
-    expect(element).to_be_focused()
-    lab.keyboard.press("End")
-    expect(cell.locator(".tensornp-where")).to_contain_text("[0, 2]")
-    for width in (1400, 1920):
-        lab.set_viewport_size({"width": width, "height": 900})
-        expect(rows).to_have_count(20 if width == 1920 else 8)
-        assert is_beside(cell) == (width == 1920)
-        expect(element).to_be_focused()
-        expect(cell.locator(".tensornp-where")).to_contain_text("[0, 2]")
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> None:
     """With a weight of a live model open."""
@@ -138,26 +108,6 @@ def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> 
     assert found.response["violations"] == []
 
 
-def test_the_values_of_one_tree_stay_where_those_of_another_are_opened(lab: Page, server: Server) -> None:
-    """At the element that was gone to, in the tab that was chosen."""
-    server.write("two.ipynb", [LOAD, "%weights model", "%weights {'w': torch.arange(60.).view(6, 10)}"])
-    notebook = Notebook(lab, server, "two.ipynb")
-    for i in range(3):
-        notebook.run_cell(i)
-    first, second = notebook.cell(1), notebook.cell(2)
-    tree(first)
-    first.get_by_role("button", name="Scan").click()
-    first.get_by_role("button", name="1 weight has NaN: 3.0.weight").click()
-    expect(first.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
-    # By a key: what is drawn above may move the line away from under the mouse.
-    tree(second).locator("tbody tr").first.press("Enter")
-    second.get_by_role("tab", name="Values").click()
-    expect(second.get_by_role("grid")).to_be_visible()
-    expect(second.locator(".tensornp-where")).to_contain_text("[0, 0]")
-    expect(first.get_by_role("tab", name="Values", selected=True)).to_be_visible()
-    expect(first.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
-
-
 def test_a_cell_that_runs_again_has_one_tree_and_a_gone_model_says_so(lab: Page, server: Server) -> None:
     """What is shown keeps no model alive."""
     server.write("again.ipynb", [LOAD, "%weights model", "del model, blocks"])
@@ -173,66 +123,3 @@ def test_a_cell_that_runs_again_has_one_tree_and_a_gone_model_says_so(lab: Page,
     expect(grid.locator("tbody tr")).to_have_count(2)
     grid.locator("tbody tr").first.click()
     expect(cell.locator(".tensornp-weight")).to_contain_text("reaches no weight any more; show them again")
-
-
-TRAINED = """%load_ext tensornp
-import gc, torch
-from tensornp.models.live.last_scan import LastScan
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(30, 30), torch.nn.Linear(30, 30), torch.nn.LayerNorm(30))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)"""
-STEP = """model(torch.randn(8, 30)).square().sum().backward()
-optimizer.step()"""
-KEPT = "gc.collect(); sum(one.nbytes for one in gc.get_objects() if type(one) is LastScan)"
-
-
-def scan(cell: Locator) -> None:
-    """Scan for the first time."""
-    tree(cell)
-    cell.get_by_role("button", name="Scan").click()
-    expect(cell.get_by_role("button", name="with findings")).to_be_visible()
-
-
-def test_after_a_step_a_scan_tells_how_far_weights_have_moved(lab: Page, server: Server) -> None:
-    """In the same tree and in another one, which are sorted by it."""
-    lab.set_viewport_size({"width": 1400, "height": 900})
-    server.write("steps.ipynb", [TRAINED, "%weights model", STEP, "%weights model"])
-    notebook = Notebook(lab, server, "steps.ipynb")
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    cell, other = notebook.cell(1), notebook.cell(3)
-    scan(cell)
-    expect(cell.get_by_role("button", name="moved")).to_have_count(0)
-    notebook.run_cell(2)
-    cell.get_by_role("button", name="Scan").click()
-    cell.get_by_role("button", name="moved").click()
-    updates = cell.locator("tbody td[title^='moved ‖Δ‖']")
-    expect(updates).to_have_count(6)
-    sizes = [float(text.removesuffix("%")) for text in updates.all_inner_texts() if text != "from 0"]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > 0
-    notebook.run_cell(3)
-    scan(other)
-    # The others are folded, of which the text says all.
-    expect(other.locator("tbody td[title^='moved ‖Δ‖ 0 over']")).to_have_count(2)
-
-
-def test_what_a_scan_keeps_goes_with_the_model_or_when_it_is_turned_off(lab: Page, server: Server) -> None:
-    """As long as it lives, it is the bytes of the model."""
-    off = "%config TensorDisplay.stats = 'off'"
-    server.write("kept.ipynb", [TRAINED, "%weights model", KEPT, "del model, optimizer; gc.collect();", off])
-    notebook = Notebook(lab, server, "kept.ipynb")
-    kept = notebook.cell(2).locator(".jp-OutputArea-output").last
-    for then in (3, 4):
-        notebook.run_cell(0)
-        notebook.run_cell(1)
-        scan(notebook.cell(1))
-        notebook.run_cell(2)
-        expect(kept).to_have_text(str(4 * (30 * 30 * 2 + 4 * 30)))
-        notebook.run_cell(then)
-        notebook.run_cell(2)
-        expect(kept).to_have_text("0")
-    notebook.run_cell(1)
-    scan(notebook.cell(1))
-    notebook.run_cell(2)
-    expect(kept).to_have_text("0")

@@ -102,10 +102,6 @@ def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints()
         assert done.to_host == 7 * 4
         assert done.allocated <= 7 * 4 + 7 * 8
         assert len(done.ops) <= 10, done.ops
-    ip.run_line_magic("config", "TensorDisplay.max_device_fingerprint_nbytes = 2**22")
-    assert done_by_a_card().allocated > 2**20
-    t.add_(1)
-    assert "changed since the card" in ip.display_formatter.format(t)[0]["text/plain"]
 
 
 @needs_card

@@ -95,7 +95,7 @@ def convert(t: torch.Tensor) -> None:
     """Convert it in each way that does not ask to share its memory."""
     tnp.to_numpy(t)
     tnp.to_numpy({"t": t[0]}, writeable=True)
-    _ = tnp.view(t).array
+    _ = tnp.TensorWidget(t).array
 
 
 def look_on_rank_0(obj: Any) -> None:
@@ -132,7 +132,6 @@ def alone(rank: int, look: Callable[[], None]) -> None:
     dist.barrier()
 
 
-@since("2.5", "DTensor is public")
 @in_two_ranks
 def test_one_rank_shows_a_dtensor_alone(rank):
     """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""

@@ -150,10 +150,10 @@ def check_equal(wrapped: Callable[[nn.Module], nn.Module]) -> list[Any]:
         if follow is tnp.follow:
             followed = runs
     for run in followed:
-        assert run.record.notes == ()
+        assert run._record.notes == ()
         assert not any("got no gradient" in one for one in run.problems), run.problems
         assert run.first("nonfinite") is None
-        assert [step.class_name for step in run.record.steps] == ["Adam"]
+        assert [step.class_name for step in run._record.steps] == ["Adam"]
         assert tnp.card(run).text
     return followed
 
@@ -164,7 +164,7 @@ def check_ddp(rank: int) -> None:
         for run in check_equal(wrapped):
             assert run.calls[0].class_name == "DistributedDataParallel"
             assert f"gradients of rank {rank}, before DDP reduces them" in run.calls[0].notes
-            notes = {one.note for one in run.record.grads}
+            notes = {one.note for one in run._record.grads}
             assert notes == {f"of rank {rank}, before DDP reduces it"}
             assert len(run.grads) == 8
             assert all(run.grads.values())
@@ -196,7 +196,7 @@ def check_fsdp(rank: int) -> None:
             assert names[:3] == ["Net", "Sequential", "Linear"]
             assert not any("FSDP" in name for name in names)
             assert f"sharded by FSDP: rank {rank} alone" in run.calls[0].notes
-            grads = {one.name: one for one in run.record.grads}
+            grads = {one.name: one for one in run._record.grads}
             assert len(grads) == 8
             assert all(one.figures for one in grads.values()), grads
             # The head is sharded by itself: its call gets what is not gathered yet.

@@ -98,29 +98,11 @@ def test_what_a_card_advises_names_the_operator(program: Callable[..., tnp.Follo
     assert again.first("nan").operator and not again.record.notes
 
 
-def test_what_a_module_got_that_nothing_in_it_made_is_not_looked_for_in_it():
-    """It came from the code before, where the operators of no module are."""
-    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
-    for options in ({}, {"level": "operators"}):
-        with tnp.follow(**options) as run:
-            second(first(X) * torch.nan)
-        if not options:
-            assert "%%follow --operators names the operator and its line" in tnp.card(run).text
-    assert run.first("nan").operator == "mul"
-
-
 @pytest.mark.parametrize("name", ["first.0", "first[0]", "first*0", "0"])
 def test_a_module_is_named_with_its_model_or_without(name: str):
     """By an expression too, in which a bracket is no pattern."""
     (call,) = [one for one in _two(keep=name).calls if one.outputs[0].tensor is not None]
     assert call.name == "first.0"
-
-
-@pytest.mark.parametrize("name", ["model.0", "model[0]", "0"])
-def test_a_model_alone_is_named_as_beside_another_one(name: str):
-    """Where its own names stand without it."""
-    (call,) = [one for one in _alone(keep=name).calls if one.outputs[0].tensor is not None]
-    assert call.name == "0"
 
 
 def test_a_model_has_one_name_in_two_passes():
@@ -134,17 +116,3 @@ def test_a_model_has_one_name_in_two_passes():
         runs.append(run)
     assert runs[1]["layers.0"].name == "layers.0"
     assert tnp.compare(*runs).num_calls == 2
-
-
-def test_a_name_that_was_bound_after_the_call_is_told():
-    """It could not be known then."""
-
-    def made() -> nn.Module:
-        inner = Odd()
-        inner(X)
-        return inner
-
-    with tnp.follow(keep="model") as run:
-        model = made()
-    (note,) = run.record.notes
-    assert model and note == "keep='model' is a name that was bound after what it names had been called"

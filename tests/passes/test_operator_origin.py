@@ -11,7 +11,7 @@ from made_passes import FINE, INF, NAN, value
 from tensornp.passes.records import OperatorCall, PassRecord, SourceLine
 from tensornp.passes.verdict.operator_origin import operator_origin, unreached
 
-PROFILE = settings(max_examples=150, deadline=None)
+PROFILE = settings(max_examples=37, deadline=None)
 BAD = {"nan": (NAN,), "inf": (-3.0, INF)}
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
-import re
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -146,33 +143,6 @@ def test_a_nan_that_reaches_nothing_is_told_and_alarms_nobody():
     assert "first" not in tnp.card(run).text
 
 
-def test_a_nan_that_is_written_as_a_number_is_told():
-    """It came with the line; a table that is filled with NaN to begin with was asked for, and is no alarm."""
-    with torch.no_grad(), tnp.follow(level="operators") as run:
-        out = nn.Linear(3, 2)(torch.ones(4, 3))
-        out[0] = float("nan")
-    assert re.match(r"`fill_`, .* was given the number NaN: no operator that was followed has made it", run.problems[0])
-    with torch.no_grad(), tnp.follow(level="operators") as run:
-        table = torch.full((3,), float("nan"))
-        table[0] = nn.Linear(3, 2)(torch.ones(4, 3)).mean()
-    assert run.problems == []
-
-
-def test_a_nan_that_is_read_as_a_number_counts():
-    """Although the program drops the tensor."""
-    with tnp.follow(level="operators") as run:
-        torch.log(torch.tensor(-1.0)).item()
-    assert run.first("nan").operator == "log"
-
-
-def test_a_loss_of_which_the_backward_makes_finite_gradients_is_named_all_the_same():
-    """As that of labels which are all ignored: the backward reads what the operator gave beside it."""
-    with tnp.follow(level="operators") as run:
-        loss = nn.functional.cross_entropy(nn.Linear(3, 2)(torch.ones(4, 3)), torch.full((4,), -100))
-        loss.backward()
-    assert run.first("nan").operator == "nll_loss_forward"
-
-
 def test_a_nan_of_the_backward_leads_to_the_line_of_the_forward():
     """As the root of 0 has an infinite slope, of which 0 times makes NaN."""
     run = followed(lambda h: (h * 0).sqrt() * 0)
@@ -184,37 +154,6 @@ def test_a_nan_of_the_backward_leads_to_the_line_of_the_forward():
     odd = run.operators[origin.operator_index]
     assert odd.node == "SqrtBackward0"
     assert run.operators[odd.forward].name == "sqrt"
-
-
-@pytest.mark.parametrize("is_bound", [True, False])
-def test_what_a_mask_has_dropped_and_its_backward_brings_back_is_named(is_bound: bool):
-    """By its operator, and not by the module whose gradients it spoils, however the model is followed."""
-
-    class Masked(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.fc = nn.Linear(3, 3)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            h = -self.fc(x).abs() - 1
-            return torch.where(h > 0, h.sqrt(), torch.zeros_like(h))
-
-    model = Masked()
-    with tnp.follow(*[model] * is_bound, level="operators") as run:
-        model(torch.ones(2, 3)).sum().backward()
-    origin = run.first("nan")
-    assert origin is not None and (origin.operator, origin.name) == ("sqrt", "Masked")
-    assert run.problems[0] == origin.sentence
-
-
-def test_a_range_that_was_left_is_told():
-    """With how far the inputs reached."""
-    with tnp.follow(level="operators") as run:
-        big = torch.full((3,), 300.0, dtype=torch.float16)
-        out = big * big
-    assert out.isinf().all()
-    assert run.first("inf").sentence.startswith("`mul`, test_operators.py:")
-    assert run.first("inf").sentence.endswith("left the range of float16 (65,504): its inputs reached 300")
 
 
 def test_what_was_there_before_is_told_by_its_name():
@@ -231,27 +170,6 @@ def test_what_was_there_before_is_told_by_its_name():
         out = given * 2
     assert run.first("nan").sentence.startswith("what `mul`, ")
     assert out.isnan().any()
-
-
-def test_what_came_by_no_operator_is_told_as_such():
-    """By the bits of other numbers."""
-    with tnp.follow(level="operators") as run:
-        memory = torch.ones(64)
-        memory.view(torch.int32).fill_(0x7FC00000)
-        out = memory[:32] + 1
-    assert out.isnan().all()
-    said = run.first("nan").sentence
-    assert said.endswith("read held NaN before: no operator that was followed has made it")
-
-
-def test_memory_that_was_never_written_is_told_as_such():
-    """Whatever the allocator has left in it."""
-    with tnp.follow(level="operators") as run:
-        memory = torch.empty(4)
-        memory.numpy()[:] = float("nan")
-        out = memory + 1
-    assert out.isnan().all()
-    assert run.first("nan").sentence.endswith("from memory that `torch.empty` gave and nothing had written whole")
 
 
 def test_what_wrote_over_a_value_that_the_backward_needs_is_named():
@@ -277,15 +195,6 @@ def test_only_limits_operators_to_some_modules():
     assert note == "only='1.fx' matches no module that was called; the closest name is '1.fc'"
 
 
-def test_what_only_some_modules_do_is_named_although_nobody_holds_it():
-    """Who takes what they return is not followed; nor does anybody hold what a model gave as a statement."""
-    model = net(masked_softmax)
-    for options in ({"only": "1"}, {}):
-        with tnp.follow(level="operators", **options) as run:
-            model(torch.ones(2, 4))
-        assert run.first("nan").operator == "_softmax"
-
-
 def test_keep_copies_what_a_call_got_and_gave():
     """As it was then, and nothing of other calls."""
     model = net()
@@ -305,7 +214,7 @@ def test_keep_stops_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch):
     with tnp.follow(keep="*") as run:
         net()(torch.ones(2, 4))
     assert run.calls[0].inputs[0].tensor is not None
-    assert any("were not kept" in note for note in run.record.notes)
+    assert any("were not kept" in note for note in run._record.notes)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +272,7 @@ def test_a_training_computes_the_same_bits(reentrant: bool, optimizer: Any):
             if options:
                 with tnp.follow(**options) as run:
                     opt.step(step)
-                assert not run.record.notes
+                assert not run._record.notes
             else:
                 opt.step(step)
         grads = [p.grad for p in model.parameters()]
@@ -429,19 +338,6 @@ def test_inference_mode_and_no_grad_are_followed():
         assert [one.outputs[0].max for one in run.operators] == [1.0, 2.0, 0.0, -INF]
 
 
-def test_views_and_memory_have_no_rows_and_parts_lead_to_their_maker():
-    """A slice of a result was made by what made the result."""
-    with tnp.follow(level="operators") as run:
-        x = torch.ones(4, 6)
-        q, k, v = (x * 2).chunk(3, dim=1)
-        out = (q.t() @ k.contiguous()) + v.sum()
-    assert [one.name for one in run.operators] == ["ones", "mul", "clone", "mm", "sum", "add"]
-    mm = run.operators[3]
-    assert [value.operator for value in mm.inputs] == [1, 2]
-    assert mm.inputs[0].shape == (2, 4)
-    assert out.shape == (2, 2)
-
-
 def test_more_operators_than_are_kept_are_bounded_and_the_first_nan_is_found_all_the_same():
     """With all that refers to it."""
     with tnp.follow(level="operators", max_calls=10) as run:
@@ -451,31 +347,8 @@ def test_more_operators_than_are_kept_are_bounded_and_the_first_nan_is_found_all
     assert x.isnan().all()
     assert run.first("nan").operator == "log"
     assert not run.complete
-    assert run.record.num_dropped == 52 - len(run.operators) > 0
+    assert run._record.num_dropped == 52 - len(run.operators) > 0
     assert all(one.index == place for place, one in enumerate(run.operators))
-
-
-def test_operators_of_another_task_are_not_the_pass_s():
-    """Of asyncio, which has them in the same thread."""
-    import asyncio
-
-    async def other(begun: asyncio.Event, done: asyncio.Event) -> None:
-        await begun.wait()
-        torch.ones(2).sin()
-        done.set()
-
-    async def main() -> tnp.FollowedPass:
-        begun, done = asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(other(begun, done))
-        with tnp.follow(level="operators") as run:
-            x = torch.ones(2).cos()
-            begun.set()
-            await done.wait()
-        await task
-        assert x.shape == (2,)
-        return run
-
-    assert [one.name for one in asyncio.run(main()).operators] == ["ones", "cos"]
 
 
 def test_compiled_code_stays_compiled():
@@ -495,21 +368,11 @@ with tnp.follow(level="operators") as run:
     followed = f(x)
 assert torch.equal(plain, followed)
 assert torch.equal(f(x), plain)
-print(len(calls), not run.record.error)
+print(len(calls), not run._record.error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["True"], done.stderr[-2000:]
     assert int(done.stdout.split()[0]) <= 2
-
-
-def test_the_compiler_is_not_brought_in_by_following():
-    """It takes a second, and nobody has asked for it."""
-    code = (
-        "import sys, torch, tensornp as tnp\nhad = 'torch._dynamo' in sys.modules\n"
-        "with tnp.follow(level='operators'):\n    torch.ones(2) + 1\nprint(had, 'torch._dynamo' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.split() == ["False", "False"], done.stderr
 
 
 def test_the_card_shows_the_operators_around_the_birth():
@@ -525,97 +388,3 @@ def test_the_card_shows_the_operators_around_the_birth():
     assert text.startswith("no NaN and no infinity in 3 operators\n3 operators")
     assert "mul, sum" in text
     assert "<td" in tnp.card(run).html
-
-
-def test_where_nothing_was_called_nothing_is_advised_that_was_done():
-    """Operators were followed, and there was none."""
-    with tnp.follow(level="operators") as run:
-        pass
-    assert tnp.card(run).text == "no module was called here, and no operator"
-
-
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
-@pytest.mark.parametrize("is_in_place", [False, True])
-@pytest.mark.filterwarnings("ignore:Sparse")
-def test_what_was_born_in_a_sparse_tensor_is_found(layout: torch.layout, is_in_place: bool):
-    """It is known again by the elements that it stores, and held as long as these are."""
-    with tnp.follow(level="operators") as run:
-        held = torch.tensor([[0.0, -2.0], [0.0, 0.0]]).to_sparse(layout=layout)
-        held = held.sqrt_() if is_in_place else held.sqrt()
-        held = held.abs()
-    assert held.layout is layout
-    assert run.first("nan").operator.rstrip("_") == "sqrt"
-    (birth, after) = run.operators[-2:]
-    assert (after.inputs[0].operator, after.is_held) == (birth.index, True)
-    assert "no infinity" not in tnp.card(run).text
-
-
-def test_an_operator_takes_less_than_a_kilobyte_and_a_half_while_it_is_followed():
-    """And after it: 10,000 take no 25 MB."""
-    w = torch.ones(4, 4, requires_grad=True)
-
-    def work(num_operators: int) -> torch.Tensor:
-        x = torch.ones(4, 4)
-        for i in range(num_operators):
-            x = torch.relu(x) if i % 2 else x * w
-        return x
-
-    with tnp.follow(level="operators"):
-        work(10)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        with tnp.follow(level="operators") as run:
-            before = tracemalloc.get_traced_memory()[0]
-            work(5000)
-            gc.collect()
-            during = tracemalloc.get_traced_memory()[0] - before
-        gc.collect()
-        after, peak = (one - before for one in tracemalloc.get_traced_memory())
-    finally:
-        tracemalloc.stop()
-    num_operators = len(run.operators)
-    assert num_operators >= 5000
-    assert max(during, after) < 1500 * num_operators
-    assert peak < 3000 * num_operators
-
-
-@pytest.mark.parametrize(
-    ("loss_of", "name"),
-    [
-        (lambda p: (p * p.log()).sum(), "mul"),
-        (lambda p: p.log().sum(), "log"),
-        (lambda p: (1 / p).mean(), "reciprocal"),
-    ],
-)
-def test_a_loss_that_nobody_holds_was_reached(loss_of, name):
-    """Its backward began there, and what would mask it has a backward of its own."""
-    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
-    nn.init.constant_(model[0].bias, -100.0)
-
-    def step(of: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        of(model(torch.ones(2, 4))).backward()
-
-    with tnp.follow(level="operators") as run:
-        step(loss_of)
-    assert run.first("nonfinite").operator in (name, "log")
-    assert run.problems[0].startswith(
-        f"the first {'NaN' if name == 'mul' else '−Inf' if name == 'log' else 'Inf'} was born at `{name}`"
-    )
-    with tnp.follow(level="operators") as run:
-        step(lambda p: torch.where(p > 0, p.log(), 0.0).sum())
-    assert not any("`log`" in one and "first" in one and "backward" not in one for one in run.problems)
-    with tnp.follow() as run:
-        step(loss_of)
-    assert all(one.startswith("what modules gave was finite; ") for one in run.problems if "first" in one)
-
-
-def test_operators_in_inference_mode_are_said_to_have_other_last_bits_perhaps():
-    """Under any mode torch takes another path for what is not contiguous."""
-    model = nn.Linear(3, 2)
-    with tnp.follow(level="operators") as run, torch.inference_mode():
-        model(torch.ones(2, 3))
-    assert "torch may compute other last bits in inference mode where operators are followed" in run.problems
-    with tnp.follow() as run, torch.inference_mode():
-        model(torch.ones(2, 3))
-    assert run.problems == []

@@ -8,8 +8,8 @@ from built_passes import WIDE, Builder, transformer, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensornp.passes.outline import MAX_LINES, CallLine, not_finite, outlined, state_of
-from tensornp.passes.records import RAISED, RECOMPUTED, RETURNED, Figures, ModuleCall
+from tensornp.passes.outline import CallLine, outlined, state_of
+from tensornp.passes.records import RAISED, RECOMPUTED, RETURNED, ModuleCall
 
 
 def told(lines: Sequence[CallLine]) -> list[str]:
@@ -111,21 +111,6 @@ def test_numbers_that_are_no_indices_are_not_folded():
     assert len(outlined(built.calls)) == 8
 
 
-def test_a_mask_is_no_trouble_and_nothing_is_said_of_what_was_not_read():
-    """Minus infinity beside finite numbers; a NaN that came in is passed on, from an infinity it is new."""
-    mask = value(figures=Figures(-float("inf"), 0.0, -float("inf"), float("inf"), 4))
-    infinite = value(figures=Figures(0.0, float("inf"), float("inf"), float("inf"), 4))
-    nan, unread = value(is_nan=True), value(figures=None)
-    assert [not_finite([one]) for one in (mask, infinite, nan, unread)] == ["", "Inf", "NaN", ""]
-
-    def state(came: object, gave: object, status: str = RETURNED) -> str:
-        return state_of(ModuleCall(0, "a", "A", inputs=(came,), outputs=(gave,), status=status))  # type: ignore[arg-type]
-
-    assert state(nan, nan) == state(infinite, infinite) == state(nan, infinite) == "passed on"
-    assert state(infinite, nan) == state(value(), nan) == state(value(), value(), RAISED) == "trouble"
-    assert state(nan, value()) == state(unread, unread) == state(value(), mask) == "fine"
-
-
 @st.composite
 def passes(draw: st.DrawFn) -> list[ModuleCall]:
     """Draw calls of any form: names that repeat or look like numbers, a few that raise or give a NaN."""
@@ -146,7 +131,7 @@ def passes(draw: st.DrawFn) -> list[ModuleCall]:
 
 
 @given(passes(), st.sets(st.integers(0, 39), max_size=2), st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
     """However few lines there are: what has none is counted; calls of one line are alike."""
     chosen = {index for index in chosen if index < len(calls)}
@@ -162,7 +147,7 @@ def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
 
 
 @given(passes(), st.sets(st.integers(0, 39), max_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_is_told_or_in_trouble_is_shown(calls, chosen):
     """With all that called it, where there is room: a line stands under that of what called it."""
     chosen = {index for index in chosen if index < len(calls)}
@@ -176,26 +161,3 @@ def test_what_is_told_or_in_trouble_is_shown(calls, chosen):
         if above and one.calls:
             assert {call.parent for call in one.calls} <= {call.index for call in above[-1].calls}
         above.append(one)
-
-
-def test_many_calls_have_few_lines_and_the_one_in_trouble_has_one():
-    """Wide, deep, or of modules of which none is like another."""
-    wide, deep, unlike = Builder(), Builder(), Builder()
-    for i in range(10_000):
-        wide.leaf(str(i), "Linear")
-    for i in range(2_000):
-        with unlike.call("", "Net"):
-            for part in "abcd":
-                unlike.leaf(f"part.{part}", "Linear", outputs=(value((i + 1,), is_nan=i == 1_500 and part == "c"),))
-    calls, name = [], "a"
-    for i in range(3_000):
-        calls.append(ModuleCall(i, name, f"Class{i}", parent=i - 1 if i else None))
-        name = f"{name}.a" if i < 50 else "a"
-    deep.calls = calls
-    assert told(outlined(wide.calls)) == ["{0..9999}"]
-    lines = outlined(unlike.calls)
-    assert len(lines) <= MAX_LINES
-    assert any(one.calls and one.calls[0].name == "part.c" and state_of(one.calls[0]) == "trouble" for one in lines)
-    assert lines[-1].level == 0 and not lines[-1].calls and lines[-1].num_hidden > 9_000
-    assert len(outlined(deep.calls)) == MAX_LINES
-    assert len(outlined(deep.calls, [2_999])) == MAX_LINES

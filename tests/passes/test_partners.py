@@ -61,58 +61,6 @@ def test_a_wrapped_model_is_compared_with_what_it_wraps(wrap: Callable[[nn.Modul
     assert name.endswith(".2.0.weight")
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda net: torch.compile(net, backend="eager"),
-        lambda net: torch.compile(Wrapper(net), backend="eager"),
-        lambda net: Wrapper(torch.compile(net, backend="eager")),
-    ],
-)
-def test_the_gradients_of_a_compiled_model_are_compared_with_those_of_what_was_compiled(
-    wrap: Callable[[nn.Module], nn.Module],
-):
-    """The calls inside stay in one of the passes alone: compiled code is one call."""
-    net = _net()
-    wrapped = wrap(copy.deepcopy(net))
-    runs = _followed(net), _followed(wrapped)
-    for sides in (runs, runs[::-1]):
-        found = tnp.compare(*sides)
-        assert not found.grads and not found.calls and all("alone" in told for told in found.problems)
-    with torch.no_grad():
-        wrapped.get_parameter([name for name, _ in wrapped.named_parameters()][2])[0] += 1
-    runs = runs[0], _followed(wrapped)
-    assert "0.weight" in tnp.compare(*runs).grads
-    assert not any(told for told in tnp.compare(*runs).problems if "got a gradient in" in told)
-
-
-def test_other_weights_of_compiled_models_are_told_however_they_were_compiled():
-    """Compiled code calls no module that has them; those of what was not compiled stand at its parts."""
-    net, runs = _net(), []
-    for is_in_place in (True, False):
-        other = copy.deepcopy(net)
-        with torch.no_grad():
-            other[0].bias += is_in_place
-        if is_in_place:
-            other.compile(backend="eager")
-        model = other if is_in_place else torch.compile(other, backend="eager")
-        runs.append(_followed(model, model=model))
-    found = tnp.compare(*runs)
-    assert list(found.weights) == ["0.bias"] and "its 0.bias had differed before" in found.problems[0]
-    assert list(tnp.compare(*runs[::-1]).weights) == ["_orig_mod.0.bias"]
-    found = tnp.compare(_followed(net), runs[0])
-    assert found.calls and "calls inside it are in the first alone" in found.problems[0]
-    assert "weights" not in found.problems[0]
-
-
-def test_a_compiled_part_of_a_model_is_that_part():
-    net = nn.Sequential(_net(), nn.Linear(4, 2))
-    other = copy.deepcopy(net)
-    other[0] = torch.compile(other[0], backend="eager")
-    found = tnp.compare(_followed(net), _followed(other))
-    assert not found.grads and not found.calls and found.num_calls == 3
-
-
 def test_a_model_alone_is_compared_with_itself_beside_others():
     """By its expression, where others of its class are there."""
     torch.manual_seed(0)
@@ -147,41 +95,3 @@ def test_models_of_other_names_are_paired_where_each_has_one_of_its_build():
         others["head_copy"].bias.add_(1)
     found = tnp.compare(runs[0], _followed(*others.values(), **others))
     assert found.num_calls == 8 and list(found.weights) == ["head.bias"]
-
-
-@pytest.mark.parametrize("name", ["head", "other"])
-@pytest.mark.parametrize("wrap", [Wrapper, nn.DataParallel, lambda net: Wrapper(Wrapper(net))])
-@pytest.mark.parametrize("wrapped", [("encoder",), ("head",), ("encoder", "head")])
-def test_of_several_models_each_may_be_wrapped(
-    wrapped: tuple[str, ...], wrap: Callable[[nn.Module], nn.Module], name: str
-):
-    """Under its own name or another one; what wraps it alone has no partner."""
-    torch.manual_seed(0)
-    nets: dict[str, nn.Module] = {"encoder": _net(), "head": nn.Linear(4, 2)}
-    others = {key: wrap(net) if key in wrapped else net for key, net in nets.items()}
-    others = {name if key == "head" else key: net for key, net in others.items()}
-    runs = _followed(*nets.values(), **nets), _followed(*others.values(), **others)
-    for sides, side in ((runs, "second"), (runs[::-1], "first")):
-        found = tnp.compare(*sides)
-        assert found.num_calls == 7 and not found.calls and not found.grads and found.first is None
-        alone = found.unexpected if side == "second" else found.missing
-        wrappers = [call for call in alone if call.class_name in ("Wrapper", "DataParallel")]
-        assert len(alone) == len(wrappers) == len(runs[1].calls) - 7
-    with torch.no_grad():
-        nets["head"].bias.add_(1)
-    assert list(tnp.compare(runs[0], _followed(*others.values(), **others)).weights) == ["head.bias"]
-
-
-def test_models_of_one_name_are_paired_where_those_of_their_build_are_several():
-    """Two towers of one build, each in a wrapper."""
-    nets = {"left": _net(), "right": _net()}
-    others = {name: Wrapper(net) for name, net in nets.items()}
-    found = tnp.compare(_followed(*nets.values(), **nets), _followed(*others.values(), **others))
-    assert found.num_calls == 12 and not found.calls and not found.grads
-
-
-def test_layers_of_one_name_in_both_are_no_others():
-    """Although a part of the second is of the class of the first."""
-    model, other = _net(), nn.Sequential(_net()[0], nn.ReLU(), nn.Sequential(*_net()[2]))
-    other.load_state_dict(model.state_dict())
-    assert tnp.compare(_followed(model), _followed(other)).equal

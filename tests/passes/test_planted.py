@@ -9,7 +9,7 @@ from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, PassRecord
 from tensornp.passes.verdict.origin import origin_of
 from tensornp.passes.verdict.problems import problems_of
 
-PROFILE = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROFILE = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WHAT = ("nan", "inf", "nonfinite")
 KINDS = ("leaf", "overflow", "weight", "input", "own code")
 

@@ -318,28 +318,3 @@ def test_the_source_is_the_line_at_which_it_was_born():
     origin = origin_of(attention(), "nan")
     assert origin is not None and str(origin.source) == "model.py:14 `return self.proj(h)`"
     assert (origin.call, origin.inputs_finite) == (0, True)
-
-
-def test_inputs_that_were_not_read_are_not_called_finite():
-    origin = origin_of(chain(leaf("fc", ends=(NAN,), got=(value(None, "[0]"),))), "nan")
-    assert origin is not None and origin.inputs_finite is None
-    assert origin.sentence.startswith("the first NaN that was read came out of fc (Linear): ")
-
-
-def test_the_order_in_which_calls_ended_counts_where_two_threads_call():
-    """What waits for calls of other threads began before them, and cannot be the origin of what they gave."""
-    outer = one_call(0, "", "DataParallel", got=[value()], gave=[value((NAN,))], order=2)
-    inner = one_call(1, "fc", "Linear", got=[value()], gave=[value((NAN,))], order=1, thread="Thread-1")
-    origin = origin_of(PassRecord((outer, inner)), "nan")
-    assert origin is not None and origin.name == "fc"
-
-
-def test_a_gradient_of_recomputed_calls_stands_where_these_were_called_before():
-    """A reentrant checkpoint builds its graph in the backward: the calls of the forward get no gradient."""
-    record = chain(leaf("a", grad=(NAN,)), leaf("b"), leaf("c", grad=FINE))
-    call = one_call(
-        3, "b", "Linear", got=[value(path="[0]", maker=0)], gave=[value(grad=FINE)], phase=RECOMPUTED, order=9
-    )
-    origin = origin_of(replace(record, calls=(*record.calls, call)), "nan")
-    assert origin is not None
-    assert origin.sentence == f"{CLEAN}; NaN entered the gradients between b (fine) and a"

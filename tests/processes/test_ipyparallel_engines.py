@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from child import in_child
-from older import since
 
 import tensornp as tnp
 
@@ -46,7 +45,6 @@ def end_in_time() -> None:
 
 
 @pytest.mark.slow
-@since("2.5", "DTensor is public")
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process")
 @in_child
 def test_two_engines_are_one_card_whatever_becomes_of_them():

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import enum
 import inspect
 import multiprocessing
 import pickle
 import textwrap
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import astuple, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,11 +20,6 @@ from simulated import Here, Simulated, end_timers, hang, late, raising, saying
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.memory.fingerprint import Fingerprint
-from tensornp.core.namespace.lookup import NotLookedAtError
-from tensornp.core.values.stats.figures import Figures
-from tensornp.processes import answering, asking
-from tensornp.processes.facts import packed, unpacked
 
 
 @pytest.fixture(autouse=True)
@@ -103,13 +96,6 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
         found["0.weigth"]
 
 
-def test_of_two_ranks_the_one_with_fewer_lacks_some(monkeypatch):
-    """Which of them is right is not known; what both have is the most."""
-    transport = simulated(monkeypatch, 2)
-    transport.names[0]["model"][1].bias = None
-    assert repr(ranks(transport).weights("model")).endswith("2 ranks: 3 tensors in common; rank 0 lacks 1.bias>")
-
-
 def test_stages_of_a_pipeline_are_groups(monkeypatch):
     """No two have the same, and the table has the tensors of all, with who has them."""
     names = {i: {"model": torch.nn.ModuleDict({f"stage{i // 2}": torch.nn.Linear(3, 3)})} for i in range(8)}
@@ -117,14 +103,6 @@ def test_stages_of_a_pipeline_are_groups(monkeypatch):
     assert found.told == "8 ranks: 8 tensors in all, in 4 groups of ranks"
     assert [group.ranks for group in found.groups] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     assert "on ranks 2..3" in str(found)
-
-
-def test_of_more_than_a_page_shows_a_part_is_asked_for(monkeypatch):
-    """And said how; groups past the first are not listed."""
-    names = {i: {"w": {f"{'abcdefghijkl'[i]}{j * j}": torch.ones(j + 1) for j in range(20)}} for i in range(12)}
-    said = str(ranks(Simulated(monkeypatch, names)).weights("w"))
-    assert "… 140 more weights left out; ask for a part of them, such as .weights('model.layers[0]')" in said
-    assert "\n… and more\n" in said
 
 
 def ended() -> Future[Any]:
@@ -198,75 +176,6 @@ def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monke
     assert len(found._repr_html_()) < 150_000
 
 
-@pytest.mark.parametrize(
-    "listed",
-    [
-        b"",
-        b"nonsense",
-        "text",
-        packed([["a"]]),
-        packed([[1] * 9]),
-        packed([["a", "k", "x", "d", 1, None, "", "", ""]]),
-        3,
-    ],
-)
-def test_a_listing_that_is_garbage_is_asked_of_another(monkeypatch, listed):
-    """And where all lie, none is listed, and that is said."""
-    transport = simulated(monkeypatch, 3)
-
-    def lying(answer):
-        found = answer()
-        return (*found[:-1], listed) if isinstance(found[-1], bytes) else found
-
-    transport.deeds[0] = lying
-    found = ranks(transport).weights("model")
-    assert list(found)[:1] == ["0.weight"]
-    transport.deeds = dict.fromkeys(range(3), lying)
-    found = ranks(transport).weights("model")
-    assert len(found) == 0
-    assert "ranks 0..2: 4 tensors, not listed" in str(found)
-
-
-@pytest.mark.parametrize("field", ["min", "max", "total", "mean", "std"])
-def test_figures_that_nothing_adds_up_to_are_garbage(monkeypatch, field):
-    """No sentence could write them."""
-    transport = simulated(monkeypatch, 2)
-
-    def lying(answer):
-        *reply, (facts, box, figures, mark) = answer()
-        absurd = astuple(replace(Figures(*figures[0]), **{field: 10**5000}))
-        return *reply, (facts, box, (absurd,), mark)
-
-    transport.deeds[1] = lying
-    assert ranks(transport).card("model[1].bias").silent[1].endswith("gave an answer that is none of tensornp's")
-
-
-def test_what_a_rank_says_that_it_has_not_read_is_cut_and_escaped(monkeypatch):
-    """And how many it has compared is no number without end."""
-    transport = Simulated(monkeypatch, {i: {"w": {"a": torch.ones(3, device="meta")}} for i in (0, 1, 2)})
-
-    def lying(num, unread):
-        def reply(answer):
-            *before, marks = answer()
-            return *before, tuple((*mark[:4], num, mark[5], unread) for mark in marks)
-
-        return reply
-
-    transport.deeds = {1: lying(0, "\x1b[31m\u202e" + "x" * 10**6), 2: lying(10**5000, "")}
-    found = ranks(transport).weights("w").drift()
-    assert found.silent[2].endswith("gave an answer that is none of tensornp's")
-    assert r"\x1b[31m\u202exxx" in found.not_compared[1]
-    assert len(found.not_compared[1]) < 600
-
-
-def test_a_list_that_would_fill_the_memory_is_not_unpacked():
-    """It unpacks no more than a bounded number of bytes."""
-    import zlib
-
-    with pytest.raises(ValueError):
-        unpacked(zlib.compress(b"[" + b" " * 2**29 + b"]"))
-
-
 def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     """Of names, of attributes and of weights."""
     found = ranks(simulated(monkeypatch, 2)).weights("mdoel")
@@ -278,26 +187,6 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     card = ranks(simulated(monkeypatch, 2)).card("model")
     assert card.silent[0] == "engine 0 has 4 weights in 'model'; .weights(...) lists them"
     assert "no rank has told its values" in str(card)
-
-
-def test_what_is_none_or_would_be_a_new_tensor_is_told(monkeypatch):
-    """A gradient that is not there yet, a row, a property; and a gradient that another thread may be writing."""
-    asked = ranks(simulated(monkeypatch, 2))
-    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.card("model[1].weight.grad"))
-    assert "engines 0..1: has model[1].weight.grad, which is None" in str(asked.weights("model[1].weight.grad"))
-    with pytest.raises(tnp.BadRequestError, match="or a path, not None"):
-        tnp.weights(None)
-    new = "engine 0 has a tensor in model[1].weight, of which {} would be a new one: ask for model[1].weight"
-    for part, ending in (("[0]", "[0]"), ("data", ".data"), ("T", ".T")):
-        assert asked.card(f"model[1].weight{ending}").silent[0] == new.format(part)
-    said = "engine 0 has a tensor in model[1].weight, whose requires_grad is no weight: ask for model[1].weight"
-    assert asked.card("model[1].weight.requires_grad").silent[0] == said
-
-    def not_now(*_):
-        raise NotLookedAtError("another thread runs")
-
-    monkeypatch.setattr(answering, "look_up", not_now)
-    assert asked.card("model[1].weight.grad").silent[0] == "engine 0 says: another thread runs"
 
 
 @pytest.mark.parametrize(
@@ -376,16 +265,6 @@ def pickle_globals(data):
     return [one for one in pickletools.genops(data) if one[0].name in ("GLOBAL", "STACK_GLOBAL")]
 
 
-def test_two_processes_of_one_rank_count_once(monkeypatch):
-    """The second is left out, and that is said."""
-    transport = simulated(monkeypatch, 3, has_group=True)
-    transport.places[2] = (0, 3)
-    found = ranks(transport).weights("model")
-    assert found.answered == (0, 1)
-    assert found.silent == {2: "engine 2 says that it is rank 0, as engine 0 does, and is left out"}
-    assert found.told == "2 of 3 ranks: the same 4 tensors"
-
-
 def test_ranks_have_the_numbers_of_their_group_and_those_that_nobody_is_are_named(monkeypatch):
     """A process that is known is spoken of by its rank, one that has never answered by its id."""
     transport = simulated(monkeypatch, 3)
@@ -401,67 +280,6 @@ def test_ranks_have_the_numbers_of_their_group_and_those_that_nobody_is_are_name
     assert ranks(transport, 0.2).weights("model").silent[0].startswith("engine 0 did not answer")
 
 
-def test_who_has_not_answered_is_not_asked_again_before(monkeypatch):
-    """Nothing piles up behind what runs there, and the next card is there at once."""
-    transport = simulated(monkeypatch, 2, deeds={1: hang})
-    own = ranks(transport, 0.2)
-    own.weights("model")
-    begun = time.monotonic()
-    found = own.weights("model")
-    assert time.monotonic() - begun < 30
-    assert "has not answered what it was asked" in found.silent[1]
-    assert [id for id, *_ in transport.asked].count(1) == 1
-    transport.deeds[1] = late(0.1)
-    again = ranks(transport, 5)
-    assert again.weights("model").answered == (0, 1)
-
-
-def test_a_future_that_gives_nothing_to_what_it_calls_is_read(monkeypatch):
-    """It is what was waited for, and it has an answer."""
-    transport = simulated(monkeypatch, 2)
-
-    class Silent(Future[Any]):
-        def add_done_callback(self, called):
-            super().add_done_callback(lambda done: called(None))
-
-    def reply(answer):
-        future = Silent()
-        future.set_result(answer())
-        return future
-
-    transport.deeds[1] = reply
-    assert ranks(transport).weights("model").told == "2 ranks: the same 4 tensors"
-
-
-def test_a_late_answer_frees_a_process_to_be_asked_again(monkeypatch):
-    """Nothing of the earlier card changes."""
-    transport = simulated(monkeypatch, 2, deeds={1: late(0.4)})
-    own = ranks(transport, 0.1)
-    first = own.weights("model")
-    time.sleep(0.8)
-    transport.deeds.clear()
-    assert own.weights("model").answered == (0, 1)
-    assert first.answered == (0,)
-
-
-def test_who_is_gone_is_still_counted(monkeypatch):
-    """By the ranks that were there when it was first asked."""
-    transport = simulated(monkeypatch, 3)
-    own = ranks(transport)
-    del transport.names[1]
-    found = own.weights("model")
-    assert found.silent == {1: "engine 1 has died, or was stopped"}
-    assert found.told == "2 of 3 ranks: the same 4 tensors"
-
-
-def test_a_transport_that_tells_says_for_how_long_a_process_has_been_busy(monkeypatch):
-    """In the sentence."""
-    transport = simulated(monkeypatch, 2, deeds={1: hang})
-    transport.running_for = lambda id: 40.4 if id == 1 else 0
-    found = ranks(transport, 0.1).weights("model")
-    assert found.silent[1] == "engine 1 is busy: running for 40 s what it was given before"
-
-
 @pytest.mark.parametrize("client", [None, 3, "rc", object(), SimpleNamespace(ids=[0]), SimpleNamespace, Simulated])
 def test_what_is_no_client_is_refused(client):
     """In one sentence."""
@@ -474,15 +292,6 @@ def test_what_is_no_time_is_refused(monkeypatch, timeout):
     """In one sentence."""
     with pytest.raises(tnp.TensornpError, match="timeout is a number of seconds"):
         tnp.ranks(simulated(monkeypatch), timeout=timeout)
-
-
-def test_a_transport_whose_ids_raise_is_told(monkeypatch):
-    """It has none to ask."""
-    transport = simulated(monkeypatch)
-    own = ranks(transport)
-    monkeypatch.setattr(Simulated, "ids", property(lambda self: 1 / 0))
-    with pytest.raises(tnp.TensornpError, match="does not tell its ids: ZeroDivisionError"):
-        own.weights("model")
 
 
 def test_an_answer_changes_nothing_and_no_mode_sees_it():
@@ -553,42 +362,6 @@ def test_nans_on_many_ranks_are_counted_and_some_are_placed(monkeypatch):
     assert "24 more on other ranks" in str(found)
 
 
-@pytest.mark.parametrize(
-    ("values", "scope", "most"),
-    [
-        ((0.0, 1.0, 2.0), "all elements, as on rank 0", 0.0),
-        ((1.0, 2.0, 2.0), "all elements, as on ranks 1..2", 2.0),
-        ((2.0, 2.0, 2.0), "all elements", 2.0),
-    ],
-)
-def test_the_figures_of_what_differs_are_those_of_ranks_that_are_named(monkeypatch, values, scope, most):
-    """As of a loss, of which each rank has its own."""
-    names = {i: {"loss": torch.tensor(value)} for i, value in enumerate(values)}
-    found = ranks(Simulated(monkeypatch, names)).card("loss")
-    assert (found.scope, found.max) == (scope, most)
-    assert scope in str(found).splitlines()[0]
-
-
-def test_a_frozen_replica_counts_as_the_same(monkeypatch):
-    """What it is trained for is nothing of its values."""
-    transport = simulated(monkeypatch, 3)
-    transport.names[1]["model"][0].weight.requires_grad_(False)
-    found = ranks(transport).weights("model")
-    assert "rank 1: 0.weight is frozen here, trained on the others" in str(found)
-    assert not found.stats("0.weight").left_out
-
-
-def test_of_31_of_32_ranks_stands_wherever_a_count_is_not_of_all(monkeypatch):
-    """In each card."""
-    transport = simulated(monkeypatch, 32, deeds={7: hang})
-    found = ranks(transport, 4).weights("model")
-    assert str(found).startswith("model · 31 of 32 ranks: the same 4 tensors")
-    stats = found.stats("0.weight")
-    assert stats.scope == "all elements, of 31 of 32 ranks"
-    assert "of 31 of 32 ranks" in str(stats)
-    assert found.drift().told == "31 of 32 ranks: of 4 tensors that several hold, none differs"
-
-
 def shard(answer, rows, index, layout="S(0) on 4", rank=None):
     """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
     version, _, num, said, found = answer()
@@ -632,16 +405,6 @@ def test_a_shard_that_is_missing_is_said_and_one_with_a_replica_is_not(monkeypat
     assert found.scope == "all elements, of 7 of 8 ranks"
 
 
-def test_a_rank_with_a_tensor_of_another_shape_is_left_out(monkeypatch):
-    """And named."""
-    transport = simulated(monkeypatch, 3)
-    transport.names[1]["model"][0].weight = torch.nn.Parameter(torch.ones(2, 2))
-    found = ranks(transport).weights("model").stats("0.weight")
-    assert found.count == 32
-    assert found.left_out == ("rank 1 has another one, which is left out: (2, 2) here, (4, 8) on the others",)
-    assert found.left_out[0] in str(found)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -668,12 +431,6 @@ def test_figures_of_every_kind_are_those_of_one_process(monkeypatch, values):
     assert "scope" in repr(found) and str(found) and found._repr_html_()
 
 
-def test_values_that_cannot_be_read_are_a_sentence(monkeypatch):
-    """On a device without any."""
-    transport = Simulated(monkeypatch, {0: {"w": torch.ones(3, device="meta")}})
-    assert "says: 'w' has no values to read: it is on the meta device" in ranks(transport).card("w").silent[0]
-
-
 # -- drift -------------------------------------------------------------------------------------------------------------
 
 
@@ -691,18 +448,6 @@ def test_replicas_that_differ_are_named_with_their_first_block(monkeypatch):
         found["b"]
 
 
-def test_of_large_ones_samples_are_compared_and_that_is_said(monkeypatch):
-    """The reader is told that not all was read."""
-    names = {i: {"w": {"a": torch.zeros(2**20)}} for i in range(2)}
-    names[1]["w"]["a"] += 1
-    found = ranks(Simulated(monkeypatch, names)).weights("w").drift(max_nbytes=2**10)
-    assert dict(found) == {"a": "differs on rank 1, first in sample 0"}
-    assert found.is_sampled
-    assert "that several hold, sampled, 1 differs" in str(found)
-    with pytest.raises(tnp.BadRequestError):
-        ranks(Simulated(monkeypatch, names)).weights("w").drift(max_nbytes="all")
-
-
 def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
     """By names, then."""
     transport = simulated(monkeypatch, 4)
@@ -713,110 +458,6 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
     assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
 
 
-def test_what_a_library_has_cut_is_no_replica(monkeypatch):
-    """Each rank has another part, of DeepSpeed, Megatron and FSDP1; what none of them has cut is compared as ever."""
-    status = enum.Enum("ZeroParamStatus", "AVAILABLE NOT_AVAILABLE INFLIGHT")
-    noted = ({"tensor_model_parallel": True, "partition_dim": 0}, {"_is_flat_param": True})
-    transport = simulated(monkeypatch, 3)
-    for rank, names in transport.names.items():
-        first, _, third, last = names["model"].parameters()
-        third.ds_status, third.ds_shape, third.ds_tensor = status.NOT_AVAILABLE, third.shape, torch.full((3,), rank)
-        third.data = torch.empty(0)
-        for one, own in zip((first, last), noted, strict=True):
-            one.data = torch.full_like(one, rank)
-            for name, value in own.items():
-                setattr(one, name, value)
-    assert not ranks(transport).weights("model").drift()
-    with torch.no_grad():
-        transport.names[1]["model"][0].bias[0] = 9
-    assert dict(ranks(transport).weights("model").drift()) == {"0.bias": "differs on rank 1, first in block 0"}
-
-
-def test_fingerprints_of_a_device_are_compared_too(monkeypatch):
-    """They are signed."""
-
-    def signed(entry, shard, most):
-        return Fingerprint((3, int(entry.tensor[0])), way="sums")
-
-    monkeypatch.setattr(answering, "_fingerprint", signed)
-    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((-5, -5, 7))}
-    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
-    assert dict(found) == {"a": "differs on rank 2, first in block 1"}
-
-
-def test_equal_replicas_of_other_strides_are_alike(monkeypatch):
-    """In another memory format, transposed, expanded, lazily conjugated or negated."""
-    own = {
-        "image": torch.arange(120.0).view(2, 3, 4, 5),
-        "turned": torch.arange(6.0).view(2, 3),
-        "ones": torch.ones(3, 4),
-    }
-    own |= {"ones": torch.ones(3, 4), "conjugated": torch.ones(3) * 1j, "negated": -torch.ones(3)}
-    other = {
-        "image": own["image"].to(memory_format=torch.channels_last), "turned": own["turned"].T.contiguous().T,
-        "ones": torch.ones(1, 1).expand(3, 4), "conjugated": (torch.ones(3) * -1j).conj(),
-        "negated": torch._neg_view(torch.ones(3)),
-    }  # fmt: skip
-    found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w")
-    assert found.drift().told == "2 ranks: of 5 tensors that several hold, none differs"
-    assert [found.stats(name).differing for name in found] == [()] * 5
-    own["image"][1, 2, 3, 4] += 1
-    assert dict(found.drift()) == {"image": "differs on rank 1, first in block 0"}
-
-
-def test_what_several_hold_is_counted_by_its_name(monkeypatch):
-    """Beside a rank that has one more, and in whichever order."""
-    one, zero = torch.ones(2), torch.zeros(2)
-    for own, other, num in (
-        ({"a": one, "b": zero}, {"b": zero, "a": one}, 2),
-        ({"a": one, "b": zero, "c": one}, {"a": one, "b": zero}, 2),
-        ({"a": one, "c": one}, {"b": one, "a": one}, 1),
-    ):
-        found = ranks(Simulated(monkeypatch, {0: {"w": own}, 1: {"w": other}})).weights("w").drift()
-        assert found.num_compared == num
-        assert "that several hold, none differs" in found.told
-    names = {0: {"w": {"a": one, "b": zero}}, 1: {"w": {"b": one, "a": one, "c": one}}}
-    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
-    assert found.told == "2 ranks: of 2 tensors that several hold, 1 differs"
-    assert dict(found) == {"b": "differs on rank 1, first in block 0"}
-    names = {i: {"w": {"a": one}} if i else {"w": {"b": one}} for i in range(2)}
-    assert "no tensor that several hold" in ranks(Simulated(monkeypatch, names)).weights("w").drift().told
-
-
-def _quantized(scale: float, zero_point: int = 0) -> torch.Tensor:
-    return torch._make_per_tensor_quantized_tensor(torch.ones(3, dtype=torch.int8), scale, zero_point)
-
-
-def _by_channel(scale: float) -> torch.Tensor:
-    codes, scales = torch.ones(2, 3, dtype=torch.int8), torch.tensor([1.0, scale], dtype=torch.float64)
-    return torch._make_per_channel_quantized_tensor(codes, scales, torch.zeros(2, dtype=torch.int64), 0)
-
-
-@pytest.mark.parametrize(
-    ("own", "other", "said"),
-    [
-        (torch.ones(3, 4), torch.ones(12), "shape (3, 4) and (12,)"),
-        (torch.zeros(3), torch.zeros(3, dtype=torch.int32), "float32 and int32"),
-        (torch.zeros(3), torch.zeros(4).half(), "shape (3,) and (4,), float32 and float16"),
-        (torch.zeros(0), torch.zeros(0, 2), "shape (0,) and (0, 2)"),
-        (torch.eye(3), torch.eye(3).to_sparse(), "strided and sparse_coo"),
-        (_quantized(0.1), _quantized(0.2), "scale 0.1, zero point 0 and scale 0.2, zero point 0"),
-        (_quantized(0.1), _quantized(0.1, 3), "scale 0.1, zero point 0 and scale 0.1, zero point 3"),
-        (_quantized(0.1), _quantized(0.1 + 1e-12), "other scale 0.1, zero point 0"),
-        (_by_channel(1.0), _by_channel(2.0), "other scales per channel of axis 0"),
-    ],
-    ids=["shape", "dtype", "both", "empty", "layout", "scale", "zero point", "a hair", "channels"],
-)
-def test_what_bits_do_not_tell_is_compared_too(monkeypatch, own, other, said):
-    """And no block is named where these are not of the same elements."""
-    names = {0: {"w": {"a": own}}, 1: {"w": {"a": other}}, 2: {"w": {"a": own}}}
-    found = ranks(Simulated(monkeypatch, names)).weights("w")
-    assert dict(found.drift()) == {"a": f"differs on rank 1, {said}"}
-    assert not found.drift().not_compared
-    if own.is_quantized:
-        assert found.stats("a").differing == (1,)
-
-
 def test_who_has_another_shape_and_who_other_bits_are_told_apart(monkeypatch):
     """Each with its own difference."""
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
@@ -824,56 +465,11 @@ def test_who_has_another_shape_and_who_other_bits_are_told_apart(monkeypatch):
     assert dict(found) == {"a": "differs on rank 1, first in block 0; on rank 0, shape (4, 3) and (3, 4)"}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_what_cannot_be_compared_is_named(monkeypatch):
-    """Packed weights of a quantized module, and what has no values; never as of what is alike."""
-    models = [torch.nn.Sequential(torch.nn.Linear(4, 4)) for _ in range(2)]
-    made = [torch.ao.quantization.quantize_dynamic(one, {torch.nn.Linear}, torch.qint8) for one in models]
-    found = ranks(Simulated(monkeypatch, {i: {"m": one} for i, one in enumerate(made)})).weights("m").drift()
-    assert found.not_compared == ("0.weight, 0.bias on ranks 0..1: not compared, as the bits cannot be read",)
-    assert found.told == "2 ranks: no tensor was compared"
-    own, other = {"a": torch.ones(3, device="meta"), "b": torch.ones(1)}, {"a": torch.ones(3), "b": torch.ones(1)}
-    names = {0: {"w": own}, 1: {"w": other}}
-    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
-    assert found.not_compared == ("a on rank 0: not compared, as the bits cannot be read",)
-    assert found.told == "2 ranks: of 1 tensor that several hold, none differs; not all were compared"
-
-
-def test_bits_that_are_read_in_two_ways_are_not_compared(monkeypatch):
-    """Those of a device, and those of main memory."""
-
-    def read(entry, shard, most):
-        return Fingerprint((1,), way="sums" if entry.tensor[0] else "xxh3")
-
-    monkeypatch.setattr(answering, "_fingerprint", read)
-    names = {i: {"w": {"a": torch.full((1,), float(value))}} for i, value in enumerate((0, 0, 1))}
-    found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
-    assert not found
-    assert found.not_compared == ("a on rank 2: not compared, as its bits are read in another way there",)
-
-
-def test_of_two_the_second_differs(monkeypatch):
-    """In whichever order they answer."""
-    names = {i: {"w": {"a": torch.full((3,), float(i))}} for i in range(2)}
-    transport = Simulated(monkeypatch, names)
-    transport.places = {0: (1, 2), 1: (0, 2)}
-    assert dict(ranks(transport).weights("w").drift()) == {"a": "differs on rank 1, first in block 0"}
-    assert ranks(transport).weights("w").stats("a").differing == (1,)
-
-
 def test_where_nothing_differs_nobody_is_asked_for_blocks(monkeypatch):
     """A few bytes of each rank are enough."""
     transport = simulated(monkeypatch, 16)
     assert not ranks(transport).weights("model").drift()
     assert "blocks" not in {question for _, question, *_ in transport.asked}
-
-
-def test_who_lies_of_its_bits_is_left_out(monkeypatch):
-    """And the others are compared."""
-    transport = simulated(monkeypatch, 3, deeds={1: lambda answer: (*answer()[:-1], (("x",),))})
-    found = ranks(transport).weights("model").drift()
-    assert found.answered == (0, 2)
-    assert not found
 
 
 # -- many --------------------------------------------------------------------------------------------------------------
@@ -919,17 +515,3 @@ def test_the_transport_of_the_docstring_is_one(monkeypatch):
         for pipe in ours:
             pipe.close()
         transport.pool.shutdown()
-
-
-def test_names_are_those_of_the_main_script():
-    """Where no shell runs, and without a group there is no rank."""
-    import __main__
-
-    __main__.some_weights_of_a_test = {"a": torch.ones(3)}
-    try:
-        version, rank, num, said, found = answering.answer(tnp.__version__, "facts", "some_weights_of_a_test")
-    finally:
-        del __main__.some_weights_of_a_test
-    assert (version, rank, num, said, found[1:]) == (tnp.__version__, None, 0, "", (1, 3, 12))
-    assert answering.answer("0", "facts", "x")[3:] == ("", None)
-    assert asking.tensornp is tnp

@@ -95,7 +95,7 @@ RECORDS = {
     "histogram": (lambda: tnp.stats(values()).histogram, ["histogram of 11 from 0 to 11 (all elements)"]),
     "figure": (lambda: tnp.plot(values()), ["figure of "]),
     "image": (lambda: tnp.image(torch.rand(3, 4, 5)), ["4", "as they are"]),
-    "live card": (lambda: tnp.view(values()), ["(3, 4)", "float32", "array([["]),
+    "live card": (lambda: tnp.TensorWidget(values()), ["(3, 4)", "float32", "array([["]),
     "card": (lambda: tnp.card(values()), ["(3, 4)", "float32", "array([["]),
     "arrays": (lambda: [np.arange(4.0), np.ones(2)], ["list of 2 arrays · 48 bytes · each float64", "0., 1., 2., …"]),
     "an array beside a tensor": (lambda: [values(), np.ones(2)], ["list of 2 · 1 tensor · 1 array", "1., 1."]),

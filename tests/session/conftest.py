@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.session import ledger
 
 
 class FakeSession:
@@ -16,7 +17,7 @@ class FakeSession:
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self.cell, self.source = "In[1]", ""
-        self.options = DisplayOptions(max_search_ms=60_000)
+        self.options = DisplayOptions()
         self.results: dict[int, Any] = {}
         self.in_traceback: dict[str, Any] = {}
 
@@ -36,6 +37,12 @@ class FakeSession:
         """Have the history hold the result of a cell."""
         self.results[number] = value
         self.names |= {"Out": self.results, "_oh": self.results}
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a search may need more than its milliseconds."""
+    monkeypatch.setattr(ledger, "MAX_SEARCH_SECONDS", 60)
 
 
 @pytest.fixture

@@ -26,14 +26,14 @@ def test_a_report_says_what_changed_since_the_last_one_that_was_told(session, wa
     model = session.names["model"] = nn.Linear(2, 2)
     assert watch.add(["model"]) == 2
     assert watch.report("In[2]") is None
+    watch.acknowledge()
     with torch.no_grad():
         model.bias.add_(1)
     report = watch.report("In[3]")
     assert report.heading == "In[3] changed"
     assert [line.name for line in report.lines] == ["model.bias"]
-    watch.postpone("In[3]")
     assert watch.report("In[4]").heading == "In[3] to In[4] changed"
-    watch.told()
+    watch.acknowledge()
     assert watch.report("In[5]") is None
 
 
@@ -65,17 +65,17 @@ def test_a_name_that_goes_is_told(session, watch):
     watch.add(["a"])
     del session.names["a"]
     assert watch.report("In[2]") is not None
-    watch.told()
+    watch.acknowledge()
     assert watch.report("In[3]") is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is asked whether memory can be read")
-@pytest.mark.parametrize("beside", [2**20, 2**16])
-def test_what_cannot_be_read_any_more_is_told_once(session, watch, tmp_path: Path, beside: int):
+@pytest.mark.parametrize("limit", [2**20, 2**16])
+def test_what_cannot_be_read_any_more_is_told_once(session, watch, tmp_path: Path, limit: int):
     """A file that lies under memory has become shorter; read as a whole or a sample, and when it is long again."""
     file, nbytes = tmp_path / "mapped", 2**20
     file.write_bytes(bytes(nbytes))
-    session.options = replace(session.options, max_watch_read_nbytes=nbytes + beside)
+    session.options = replace(session.options, max_read_nbytes=limit)
     session.names["t"] = torch.from_file(str(file), shared=True, size=nbytes // 4)
     session.names["a"] = np.memmap(file, np.float32, "r+")
     watch.add(["t", "a"])
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_any_more_is_told_once(session, watch, tmp_path: Pat
     report = watch.report("In[2]")
     told = ("cannot be read any more: the file behind this memory has become shorter",)
     assert [(line.name, line.parts) for line in report.lines] == [("t", told), ("a", told)]
-    watch.told()
+    watch.acknowledge()
     report = watch.report("In[3]")
     assert report is None or not report.lines
     os.truncate(file, nbytes)

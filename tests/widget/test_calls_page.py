@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import pickle
-import time
 import weakref
 from typing import Any
 
@@ -15,7 +14,7 @@ from built_passes import Builder, figures, transformer, value
 
 import tensornp as tnp
 from tensornp.passes.follow import FollowedPass
-from tensornp.passes.records import Gradient, PassRecord, SourceLine
+from tensornp.passes.records import Gradient, PassRecord
 from tensornp.widget.passes.calls import CallsWidget
 from tensornp.widget.tree_requests import MAX_LINES, NONSENSE
 
@@ -121,25 +120,6 @@ def test_a_list_is_searched_sorted_and_filtered():
     assert [one["column"] for one in page.ask("lines")["choices"]] == ["class", "state"]
 
 
-def test_ten_thousand_calls_are_under_a_hundred_lines_and_soon_there():
-    """Repeats are folded, and a page gets no more lines than it asks for, and may ask for."""
-    built = Builder()
-    with built.call("", "Net", code="net"):
-        for i in range(2_500):
-            with built.call(f"blocks.{i}", "Block", outputs=(value(scale=1 + i % 7),)):
-                for name in ("a", "b", "c"):
-                    built.leaf(f"blocks.{i}.{name}", "Linear", outputs=(value(),))
-    page = Shown(PassRecord(tuple(built.calls)))
-    assert len(page.record.calls) == 10_001
-    begin = time.process_time()
-    answer = page.ask("lines", count=20)
-    assert answer["total"] < 100 and time.process_time() - begin < 5
-    fold = answer["lines"][1]["branch"]
-    assert len(page.lines(toggled=[fold], count=10**6)) == MAX_LINES
-    assert page.ask("lines", count=20, sort="norm", descending=True)["total"] == 10_001
-    assert page.lines(toggled=[fold], first=2_400, count=1)[0]["cells"]["name"] == "blocks.2398"
-
-
 def test_an_opened_call_tells_all_that_it_got_and_gave():
     """What another call has made leads to that; where nothing is said, there is no column."""
     built = Builder()
@@ -166,25 +146,6 @@ def test_an_opened_call_tells_all_that_it_got_and_gave():
     assert [row[0]["text"] for row in (gave, back, held, learnt)] == ["result", "gradient", "weight", "gradient"]
     assert [row[headings.index("norm")]["text"] for row in (back, learnt)] == ["1", "0.5"]
     assert seen["pictures"][0]["caption"] == "result · sample of 256 of 131,072"
-
-
-def test_a_line_of_a_program_stands_among_those_around_it_while_its_file_has_it(tmp_path):
-    """In a file that has changed, or is gone, it stands alone."""
-    file = tmp_path / "net.py"
-    file.write_text("def forward(x):\n    a = x + 1\n    b = a * 2\n    return b\n")
-    built = Builder()
-    built.leaf("act", "ReLU", source=SourceLine(str(file), 3, "forward", "b = a * 2"))
-    page = Shown(PassRecord(tuple(built.calls)))
-    (source,) = page.open("act")["places"]
-    assert source["where"] == f"called: {file}:3 in forward"
-    assert [(one["line"], one["text"], one["isIt"]) for one in source["lines"]][1:3] == [
-        (2, "    a = x + 1", False), (3, "    b = a * 2", True),
-    ]  # fmt: skip
-    file.unlink()
-    import linecache
-
-    linecache.clearcache()
-    assert page.open("act")["places"][0]["lines"] == [{"line": 3, "text": "b = a * 2", "isIt": True}]
 
 
 @pytest.mark.parametrize(
@@ -220,42 +181,6 @@ def test_of_what_was_closed_nothing_is_held():
     assert page.ask("open", row=0)["type"] == "error"
 
 
-def test_where_a_nan_was_born_stands_before_where_its_call_was_called():
-    """Where these are two lines: it may be born between calls that this one makes."""
-    born, called = SourceLine("net.py", 17, "forward", "a @ v"), SourceLine("net.py", 24, "forward", "attn(x)")
-    built = Builder()
-    with built.call("attn", "Attention", inputs=(value(),), outputs=(value(is_nan=True),), source=called):
-        built.leaf("attn.qkv", "Linear", inputs=(value(),), outputs=(value(),), source=born)
-    page = Shown(PassRecord(tuple(built.calls)))
-    assert [one["where"] for one in page.open("attn")["places"]] == [
-        "born in this code: net.py:17 in forward", "called: net.py:24 in forward",
-    ]  # fmt: skip
-    assert [one["where"] for one in page.open("attn.qkv")["places"]] == ["called: net.py:17 in forward"]
-
-
-def test_whatever_names_hold_can_be_sent_and_printed():
-    """Lone surrogates, which no message can have, escapes and newlines; the class is still one to choose."""
-    evil = "a\ud800\x1b[2J\n\u202eb"
-    source, note = SourceLine(evil, 1, evil, evil, evil), (evil,)
-    odd = value(path=evil, note=evil, made_by=evil, dtype="float16", device="meta")
-    built = Builder()
-    with built.call("", "Net", code=evil, inputs=(value(),)):
-        facts = {"inputs": (odd,), "outputs": (odd,), "params": (odd,), "source": source, "notes": note}
-        built.leaf(evil, evil, error=evil, thread=evil, status="raised", **facts)
-        built.leaf("ok", "ReLU")
-    page = Shown(PassRecord(tuple(built.calls)))
-    (chosen,) = (one["values"] for one in page.ask("lines", count=9)["choices"] if one["column"] == "class")
-    assert len(page.lines(filters={"class": next(one for one in chosen if "ud800" in one)})) == 1
-    page.ask("lines", count=9, search="a")
-    page.ask("lines", count=9, search="nothing")
-    for index in range(3):
-        assert page.ask("open", row=index)["type"] == "call"
-    for answer in (*page.answers, {"label": page.widget.label}):
-        sent = json.dumps(answer, ensure_ascii=False)
-        sent.encode("utf-8")
-        assert "\u202e" not in sent and "\\u001b" not in sent
-
-
 def followed(**options: Any) -> FollowedPass:
     """Return a pass of which what the first of two layers got and gave was kept."""
     model = torch.nn.Sequential(torch.nn.Linear(3, 200), torch.nn.ReLU())
@@ -281,25 +206,13 @@ def test_what_was_kept_is_looked_at_and_goes_with_the_pass():
     assert torch.equal(looked_at.held(), eval(looked_at.name, {"run": run}))
     for wrong in ({"row": 0, "value": 0}, {"row": 1, "value": 2}, {"row": 1, "value": None}, {"row": -1, "value": 0}):
         assert page.ask("values", open=True, **wrong)["text"] == NONSENSE
-    gone = weakref.ref(run.record.calls[1].outputs[0].tensor)
+    gone = weakref.ref(run._record.calls[1].outputs[0].tensor)
     page.record = PassRecord()
     del run
     gc.collect()
     assert gone() is None
     with pytest.raises(tnp.NoDataError, match="has gone with the pass"):
         looked_at.held()
-
-
-def test_what_was_kept_of_a_pass_that_no_name_reaches_stays_with_its_tree():
-    """Until that is closed."""
-    run = followed()
-    widget, gone = CallsWidget(run, anchor="a"), weakref.ref(run.record.calls[1].outputs[0].tensor)
-    del run
-    gc.collect()
-    assert gone() is not None
-    widget.close()
-    gc.collect()
-    assert gone() is None
 
 
 def test_operators_stand_in_the_call_that_they_were_called_in():

@@ -144,31 +144,6 @@ def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
     assert "not a valid Python name" in kernel.comms[comm]["message"]["text"]
 
 
-def test_the_last_name_of_a_tensor_can_be_bound_to_its_array(kernel):
-    """The tensor goes with it; that the name is bound is said all the same, and shown is what it is bound to."""
-    kernel.run("w = torch.zeros(3)\ndisplay(w)")
-    (comm,) = kernel.toggles()
-    kernel.run("w[0] = 5")
-    kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "w", "overwrite": True}})
-    assert kernel.comms[comm]["message"] == {"text": "bound: w (view)", "again": ""}
-    assert kernel.comms[comm]["array_text"] == kernel.value("w")
-    kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy"}})
-    assert "show it again" in kernel.comms[comm]["message"]["text"]
-
-
-def test_a_card_that_a_callback_shows_gets_the_toggle(kernel):
-    """A button or a slider of ipywidgets runs no cell."""
-    kernel.run("import ipywidgets\nv, w, button = torch.zeros(2), torch.ones(3), ipywidgets.Button()")
-    (button,) = (comm for comm, state in kernel.comms.items() if state.get("_model_name") == "ButtonModel")
-    kernel.run("button.on_click(lambda _: display(v))\nw")
-    ((toggle, state),) = kernel.toggles().items()
-    (card,) = kernel.send(button, {"method": "custom", "content": {"event": "click"}})
-    state = kernel.comms[toggle]
-    assert state["anchor"] in card["text/html"]
-    assert state["suggestion"] == "v_np"
-    kernel.run("ipywidgets.Widget.close_all()")
-
-
 def test_the_code_of_the_navigator_travels_when_it_is_first_opened_and_once(kernel):
     """No card brings it; one comm serves all cards, and stays with its tensor when the toggle moves on."""
     kernel.run("w, v = torch.zeros(3), torch.ones(2)\nw")
@@ -189,58 +164,6 @@ def test_the_code_of_the_navigator_travels_when_it_is_first_opened_and_once(kern
         assert kernel.send(navigator, {"method": "custom", "content": nonsense}) == []
     kernel.send(navigator, {"method": "custom", "content": {"type": "close"}})
     assert (kernel.comms[navigator]["anchor"], kernel.comms[toggle]["shows_values"]) == ("", False)
-
-
-def test_a_grid_that_stayed_keeps_no_tensor_and_goes_with_its_cell(kernel):
-    """It holds a tensor as loosely as the card does, and leaves where the cell of its card runs again."""
-    kernel.run("w = torch.zeros(3)\ndisplay(w)", "a")
-    (toggle,) = kernel.toggles()
-    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
-    (navigator,) = kernel.comms.keys() & kernel.toggles().keys() - {toggle}
-    kernel.run("torch.ones(2)", "b")
-    weak = "from torch.multiprocessing.reductions import StorageWeakRef"
-    kernel.run(f"{weak}\ngone = StorageWeakRef(w.untyped_storage())\ndel w", "c")
-    assert kernel.value("gone.expired()") == "True"
-    assert kernel.comms[navigator]["anchor"]
-    kernel.run("5", "a")
-    assert kernel.comms[navigator]["anchor"] == ""
-
-
-def test_the_array_of_a_window_is_bound_as_its_line_does(kernel):
-    """Live where the magic's is; what is taken is asked about first."""
-    kernel.run("w = torch.arange(600.).reshape(20, 30)\nw")
-    (toggle,) = kernel.toggles()
-    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
-    (navigator,) = kernel.comms.keys() & kernel.toggles().keys() - {toggle}
-    bind = {"type": "bind", "page": "p", "number": 1, "corner": [3, 4], "size": [5, 6], "name": "part"}
-    kernel.send(navigator, {"method": "custom", "content": bind})
-    kernel.run("same = %tonumpy w[3:8, 4:10]\nw += 1")
-    assert kernel.value("(bool((part == same).all()), part.shape, float(part[0, 0]), part.flags.writeable)") == (
-        "(True, (5, 6), 95.0, False)"
-    )
-    kernel.send(navigator, {"method": "custom", "content": {**bind, "corner": [0, 0]}})
-    assert kernel.value("float(part[0, 0])") == "95.0"
-    kernel.send(navigator, {"method": "custom", "content": {**bind, "corner": [0, 0], "overwrite": True}})
-    assert kernel.value("float(part[0, 0])") == "1.0"
-
-
-def test_what_was_chosen_is_said_where_the_toggle_was(kernel):
-    """The page puts it into the card that the toggle leaves."""
-    kernel.run("w = torch.zeros(3)\nw")
-    (comm,) = kernel.toggles()
-    kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy", "id": "1"}})
-    kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "2"}})
-    kernel.run("torch.ones(1)")
-    assert kernel.comms[comm]["parting"] == "copy was chosen, bound: mine (copy)"
-
-
-def test_a_request_that_comes_twice_is_done_once(kernel):
-    """The page asks again where an answer is late; the name that is bound by then is not taken for somebody else's."""
-    kernel.run("w = torch.zeros(3)\nw")
-    (comm,) = kernel.toggles()
-    for _ in range(2):
-        kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "7"}})
-        assert kernel.comms[comm]["message"] == {"text": "bound: mine (view)", "again": "mine = %tonumpy --view w"}
 
 
 def test_what_is_shown_is_what_bind_binds(kernel):
@@ -272,28 +195,6 @@ def test_widget_never_and_always(kernel):
     assert [state["suggestion"] for state in kernel.toggles().values()] == ["b_np"] * 2
 
 
-def test_a_pinned_card_keeps_no_tensor_that_has_a_name(kernel):
-    """Run again and again, released, or unloaded: what it was made of goes when its last name goes."""
-    alive = (
-        "import gc; _ = gc.collect(); n = sum(type(o) is torch.Tensor and o.shape == (77,) for o in gc.get_objects())"
-    )
-    kernel.run("x = torch.zeros(77)")
-    for _ in range(3):
-        kernel.run("%tonumpy -w x", cell_id="pin")
-    assert len(kernel.toggles()) == 1
-    kernel.run("del x\n" + alive)
-    assert kernel.value("n") == "0"
-    kernel.run("%tonumpy -w torch.zeros(77)", cell_id="other")
-    kernel.run(alive)
-    assert kernel.value("n") == "1", "nothing else keeps it"
-    kernel.run("%tensors --release\n" + alive)
-    assert kernel.value("n") == "0"
-    kernel.run("%tonumpy -w torch.zeros(77)", cell_id="other")
-    kernel.run("%unload_ext tensornp\n" + alive)
-    assert kernel.value("n") == "0"
-    assert kernel.comms == {}
-
-
 NONSENSE = ({"method": "update", "state": 3}, {"method": "update", "state": [[]]}, {"method": "update"}, {"method": 5},
             {"method": "update", "state": {"mode": [1], "x": {}}, "buffer_paths": [["a"]]}, {"state": None}, [], "text",
             {"method": "custom"}, {"method": "custom", "content": {"type": "bind", "id": []}})  # fmt: skip
@@ -307,12 +208,6 @@ def test_nonsense_in_a_message_of_the_page_raises_nothing(kernel):
         assert kernel.send(comm, data) == []
     kernel.send(comm, {"method": "update", "state": {"mode": "copy"}, "buffer_paths": []})
     assert kernel.comms[comm]["mode"] == "copy"
-
-
-def test_a_card_whose_tensor_is_gone_or_has_no_values_gets_no_toggle(kernel):
-    """There is nothing to toggle."""
-    assert len(kernel.run("display(torch.ones(1))")) == 1
-    assert len(kernel.run("torch.ones(1, device='meta')")) == 1
 
 
 def test_unloading_takes_the_toggle_back(kernel):
@@ -399,19 +294,6 @@ def ask(kind, **request):
 """
 
 
-@pytest.mark.parametrize("typed", ["torch.nn.Sequential(torch.nn.Linear(3, 2))", "{'0.weight': torch.ones(2, 3)}"])
-def test_weights_that_only_the_magic_was_given_live_as_long_as_their_tree(kernel, typed):
-    """They are read and scanned; no code is offered, which would make others; in no doubled parentheses."""
-    kernel.run(ASK)
-    kernel.run("import gc")
-    kernel.run(f"%weights {typed}")
-    assert any(state.get("label") == f"tnp.weights({typed})" for state in kernel.comms.values())
-    kernel.run("gc.collect()\nanswer = ask('open', weight=0)")
-    assert kernel.value("answer['text'].startswith('array([[')") == "True"
-    assert kernel.value("answer['numpy'] + answer['torch'] + ask('lines', first=0, count=9)['code']") == ""
-    assert "kept by this tree alone" in kernel.value("answer['facts']")
-
-
 def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_not(kernel):
     """It goes with the model; what the tree alone has goes with the tree."""
     kernel.run(ASK)
@@ -428,95 +310,6 @@ def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_no
         kernel.run("%weights make()", cell_id="a")
     kernel.run("gc.collect()")
     assert kernel.value("[one.expired() for one in refs]") == "[True, False]"
-
-
-@pytest.mark.parametrize("typed", ["get()", "torch.nn.Linear(20, 30)"])
-def test_the_code_of_a_model_that_a_cell_has_made_reaches_that_very_one(kernel, typed):
-    """Among the results of cells: what was typed would make another one."""
-    kernel.run(ASK)
-    kernel.run("import numpy as np, tensornp as tnp\ndef get(): return torch.nn.Linear(20, 30)")
-    kernel.run(typed)
-    number = int(kernel.value("get_ipython().execution_count")) - 1
-    kernel.run("answer = ask('open', weight=0)")
-    assert kernel.value("the_tree().opened") == f"tnp.weights(Out[{number}])"
-    assert kernel.value("ask('lines', first=0, count=9)['code']").startswith(f"tnp.weights(Out[{number}])")
-    for kind in ("numpy", "torch"):
-        assert f"Out[{number}].weight" in kernel.value(f"answer[{kind!r}]")
-        assert typed not in kernel.value(f"answer[{kind!r}]")
-    kernel.run(f"Out[{number}].weight.data[0, 0] = 77")
-    assert kernel.value("float(eval(answer['numpy'])[0, 0])") == "77.0"
-
-
-def test_the_code_of_a_model_that_a_cell_returns_once_more_has_its_name(kernel):
-    """A call such as model.eval() is not run again; where IPython keeps no results and no name is left, no code is."""
-    kernel.run(ASK)
-    kernel.run("import tensornp as tnp\nnet = torch.nn.Sequential(torch.nn.Linear(3, 2))")
-    for typed, reached in (("net.eval()", "net"), ("net[0]", "net[0]")):
-        kernel.run(typed)
-        assert kernel.value("the_tree().opened") == f"tnp.weights({reached})"
-    kernel.run("hook = get_ipython().displayhook; hook.do_full_cache = False")
-    try:
-        kernel.run("torch.nn.Linear(3, 2)")
-        kernel.run("answer = ask('open', weight=0)")
-        assert kernel.value("the_tree().opened + answer['numpy'] + answer['torch']") == ""
-        assert kernel.value("answer['text'].startswith('array([[')") == "True"
-    finally:
-        kernel.run("hook.do_full_cache = True")
-
-
-@pytest.mark.slow
-def test_a_scanned_tree_hears_of_the_cell_that_trains_the_model(kernel):
-    """And of no other."""
-    kernel.run(ASK)
-    kernel.run("model = torch.nn.Linear(3, 2)\n%weights model")
-    kernel.run("import time\nask('scan')\nwhile not the_tree().scanned: time.sleep(0.01)")
-    kernel.run("model(torch.ones(3)).sum().backward()")
-    assert kernel.value("the_tree().earlier") == ""
-    kernel.run("torch.optim.Adam(model.parameters()).step()")
-    assert "as of the scan" in kernel.value("the_tree().earlier")
-
-
-@pytest.mark.slow
-def test_one_slider_comes_with_a_film_and_moves_on_to_the_next(kernel):
-    """The picture is the only output; no other picture has one, nor any where no widget is wanted."""
-
-    def sliders() -> dict[str, dict[str, Any]]:
-        return {comm: state for comm, state in kernel.comms.items() if "frames" in state}
-
-    kernel.run("import tensornp as tnp\ntnp.image(torch.zeros(5, 3, 8, 8))")
-    assert not sliders()
-    (shown,) = kernel.run("tnp.image(torch.zeros(1, 5, 3, 8, 8))")
-    ((comm, state),) = sliders().items()
-    assert state["anchor"] in shown["text/html"] and WIDGET not in shown
-    assert [frame["label"] for frame in state["frames"]] == list("01234")
-    (shown,) = kernel.run("tnp.image(torch.ones(1, 7, 3, 8, 8))")
-    ((same, state),) = sliders().items()
-    assert same == comm and state["anchor"] in shown["text/html"] and len(state["frames"]) == 7
-    kernel.run("%config TensorDisplay.widget = 'never'\ntnp.image(torch.zeros(1, 5, 3, 8, 8))")
-    assert sliders()[comm]["anchor"] == state["anchor"]
-    kernel.run("%unload_ext tensornp")
-    assert not sliders()
-    kernel.run("%load_ext tensornp")
-
-
-@pytest.mark.slow
-def test_what_the_first_card_needs_is_imported_ahead():
-    """In the idle kernel, after the cell that has loaded us; not while torch is not there."""
-    kernel = Kernel()
-    try:
-        kernel.run("import sys\n%load_ext tensornp")
-        time.sleep(1)
-        assert kernel.value("'torch' in sys.modules or 'tensornp.render.view' in sys.modules") == "False"
-        kernel.run("import torch")
-        while kernel.value("'tensornp.widget.navigator' in sys.modules") == "False":
-            time.sleep(0.1)
-        before = set(eval(kernel.value("sorted(sys.modules)")))
-        kernel.run("torch.ones(3, 4)")
-        # What is left is found only where a card is made.
-        assert len(set(eval(kernel.value("sorted(sys.modules)"))) - before) < 30
-    finally:
-        kernel.client.stop_channels()
-        kernel.manager.shutdown_kernel(now=True)
 
 
 def test_a_followed_pass_has_a_tree_that_goes_with_its_cell(kernel):

@@ -44,16 +44,16 @@ def large() -> torch.Tensor:
 
 def test_what_the_card_does_not_tell_is_offered(large):
     """Not for what the card tells, where it is turned off, or where there is nothing."""
-    assert tnp.view(large).has_stats
-    assert not tnp.view(large[:10]).has_stats
+    assert tnp.TensorWidget(large).has_stats
+    assert not tnp.TensorWidget(large[:10]).has_stats
     assert not TensorWidget(large, options=DisplayOptions(stats="off")).has_stats
-    assert not tnp.view(torch.zeros(3, device="meta")).has_stats
-    assert not tnp.view(torch.zeros(0, 3)).has_stats
+    assert not tnp.TensorWidget(torch.zeros(3, device="meta")).has_stats
+    assert not tnp.TensorWidget(torch.zeros(0, 3)).has_stats
 
 
 def test_the_figures_come_from_a_thread_and_change_nothing(large):
     """The kernel answers meanwhile; the tensor is as it was."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     with unchanged(large):
         ask(card, type="stats")
         wait_for(lambda: card.figures)
@@ -90,7 +90,7 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
 
 def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
     """What comes late is shown nowhere."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     ask(card, type="stats")
     scanning = card._scanning
     card.rest()
@@ -99,22 +99,10 @@ def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
     assert (card.figures, card.progress) == ({}, -1)
 
 
-def test_what_a_forgotten_scan_tells_is_not_heard(large):
-    """Its share would stay on the next card, which could neither start a scan nor end one."""
-    card = tnp.view(large)
-    ask(card, type="stats")
-    forgotten = card._scanning
-    card.rest()
-    if forgotten is not None:
-        card._progressed(forgotten, 0.4)
-        card._scanned(forgotten, None, "too late")
-    assert (card.progress, card.message) == (-1, {})
-
-
 def test_a_card_has_its_figures_at_once(large):
     """Its row takes the place of the static one; each look tells what is so by then."""
     t = large[:10].clone()
-    card = tnp.view(t)
+    card = tnp.TensorWidget(t)
     assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, anchor="tnp-1").figures == card.figures
     assert [badge["kind"] for badge in card.cards["copy"]["badges"]][:2] == ["shape", "dtype"]
@@ -133,17 +121,9 @@ def test_a_tensor_that_is_gone_is_no_error(large):
     assert card.progress == -1
 
 
-@pytest.mark.parametrize("content", [{"type": "end"}, {"type": "stats", "id": {}}, {"type": "values", "goal": {}}])
-def test_odd_requests_do_no_harm(large, content):
-    """An end of nothing, an id that is none, a goal that is no word."""
-    card = tnp.view(large)
-    ask(card, **content)
-    card.close()
-
-
 def test_a_nan_on_the_card_leads_to_it(large):
     """The navigator opens there; where it is open, it moves there."""
-    card = tnp.view(large)
+    card = tnp.TensorWidget(large)
     ask(card, type="values", open=True, goal="nan")
     assert card.shows_values
     assert the_navigator().goal[0] == "nan"
@@ -153,19 +133,3 @@ def test_a_nan_on_the_card_leads_to_it(large):
     ask(card, type="values", open=True, goal="something else")
     assert the_navigator().goal[0] == ""
     card.close()
-
-
-def test_what_in_depth_is_offered_as_a_picture():
-    """Not any matrix, nor a convolution's kernels; what is assumed is said under it."""
-    offered = [(3, 32, 48), (32, 48, 3), (8, 3, 32, 32), (16, 16, 4), (1, 3, 8, 32, 48)]
-    others = [(32, 48), (64, 3, 7, 7), (5, 32, 32), (8, 64, 32, 32), (3, 4, 3), (10,), ()]
-    assert [shape for shape in offered + others if tnp.view(torch.zeros(shape)).has_image] == offered
-    assert not TensorWidget(torch.zeros(3, 32, 48), options=DisplayOptions(pictures="off")).has_image
-    t = torch.rand(3, 32, 48)
-    card = tnp.view(t)
-    with unchanged(t):
-        ask(card, type="image", open=True)
-    assert card.image["caption"].startswith("CHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB")
-    assert card.image["shown"]["src"].startswith("data:image/png;base64,")
-    ask(card, type="image", open=False)
-    assert card.image == {}

@@ -19,7 +19,7 @@ from tensornp.widget.toggle import TensorWidget
 def test_each_mode_gives_its_array():
     """view is read-only and live, share writes back, copy sees nothing."""
     t = torch.zeros(2)
-    card = tnp.view(t)
+    card = tnp.TensorWidget(t)
     view = card.array
     card.mode = "share"
     card.array[0] = 5
@@ -46,7 +46,7 @@ def test_one_that_was_interrupted_while_it_was_made_goes_silently(monkeypatch: p
 def test_toggling_reads_no_values():
     """Badges and receipt follow from metadata; the storage stays resizable and no mode sees a call."""
     t = torch.nn.Parameter(torch.zeros(2))
-    card = tnp.view(t)
+    card = tnp.TensorWidget(t)
     with unchanged(t):
         for mode in ("share", "copy", "view"):
             card.mode = mode
@@ -55,7 +55,7 @@ def test_toggling_reads_no_values():
 
 def test_what_is_impossible_stays_on_copy_and_says_why():
     """bfloat16 has no live view of its values; sharing its bits is offered."""
-    card = tnp.view(torch.ones(2).bfloat16())
+    card = tnp.TensorWidget(torch.ones(2).bfloat16())
     assert card.mode == "copy"
     enabled = {choice["name"]: choice["enabled"] for choice in card.choices}
     assert enabled == {"view": False, "share": True, "copy": True}
@@ -68,7 +68,7 @@ def test_what_is_impossible_stays_on_copy_and_says_why():
 
 def test_a_mode_that_means_nothing_is_refused():
     """In Python as an exception; from the browser as a message, and the mode stays."""
-    card = tnp.view(torch.ones(2))
+    card = tnp.TensorWidget(torch.ones(2))
     with pytest.raises(traitlets.TraitError, match="choose view, share or copy"):
         card.mode = "nonsense"
     for sent in ("nonsense", 5, None, {"a": 1}):
@@ -81,7 +81,7 @@ def test_a_mode_that_means_nothing_is_refused():
 
 def test_a_browser_can_set_the_mode_and_nothing_else():
     """What is synced to the page is not taken back from it."""
-    card = tnp.view(torch.ones(2))
+    card = tnp.TensorWidget(torch.ones(2))
     card.set_state({"mode": "copy", "cards": {}, "array_text": "evil", "can_bind": True})
     assert card.mode == "copy"
     assert card.message == {}
@@ -92,14 +92,14 @@ def test_a_browser_can_set_the_mode_and_nothing_else():
 @pytest.mark.parametrize("content", [None, 3, {}, {"type": "bind"}, {"type": "bind", "name": 5}, {"type": []}])
 def test_odd_messages_do_no_harm(content):
     """The browser may send anything."""
-    tnp.view(torch.ones(2))._receive(None, content, [])
+    tnp.TensorWidget(torch.ones(2))._receive(None, content, [])
 
 
 def test_a_pinned_card_keeps_its_tensor_until_it_is_closed():
-    """`tnp.view(x + 1)` would otherwise be gone at once."""
+    """`tnp.TensorWidget(x + 1)` would otherwise be gone at once."""
     t = torch.ones(2)
     gone = weakref.ref(t)
-    card = tnp.view(t)
+    card = tnp.TensorWidget(t)
     del t
     gc.collect()
     assert card.array.tolist() == [1, 1]
@@ -125,7 +125,7 @@ def test_the_automatic_card_does_not_keep_its_tensor_alive():
 def test_without_a_notebook_there_is_nothing_to_bind_in():
     """One sentence, with the cure."""
     with pytest.raises(tnp.BadRequestError, match=r"take \.array instead"):
-        tnp.view(torch.ones(2)).bind("a")
+        tnp.TensorWidget(torch.ones(2)).bind("a")
 
 
 def test_binding_asks_before_it_overwrites():
@@ -147,14 +147,14 @@ def test_binding_asks_before_it_overwrites():
 
 def test_the_bundle_is_complete_where_no_widget_can_be_shown():
     """Static HTML and text stand beside the widget."""
-    data, _ = tnp.view(torch.ones(2))._repr_mimebundle_()
+    data, _ = tnp.TensorWidget(torch.ones(2))._repr_mimebundle_()
     assert "array([1., 1.], dtype=float32)" in data["text/html"]
     assert "array([1., 1.], dtype=float32)" in data["text/plain"]
 
 
 def test_a_tensor_without_values_has_a_card_too():
     """All modes are disabled, each with the reason."""
-    card = tnp.view(torch.ones(2, device="meta"))
+    card = tnp.TensorWidget(torch.ones(2, device="meta"))
     assert not any(choice["enabled"] for choice in card.choices)
     assert all("meta tensor" in choice["title"] for choice in card.choices)
 
@@ -167,4 +167,4 @@ def test_a_card_starts_in_the_mode_of_the_options():
 def test_view_takes_a_tensor():
     """One sentence for anything else."""
     with pytest.raises(tnp.NotATensorError):
-        tnp.view([1])
+        tnp.TensorWidget([1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import threading
 import time
@@ -15,16 +14,11 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.stats import fast
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
-from tensornp.models.live.find import released_from
-from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import module_view
-from tensornp.widget.navigator import look_again
 from tensornp.widget.tree_requests import MAX_LINES
 from tensornp.widget.weights import WeightsWidget
-from tensornp.widget.weights_scan import found_in
 
 
 class Reached(Find):
@@ -141,36 +135,6 @@ def test_a_list_is_searched_filtered_and_sorted(shown):
     assert len(page.names(filters={"bytes": "64"})) == 12
 
 
-def test_groups_are_ordered_by_their_elements(shown):
-    """At each level of the tree, which stays one; a search flattens it."""
-    layers = torch.nn.ModuleList(torch.nn.Linear(4, 4 if i != 3 else 90) for i in range(6))
-    page = shown(torch.nn.ModuleDict({"small": torch.nn.Linear(2, 2), "layers": layers, "head": torch.nn.Linear(8, 8)}))
-    by_model = ["small", "weight", "bias", "layers", "{0..2,4..5}", "weight", "bias", "3", "weight", "bias", "head"]
-    assert page.names()[:11] == by_model
-    for column in ("elements", "share"):
-        answer = page.ask("lines", first=0, count=100, sort=column, descending=True)
-        names = [line["cells"]["name"] for line in answer["lines"]]
-        assert names[:8] == ["layers", "3", "weight", "bias", "{0..2,4..5}", "weight", "bias", "head"]
-        assert not answer["isList"]
-        assert answer["lines"][7]["position"] == 2
-    assert page.names(sort="elements")[:3] == ["small", "bias", "weight"]
-    assert page.names(sort="elements", descending=True, search="weight")[0] == "layers.3.weight"
-    weight = [*page.explorer].index("layers.3.weight")
-    revealed = page.ask("lines", first=0, count=100, sort="elements", descending=True, reveal=weight)
-    assert revealed["lines"][revealed["revealed"]]["wholeName"] == "layers.3.weight"
-
-
-def test_a_pattern_that_never_ends_is_a_sentence(shown, monkeypatch):
-    """And the next one is tried."""
-    page = shown({"a" * 100 + "b": torch.ones(2), "b": torch.ones(3)})
-    with monkeypatch.context() as patch:
-        patch.setattr("tensornp.models.names.timed_regex.LIMIT_S", 0.5)
-        answer = page.ask("lines", first=0, count=5, search="/(a+)+$/")
-    assert answer["type"] == "error"
-    assert answer["text"].startswith("/(a+)+$/ was given up after 0.5 seconds; ")
-    assert page.names(search="/^b$/") == ["b"]
-
-
 def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     """Facts, what NumPy prints, and expressions that give it."""
     torch.manual_seed(0)
@@ -192,23 +156,6 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     assert page.widget._navigator.anchor == "a-values"
     page.ask("values", weight=number, open=False)
     assert page.widget._navigator.anchor == ""
-
-
-def test_the_window_of_one_tree_stays_where_that_of_another_is_opened(shown):
-    """Each has one of its own, which goes with it."""
-    pages = [shown({"a": torch.arange(9.0)}) for _ in range(2)]
-    for page in pages:
-        page.ask("values", weight=0, open=True)
-    first, second = (page.widget._navigator for page in pages)
-    assert first is not second
-    assert [one.anchor for one in (first, second)] == ["a-values"] * 2
-    rounds = first.rounds
-    look_again()
-    assert first.rounds == second.rounds == rounds + 1
-    pages[0].ask("values", weight=0, open=True)
-    assert pages[0].widget._navigator is first
-    pages[0].widget.close()
-    assert (first.comm, second.anchor) == (None, "a-values")
 
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
@@ -240,15 +187,6 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     assert page.widget.scanned == " · ".join(table.told())
     assert page.widget.scanned.startswith("85 weights · 1 with findings, ")
     assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
-
-
-def test_a_folded_line_has_the_histogram_of_its_weights(shown):
-    """Of all of them, where each has one; a group has none."""
-    page = shown({f"layer.{i}": {"w": torch.randn(40), "b": torch.ones(3) * i} for i in range(3)})
-    page.scan()
-    by_name = {line["cells"]["name"]: line for line in page.lines()}
-    assert by_name["w"]["picture"]["src"].startswith("data:image/png")
-    assert by_name["b"]["picture"] == {} == by_name["layer.{0..2}"]["picture"]
 
 
 def test_figures_are_columns_that_sort(shown):
@@ -309,37 +247,6 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")
 
 
-def test_a_trainable_weight_without_a_gradient_is_said_to_have_none_where_others_have(shown, monkeypatch):
-    """In its column, and above the tree; where none has one, nothing is said, nor of what is frozen."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
-    model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("used", "frozen", "aux")})
-    model.frozen.requires_grad_(False)
-    page = shown(model)
-    page.scan()
-    assert [one["text"] for one in page.widget.findings] == ["no NaN and no infinity in 6 weights"]
-    model.used(torch.randn(2, 3)).square().sum().backward()
-    page.scan()
-    (told,) = page.widget.findings
-    assert (told["text"], told["name"], told["more"]) == (
-        "2 trainable with no .grad, unlike the others", "aux.weight", 1,
-    )  # fmt: skip
-    assert page.names(filters={"findings": told["what"]}) == ["aux.weight", "aux.bias"]
-    grads = {line["cells"]["name"]: line["cells"]["grad"] for line in page.lines(sort="name")}
-    assert grads == {
-        f"{part}.{name}": said
-        for part, said in (("aux", "no .grad"), ("frozen", "frozen"), ("used", "grad"))
-        for name in ("bias", "weight")
-    }
-    model.frozen.requires_grad_(True)
-    for one in model.frozen.parameters():
-        one.grad = torch.ones_like(one)
-    page = shown(model)
-    page.scan()
-    answer = page.ask("lines", first=0, count=9)
-    # It is the same of all but for that.
-    assert "grad" in [column["name"] for column in answer["columns"]]
-
-
 def test_what_was_not_read_is_said_until_a_scan_has_read_it(shown):
     """Silence looks like a verdict; of a module that was looked at whole, it is one."""
     page = shown({"a": torch.ones(2), "b": torch.zeros(0)})
@@ -391,71 +298,6 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert page.ask("values", weight=number, open=True, goal="widest")["type"] == "error"
 
 
-def test_a_fold_names_the_one_that_stands_out_of_it(shown):
-    """With what the others have, and a way to it; above the tree it is counted, and is no alarm."""
-    state = {f"layer.{i}.w": torch.tensor([1.0, -1, 1, 1]) * (36 if i == 4 else 1 + i / 100) for i in range(12)}
-    page = shown({**state, "head": torch.ones(3)})
-    page.ask("scan")
-    page.wait(lambda: page.widget.progress < 0)
-    fold, head = page.lines()
-    assert fold["odd"]["text"] == "72.0 in layer 4, others ≤ 2.22"
-    assert "34 times" in fold["odd"]["title"]
-    assert page.widget._weights[fold["odd"]["number"]].name == "layer.4.w"
-    assert head["odd"] is None
-    (said,) = [one for one in page.widget.findings if "among siblings" in one["text"]]
-    assert (said["text"], said["name"], said["isAlarm"]) == ("1 standing out among siblings", "layer.4.w", False)
-    assert [line["odd"] for line in page.lines(toggled=[fold["branch"]])] == [None] * 14
-
-
-def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
-    """After a scan of what was listed alone."""
-    page = shown({"g": {"small": torch.ones(4), "large": torch.full((4,), 9.0)}, "z": torch.ones(1)})
-    page.lines(search="small")
-    page.ask("scan", search="small")
-    page.wait(lambda: page.widget.progress < 0)
-    branch = page.lines()[0]["branch"]
-    norms = {line["cells"]["name"]: line["cells"].get("norm") for line in page.lines()}
-    assert norms == {"g": None, "small": "2.00", "large": None, "z": None}
-    assert "norm" not in page.lines(toggled=[branch])[0]["cells"]
-    page.scan()
-    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤18.0"
-
-
-def test_a_norm_that_overflows_is_answered(shown):
-    """A page reads no NaN and no infinity as a number."""
-    page = shown({"g": {"a": torch.full((100,), 1e308, dtype=torch.float64), "b": torch.ones(1)}})
-    page.scan()
-    by_name = {line["cells"]["name"]: line for line in page.lines()}
-    assert (by_name["a"]["cells"]["norm"], by_name["a"]["mark"], by_name["b"]["mark"]) == ("inf", [1, 1], [0, 0])
-
-
-def test_where_nothing_fits_a_filter_may_be_why(shown):
-    """Then no name is said to be missing."""
-    page = shown({"a.weight": torch.ones(4), "b": torch.ones(1, dtype=torch.int64)})
-    ask = {"first": 0, "count": 9}
-    assert page.ask("lines", search="wieght", **ask)["nothing"] == "no name fits 'wieght'; the closest is 'weight'"
-    assert page.ask("lines", search="weight", filters={"dtype": "int64"}, **ask)["nothing"] == "no weight fits"
-    assert page.ask("lines", search="/wieght/", **ask)["nothing"] == "no weight fits"
-
-
-def test_a_scan_of_what_was_never_listed_has_its_figures(shown):
-    """A page that was loaded anew may ask for a scan first."""
-    page = shown(net())
-    page.scan()
-    assert any(line["cells"].get("norm", "").startswith("≤") for line in page.lines())
-
-
-def test_one_weight_is_reached_when_it_is_opened(shown):
-    """By its expression, and with what is said of it by now."""
-    page = shown(torch.nn.Linear(3, 4))
-    page.lines()
-    assert page.reached == []
-    assert dict(page.ask("open", weight=0)["facts"])["grad"] == "requires grad"
-    assert page.reached == ["model.weight"]
-    page.objects["model.weight"].requires_grad_(False)
-    assert dict(page.ask("open", weight=0)["facts"])["grad"] == "frozen"
-
-
 def test_a_scan_can_be_ended(shown, monkeypatch):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
@@ -474,107 +316,6 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     page.found = page.objects.__getitem__
     page.scan()
     assert not any("stopped" in one["text"] for one in page.widget.findings)
-
-
-def test_a_scan_that_is_ended_at_once_says_so_at_the_top(shown, monkeypatch):
-    """And not that nobody has asked for one."""
-    page = shown({"a": torch.ones(1000), "b": torch.ones(1000)})
-    monkeypatch.setattr("tensornp.widget.scanning.Scanning._go_on", lambda *_: False)
-    monkeypatch.setattr("tensornp.models.scan.table.ScanTable.note", lambda *_: None)
-    page.scan()
-    said = [one["text"] for one in page.widget.findings]
-    assert said == ["the scan was stopped before any weight was read; Scan reads all"]
-
-
-def test_what_a_scan_has_found_is_among_the_states(shown):
-    """As far as there is such; what is sought among the names and is none leads there."""
-    weights = {f"w{i}": torch.arange(4.0) + i for i in range(6)}
-    page = shown(weights)
-    states = lambda: next(one["values"] for one in page.ask("lines")["choices"] if one["column"] == "state")  # noqa: E731
-    assert states() == []
-    answer = page.ask("lines", search="nan")
-    assert (answer["nothing"], answer["instead"]) == ("no name fits 'nan'; Scan looks for it", None)
-    page.scan()
-    assert states() == []
-    assert page.ask("lines", search="inf")["nothing"] == "no name fits 'inf'; what was read holds no infinity"
-    weights["w1"][0], weights["w3"][0], weights["w4"][0] = torch.nan, torch.nan, torch.inf
-    weights["w3"][1] = -torch.inf
-    weights["w5"].fill_(1)
-    page.scan()
-    assert states() == ["NaN or infinity", "NaN", "infinity", "with findings", "may be on purpose"]
-    assert page.names(filters={"state": "NaN or infinity"}) == ["w1", "w3", "w4"]
-    assert page.names(filters={"state": "may be on purpose"}) == ["w5"]
-    for word, text, names in (
-        ("NaN", "2 weights hold NaN", ["w1", "w3"]),
-        ("inf", "2 weights hold infinity", ["w3", "w4"]),
-    ):
-        instead = page.ask("lines", search=word)["instead"]
-        assert instead["text"] == text
-        assert page.names(filters=instead["filters"]) == names
-
-
-def test_weights_with_the_same_values_are_told_in_groups(shown):
-    """Where there are several."""
-    page = shown({f"{key}{i}": torch.arange(4.0) + number for number, key in enumerate("abc") for i in range(4)})
-    page.scan()
-    assert [one["text"] for one in page.widget.findings] == ["12 with the same values in 3 groups"]
-
-
-def test_the_first_scan_of_large_weights_says_that_it_compiles(shown, monkeypatch):
-    """Which takes longer than reading them; afterwards it says nothing of it."""
-    fast.load.cache_clear()
-    monkeypatch.setattr(fast, "_is_installed", lambda: True)
-    page = shown({"large": torch.zeros(2**21), "small": torch.zeros(3)})
-    compiling = "reads 8 MiB, less than a second, after compiling, which takes some seconds, once"
-    assert page.ask("lines")["cost"] == compiling
-    assert page.ask("open", weight=0)["cost"] == compiling
-    assert page.ask("lines", search="small")["cost"] == "reads 12 bytes, less than a second"
-    fast.load()
-    assert page.ask("lines")["cost"] == "reads 8 MiB, less than a second"
-
-
-def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
-    """It is counted as not read, and not among the findings."""
-    page = shown({str(i): torch.randn(10) for i in range(4)})
-
-    def found(expression: str) -> Any:
-        if expression == "model['2']":
-            raise NoDataError("it reaches no weight any more")
-        return page.objects[expression]
-
-    page.found = found
-    page.scan()
-    assert page.widget.scanned == "3 weights · 0 with findings · 1 could not be read"
-    cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
-    assert cells["2"] == "not read: it reaches no weight any more"
-    assert not any(line["alarm"] for line in page.lines(sort="name"))
-    assert [one["text"] for one in page.widget.findings] == ["1 not read"]
-    assert "findings" not in "".join(line["cells"].get("findings", "") for line in page.lines())
-
-
-def test_what_is_known_to_have_no_values_is_no_finding(shown):
-    """It is said beside it already."""
-    page = shown({"a": torch.randn(10), "meta": torch.ones(3, device="meta")})
-    page.scan()
-    assert page.widget.scanned == "1 weight · 0 with findings"
-
-
-def test_what_a_scan_costs_is_that_of_what_is_listed(shown):
-    """Of all, or of what was searched."""
-    page = shown({"a": torch.ones(1000), "b": torch.ones(500)})
-    assert page.ask("lines", first=0, count=1)["cost"] == "reads 5.9 KiB, less than a second"
-    assert page.ask("lines", first=0, count=1, search="b")["cost"] == "reads 2 KiB, less than a second"
-
-
-def test_nobody_freezes_what_is_no_parameter(shown):
-    """Tensors of a dictionary, and states of an optimizer: neither trained nor frozen."""
-    page = shown(
-        {"a": torch.ones(2), "b": torch.ones(2, requires_grad=True), "c": torch.nn.Parameter(torch.ones(2), False)}
-    )
-    assert page.names(filters={"state": "frozen"}) == ["c"]
-    assert page.names(filters={"state": "trained"}) == ["b"]
-    assert ["grad", "frozen"] not in page.ask("open", weight=0)["facts"]
-    assert ["bytes", "8 (2 elements)"] in page.ask("open", weight=0)["facts"]
 
 
 def test_what_is_gone_is_said(shown):
@@ -603,30 +344,6 @@ def test_an_array_is_bound_to_a_name(shown):
     assert overwrite is False
 
 
-def test_thirty_requests_for_statistics_take_one_thread(shown):
-    """Of those that wait, the latest is answered; another page's is too."""
-    page, begun, go_on = shown(net()), threading.Event(), threading.Event()
-
-    def found(expression: str) -> Any:
-        begun.set()
-        assert go_on.wait(60)
-        return page.objects[expression]
-
-    page.found = found
-    send = functools.partial(page.widget._receive, None, buffers=[])
-    others = set(threading.enumerate())
-    send(content={"type": "stats", "page": "p", "number": 0, "weight": 0})
-    assert begun.wait(60)
-    for number in range(1, 30):
-        send(content={"type": "stats", "page": "p", "number": number, "weight": 0})
-    send(content={"type": "stats", "page": "q", "number": 0, "weight": 1})
-    assert len(set(threading.enumerate()) - others) == 1
-    go_on.set()
-    page.wait(lambda: len(page.answers) == 3)
-    answered = [(answer["page"], answer["number"], answer["type"]) for answer in page.answers]
-    assert answered == [("p", 0, "stats"), ("p", 29, "stats"), ("q", 0, "stats")]
-
-
 def test_the_tree_answers_while_a_weight_is_bound(shown):
     """What is bound may be large, and is told when it is there; each name is bound, in order."""
     begun, go_on = threading.Event(), threading.Event()
@@ -647,19 +364,6 @@ def test_the_tree_answers_while_a_weight_is_bound(shown):
     page.wait(lambda: len(page.answers) == 4)
     assert bound == ["a", "b", "c"]
     assert [answer["type"] for answer in page.answers[1:]] == ["bound"] * 3
-
-
-def test_a_closed_tree_does_not_begin_what_waits(shown):
-    """Its page is gone, and nobody is told."""
-    begun, go_on, bound = threading.Event(), threading.Event(), []
-    page = shown(net(), binder=lambda *_: bound.append(begun.set() or go_on.wait(60)))
-    for number in range(3):
-        page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": "x"}, [])
-    assert begun.wait(60)
-    page.widget.close()
-    go_on.set()
-    page.wait(lambda: not page.widget._worker._is_running)
-    assert bound == [True]
 
 
 @pytest.mark.parametrize(
@@ -688,16 +392,6 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
     kind = request_.pop("type")
     assert page.ask(kind, **request_)["type"] == "error"
     assert page.names()[0] == "{0..11}"
-
-
-@pytest.mark.parametrize(
-    "content", [None, 3, {}, {"type": []}, {"type": "lines"}, {"type": "close", "page": "p", "number": 1}]
-)
-def test_what_is_no_question_gets_no_answer(shown, content):
-    """Nor does it raise."""
-    page = shown(net())
-    page.widget._receive(None, content, [])
-    assert page.answers == []
 
 
 def test_never_more_lines_than_a_page_holds(shown):
@@ -748,155 +442,3 @@ def test_after_a_cell_no_value_is_read_and_few_weights_are_looked_at(shown):
             break
     assert page.widget.earlier
     page.widget.close()
-
-
-def share_in(text: str) -> float:
-    return float(text.removesuffix("%").replace(",", ""))
-
-
-def test_the_heading_of_what_has_moved_says_by_what_rule(shown):
-    """The word and the unit of `%tensordiff`; of a small weight, by how much of its own norm, too."""
-    held = {"large": torch.full((4,), 8.0), "other": torch.full((5,), 8.0), "small": torch.full((4,), 0.5)}
-    page = shown(held)
-    page.scan()
-    held["small"] += 0.25
-    page.scan()
-    answer = page.ask("lines", first=0, count=9)
-    (column,) = [column for column in answer["columns"] if column["name"] == "moved"]
-    assert column["heading"] == "moved"
-    assert "‖Δ‖ over the norm before; where that is below the median norm, over the median" in column["rule"]
-    line = next(line for line in answer["lines"] if line["cells"]["name"] == "small")
-    assert line["cells"]["moved"] == "3.1%"
-    assert line["titles"]["moved"].endswith("; its own was 1, by 50% of which it moved")
-
-
-def test_where_few_have_a_gradient_these_are_named_and_not_the_many(shown, monkeypatch):
-    """As after zero_grad of an optimizer that was not given the head."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
-    model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("a", "b", "c", "head")})
-    for one in model["head"].parameters():
-        one.grad = torch.ones_like(one)
-    page = shown(model)
-    page.scan()
-    (told,) = page.widget.findings
-    assert (told["text"], told["name"], told["more"]) == (
-        "2 of 8 trainable weights alone have a .grad", "head.weight", 1,
-    )  # fmt: skip
-    assert page.names(filters={"findings": told["what"]}) == ["head.weight", "head.bias"]
-
-
-def test_after_a_step_the_next_scan_tells_of_the_update(shown):
-    """It is a column like the others: sorted by, with a mark, and folded; the first scan has none."""
-    model = net()
-    page = shown(model)
-    page.scan()
-    assert "moved" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
-    before = {name: one.detach().double().clone() for name, one in model.named_parameters()}
-    with torch.no_grad():
-        for i, one in enumerate(model.parameters()):
-            one.add_(0.01 * (i % 7))
-    page.scan()
-    answer = page.ask("lines", first=0, count=100)
-    assert "moved" in [column["name"] for column in answer["columns"] if column["isSortable"]]
-    listed = page.ask("lines", first=0, count=100, sort="moved", descending=True)
-    assert listed["marked"] == "moved"
-    moved = {
-        name: (one.detach().double() - before[name]).norm().item() for name, one in model.named_parameters()
-    }  # fmt: skip
-    lines = {line["cells"]["name"]: line for line in listed["lines"]}
-    for name, difference in moved.items():
-        cell, title = lines[name]["cells"]["moved"], lines[name]["titles"]["moved"]
-        assert title.startswith(f"‖Δ‖ {difference:.3g} over the ")
-        if not difference:
-            assert cell == "0%"
-    told = [line["cells"]["moved"] for line in listed["lines"] if line["cells"].get("moved")]
-    sizes = [share_in(text) for text in told if text != "from 0"]
-    assert sizes == sorted(sizes, reverse=True)
-    assert lines["0.1.bias"]["cells"]["moved"] == "from 0"
-    assert listed["lines"][0]["mark"] == [1, 1]
-    # What counts is no weight that has moved.
-    assert "moved" not in lines["0.1.num_batches_tracked"]["cells"]
-    below = [lines[f"{i}.0.weight"]["cells"]["moved"] for i in range(12)]
-    folded = next(line for line in answer["lines"] if line["cells"]["name"] == "weight")
-    assert folded["cells"]["moved"] == f"≤{max(below, key=share_in)}"
-    assert folded["titles"]["moved"] == f"from {min(below, key=share_in)} to {max(below, key=share_in)}"
-
-
-def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch):
-    """By a sign in the cell, and how much was read in its title; what is new says why it has none."""
-    monkeypatch.setattr("tensornp.models.live.last_scan.MAX_NBYTES", 4096)
-    held = {f"{i}.w": torch.arange(1000.0).reshape(10, 100) for i in range(6)}
-    page = shown(held)
-    page.scan()
-    for i, one in enumerate(held.values()):
-        one.mul_(i)
-    page.scan()
-    (folded,) = page.ask("lines", first=0, count=100)["lines"]
-    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert (folded["cells"]["moved"], listed["cells"]["moved"]) == ("≤≈400%", "≈400%")
-    assert listed["titles"]["moved"].startswith("from 170 of 1,000 elements: ‖Δ‖ ")
-    page.objects["model['5.w']"] = torch.ones(10, 100)
-    page.scan()
-    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert listed["cells"]["moved"] == ""
-    assert listed["titles"]["moved"].startswith("is not known: the last scan kept nothing of it")
-    page.objects["model['5.w']"] = torch.ones(2).half()
-    page.scan()
-    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert listed["titles"]["moved"] == "is not known: model['5.w'] is float16 of shape (2,) by now; show them again"
-
-
-def test_what_was_found_of_the_weight_that_is_shown_is_asked_for_again(shown):
-    """As another scan finds it, or as a cell has left it: else the panel would tell of a NaN that has gone."""
-    model = torch.nn.Linear(3, 2)
-    with torch.no_grad():
-        model.weight[1, 2] = torch.nan
-    page = shown(model)
-    page.scan()
-    assert page.ask("found", weight=0)["found"] == "found by the scan: 1 of 6 is NaN"
-    with torch.no_grad():
-        model.weight[1, 2] = 0.5
-    assert "since the scan" in page.ask("found", weight=0)["earlier"]
-    page.scan()
-    told = page.ask("found", weight=0)
-    assert (told["found"], told["earlier"]) == ("", "")
-    assert [one["text"] for one in page.widget.findings] == ["no NaN and no infinity in 2 weights"]
-
-
-@pytest.mark.parametrize("num", [1, 2, 12])
-def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_one(shown, monkeypatch, num):
-    """Where the weights themselves are finite: it leads to the weight, and to no place among its values."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
-    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
-    for i, one in enumerate(model.parameters()):
-        one.grad = torch.full_like(one, torch.nan if i < num else 1.0)
-    page = shown(model)
-    page.scan()
-    assert f"{num:,} with NaN or infinities in the gradient" in page.widget.scanned
-    own = page.lines(sort="name")[1]
-    assert own["alarm"] == {"text": "all NaN in .grad", "number": own["number"], "goal": "", "short": ".grad NaN"}
-    closed = [line["alarm"]["text"] for line in page.lines() if line["branch"] >= 0 and line["alarm"]]
-    told = {
-        1: ["0: all NaN in .grad"],
-        2: ["0: all NaN in .grad", "0: all NaN in .grad"],
-        12: ["6 of 6 .grad not finite"] * 2,
-    }
-    assert closed == told[num]
-
-
-def test_gradients_are_looked_at_of_what_a_name_reaches_and_others_are_counted(monkeypatch):
-    """In a dictionary that is written out, too; of what its memory alone is known, nobody knows a gradient."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
-    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    for one in (*model.parameters(), *other.parameters()):
-        one.grad = torch.full_like(one, torch.nan)
-    names = {"model": model, "make": lambda: other}
-    for expression, num_found, num_blind in (("{'a': model}", 2, 0), ("{'a': model, 'b': make()}", 2, 2)):
-        explorer = tnp.weights(eval(expression, names), expression=expression)
-        rows, views = released_from(explorer, names, expression)
-        scanned = found_in(rows, LastScan(), lambda *_: True)
-        assert sum(one.alarm == "all NaN in .grad" for one in scanned.found.values()) == num_found
-        assert not any(one.lacks_gradient for one in scanned.found.values())
-        blind = f"gradients of {num_blind} weights were not looked at: no name is known for them"
-        assert (blind in scanned.said) is bool(num_blind)
-        del views

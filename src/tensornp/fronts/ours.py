@@ -25,11 +25,10 @@ def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
         return not (isinstance(obj, list) and has_other_display(type(obj)))
     if "torch" not in sys.modules:
         return False
-    from tensornp.core.summary.generator import leaves_of
     from tensornp.core.summary.module import is_module
     from tensornp.core.tensor.containers import is_container, leaves
 
-    if is_module(obj) or leaves_of(obj):
+    if is_module(obj):
         return not has_other_display(type(obj))
     if not is_container(obj) or has_other_display(type(obj)):
         return False

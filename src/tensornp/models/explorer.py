@@ -8,10 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
@@ -166,7 +164,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights, which no expression reaches."""
-        entries = [one.with_(code="") for one in self._entries.values()]
+        entries = [one._with_(code="") for one in self._entries.values()]
         return WeightsExplorer(
             entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
             classes=self.classes,
@@ -175,13 +173,12 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     @property
     def num_weights(self) -> int:
         """How many of the names are of weights: all but those that a module has registered as None."""
-        return sum(not one.is_nothing for one in self._entries.values())
+        return sum(not one._is_nothing for one in self._entries.values())
 
     @property
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes; of files they are counted once."""
-        with uncollected():
-            return self._of_files or self._count()
+        return self._of_files or self._count()
 
     @cached_property
     def _of_files(self) -> Totals | None:
@@ -195,7 +192,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         held = [held_by(one) for one in every]
         elements, nbytes = _stored_in_memory([one for one in held if one is not None])
         others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
-        return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
+        return Totals(sum(one._num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
         """Return whether a weight counts among the parameters: of a module, those that are some alone."""
@@ -221,11 +218,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     @property
     def spread(self) -> Spread | None:
         """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
-        if not any(one.numel_elsewhere for one in self._entries.values()):
+        if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
         every = self._each_once()
-        elsewhere = sum(one.numel_elsewhere for one in every if self._is_counted(one))
-        nbytes = sum(one.nbytes + one.nbytes_elsewhere for one in every)
+        elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
+        nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
         return Spread(self.totals.parameters - elsewhere, nbytes)
 
     @property
@@ -317,7 +314,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""

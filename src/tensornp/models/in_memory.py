@@ -55,7 +55,7 @@ def explorer_of(
         )  # fmt: skip
     raise BadRequestError(
         "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
-        f"not {an_instance(obj)}{'; tnp.view and tnp.stats look at one tensor' if is_tensor_like(obj) else ''}"
+        f"not {an_instance(obj)}{'; tnp.card and tnp.stats take one tensor' if is_tensor_like(obj) else ''}"
     )
 
 

@@ -66,11 +66,11 @@ def module_view(module: torch.nn.Module, options: DisplayOptions, expression: st
 @unnoticed
 def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
     explorer = weights(module, expression=expression, namespace={})
-    unasked = Unasked(options.unasked_nbytes)
+    unasked = Unasked(options.stats_nbytes)
     alarms: dict[str, Alarming] = {}
     num_read = num_floats = 0
     for name, entry in explorer.items():
-        info = inspect(entry.tensor) if isinstance(entry.source, TensorSource) and not entry.problem else None
+        info = inspect(entry.tensor) if isinstance(entry._source, TensorSource) and not entry.problem else None
         if info is None or not (info.dtype.is_floating_point or info.dtype.is_complex) or not info.numel:
             continue
         stats = unasked.not_finite(entry.tensor, info)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.attributes import an_instance, class_members, is_subclass, mro_of
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.errors import BadRequestError
@@ -78,8 +77,7 @@ def weights(
         raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
     from tensornp.models.in_memory import explorer_of
 
-    with uncollected():
-        explorer = explorer_of(obj, expression, model, namespace)
+    explorer = explorer_of(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 
 

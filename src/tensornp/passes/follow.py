@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import functools
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
@@ -35,7 +32,7 @@ from tensornp.passes.recording.scalers import Scalers
 from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord, Value
 from tensornp.passes.verdict.comparison import PassComparison, compared
 from tensornp.passes.verdict.failure import failed_call
-from tensornp.passes.verdict.origin import origin_of
+from tensornp.passes.verdict.origin import first_origin, origin_of
 from tensornp.passes.verdict.problems import problems_of
 
 LEVELS = ("modules", "operators")
@@ -61,17 +58,6 @@ _LOST = PassRecord(notes=("what was followed is lost: the making of its record w
 
 def _untold(reason: str) -> PassRecord:
     return PassRecord(notes=(f"what was followed cannot be told: {reason}",))
-
-
-class _Exit:
-    """What ends the block of a pass: written in C, since Ctrl-C can come as a function of Python begins."""
-
-    def __get__(self, run: FollowedPass | None, cls: type) -> Callable[..., Any]:
-        return _exited if run is None else run._held.__exit__
-
-
-def _exited(run: FollowedPass, *_: object) -> None:
-    run._held.close()
 
 
 def _raised(error: BaseException | None = None) -> tuple[int, int]:
@@ -100,30 +86,24 @@ class FollowedPass(Comparable[PassComparison]):
         self._scalers: Scalers | None = None
         self._mode: OperatorMode | None = None
         self._results: Results | None = None
-        self._record: PassRecord | None = None
+        self._made: PassRecord | None = None
         self._making: Callable[[], PassRecord] | None = None
         self._way: Any = self._following()
-        self._held = Held(functools.partial(next, self._way), self._way.close)
 
     def __enter__(self) -> FollowedPass:
         if self._recorder is not None or self.is_over or self._way.gi_frame is None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
-        self._held.__enter__()
+        next(self._way)
         return self
 
-    if TYPE_CHECKING:
-
-        def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None: ...
-
-    else:
-        __exit__ = _Exit()
+    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
+        self._way.close()
 
     def _following(self) -> Generator[None, None, None]:
         """Follow until the generator is closed, and in any case no longer."""
         outer = _raised()
         try:
-            # Of `__enter__`, over that which calls this.
-            self._begin(sys._getframe(2))
+            self._begin(sys._getframe(1))
             yield
         except GeneratorExit as end:
             try:
@@ -197,7 +177,7 @@ class FollowedPass(Comparable[PassComparison]):
         """Let go of what was needed to follow; where nothing has come of it, say so."""
         if self._recorder is not None:
             self._recorder.end()
-        self._record = None if self._making else _LOST
+        self._made = None if self._making else _LOST
         self._recorder = self._hooks = self._steps = self._scalers = None
         self._mode = self._results = self._namespace = None
 
@@ -206,7 +186,7 @@ class FollowedPass(Comparable[PassComparison]):
         return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
-    def record(self) -> PassRecord:
+    def _record(self) -> PassRecord:
         """All that is known, frozen.
 
         Raises
@@ -216,32 +196,32 @@ class FollowedPass(Comparable[PassComparison]):
         """
         # In this order: another thread may have made it meanwhile.
         making = self._making
-        if self._record is None:
+        if self._made is None:
             if making is None:
                 raise BadRequestError("this pass is not over: it is read once its with block has ended")
-            self._record, self._making = first_that_works(_WHAT_IS_MADE, making, _untold), None
-        return self._record
+            self._made, self._making = first_that_works(_WHAT_IS_MADE, making, _untold), None
+        return self._made
 
     @property
     def is_over(self) -> bool:
         """Whether the block has ended."""
-        return self._record is not None or self._making is not None
+        return self._made is not None or self._making is not None
 
     @property
     def calls(self) -> tuple[ModuleCall, ...]:
         """The calls of modules, in the order in which they began."""
-        return self.record.calls
+        return self._record.calls
 
     @property
     def operators(self) -> tuple[OperatorCall, ...]:
         """The operators in the order in which they were called; none where modules alone were followed."""
-        return self.record.operators
+        return self._record.operators
 
     def __len__(self) -> int:
-        return len(self.record.calls)
+        return len(self._record.calls)
 
     def __iter__(self) -> Iterator[ModuleCall]:
-        return iter(self.record.calls)
+        return iter(self._record.calls)
 
     def __getitem__(self, name: str | int) -> ModuleCall:
         """Return the first call of the module `name`, as `tnp.weights` or an expression names it.
@@ -291,17 +271,22 @@ class FollowedPass(Comparable[PassComparison]):
         """
         if what not in _WHAT:
             raise BadRequestError(f"first takes 'nan', 'inf' or 'nonfinite', not {quoted(what)}")
-        return origin_of(self.record, what)
+        return origin_of(self._record, what)
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the first NaN or infinity came from; None if all values were finite."""
+        return first_origin(self._record)
 
     @property
     def failed(self) -> ModuleCall | None:
         """The innermost call that raised what ended the block; None where none did."""
-        return failed_call(self.record)
+        return failed_call(self._record)
 
     @property
     def problems(self) -> list[str]:
         """What is worth knowing, in a few sentences, the most serious first."""
-        return problems_of(self.record)
+        return problems_of(self._record)
 
     @property
     def grads(self) -> dict[str, Figures | None]:
@@ -309,19 +294,19 @@ class FollowedPass(Comparable[PassComparison]):
 
         It is what came, before anything was done to it: of a loss that a gradient scaler has scaled, the scaled one.
         """
-        return {one.name: one.figures for one in self.record.grads}
+        return {one.name: one.figures for one in self._record.grads}
 
     @property
     def steps(self) -> tuple[OptimizerStep, ...]:
         """The steps that optimizers made, in the order in which they began."""
-        return self.record.steps
+        return self._record.steps
 
     @property
     def complete(self) -> bool:
         """Whether the block ended by itself, and the facts of every call are kept."""
-        return not self.record.error and not self.record.num_dropped and not self.record.notes
+        return not self._record.error and not self._record.num_dropped and not self._record.notes
 
-    def compared_with(self, other: Any) -> PassComparison:
+    def _compared_with(self, other: Any) -> PassComparison:
         """Return what differs between this pass and another one; ``tnp.compare(run_a, run_b)`` is the same.
 
         Raises
@@ -333,7 +318,7 @@ class FollowedPass(Comparable[PassComparison]):
             raise BadRequestError(
                 f"a pass that was followed is compared with another one, not with {an_instance(other)}"
             )
-        return compared(self.record, other.record)
+        return compared(self._record, other._record)
 
     def to_frame(self, of: str = "calls") -> Any:
         """Return a pandas DataFrame of the calls, or of the "operators", each with its first result.
@@ -359,16 +344,15 @@ class FollowedPass(Comparable[PassComparison]):
         return call, one.phase, one.status, line, *_facts_of(one.outputs, ("shape", "dtype", "min", "max"))
 
     def __getstate__(self) -> PassRecord:
-        return self.record
+        return self._record
 
     def __setstate__(self, record: PassRecord) -> None:
         FollowedPass.__init__(self)
-        self._record = record
+        self._made = record
         self._way.close()
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         if not self.is_over:
             return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"

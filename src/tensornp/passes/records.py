@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.passes import short
 
 CAME_WITH_THE_CALL = "came with the call"
@@ -103,7 +102,6 @@ class Figures:
         """Whether every element is finite."""
         return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
 
-    @spelled
     def __repr__(self) -> str:
         return short.line_of("Figures", f"of {self.count:,}", (), short.figures_told(self))
 
@@ -194,7 +192,6 @@ class Value:
         """Whether every element is finite; None where nothing was read."""
         return self.figures.is_finite if self.figures else None
 
-    @spelled
     def __repr__(self) -> str:
         name = " ".join(filter(None, (self.path, short.shape_told(self))))
         told = self.note if self.figures is None else short.figures_told(self.figures)
@@ -301,7 +298,6 @@ class ModuleCall:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
         facts = short.nth_told(self.nth), phase, f"{status} {short.text_told(self.error)}".strip()
@@ -355,7 +351,6 @@ class OperatorCall:
     is_held: bool = False
     notes: tuple[str, ...] = ()
 
-    @spelled
     def __repr__(self) -> str:
         phase, status = ("" if fact in (FORWARD, RETURNED) else fact for fact in (self.phase, self.status))
         facts = phase, self.node, f"{status} {short.text_told(self.error)}".strip()
@@ -380,7 +375,6 @@ class Gradient:
     num_backwards: int = 1
     is_stepped_twice: bool = False
 
-    @spelled
     def __repr__(self) -> str:
         told = short.figures_told(self.figures) if self.figures is not None else self.note or "none"
         return short.line_of("Gradient", self.name, (), told)
@@ -498,9 +492,23 @@ class Origin:
     operator_index: int | None = None
     before: Origin | None = None
 
+    @property
+    def kind(self) -> str:
+        """The same as `what`."""
+        return self.what
+
+    @property
+    def fact(self) -> str:
+        """The first clause of `sentence`: where the value came from."""
+        return self.sentence.partition("; ")[0]
+
+    @property
+    def explanation(self) -> str:
+        """The rest of `sentence`; empty if there is none."""
+        return self.sentence.partition("; ")[2]
+
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         return short.line_of("Origin", self.what, (self.phase,), self.sentence)
 
@@ -572,6 +580,5 @@ class PassRecord:
     has_inference: bool = False
     backwards: tuple[int, ...] = ()
 
-    @spelled
     def __repr__(self) -> str:
         return short.line_of("PassRecord", f"of {len(self.calls):,} calls", ())

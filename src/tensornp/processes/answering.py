@@ -12,10 +12,8 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, error_text, is_array, is_subclass, is_tensor
-from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.partitioned import placeholder_of, spread_of
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
@@ -26,7 +24,6 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.compare.quantized import scheme_of
 from tensornp.core.values.find.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
@@ -54,8 +51,7 @@ def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
     try:
         if version == tensornp.__version__:
             rank, num_ranks = _place()
-            with uncollected():
-                found = _QUESTIONS[question](*details)
+            found = _QUESTIONS[question](*details)
     except TensornpError as error:
         said = str(error) if str(error).startswith("has ") else f"says: {error}"
     except Exception as error:
@@ -155,12 +151,12 @@ def _layout_of(tensor: Any) -> str:
 
 def _rows(held: Mapping[str, WeightEntry]) -> Iterator[tuple[Any, ...]]:
     """Yield of each weight its name and its `Facts`."""
-    return ((name, *_row(entry)) for name, entry in held.items() if not entry.is_nothing)
+    return ((name, *_row(entry)) for name, entry in held.items() if not entry._is_nothing)
 
 
 def _row(entry: WeightEntry) -> tuple[Any, ...]:
     return (
-        entry.kind, entry.shape, entry.dtype, entry.nbytes + entry.nbytes_elsewhere, entry.requires_grad,
+        entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
         entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),
     )  # fmt: skip
 
@@ -171,7 +167,7 @@ def _facts(expression: str) -> tuple[Any, ...]:
     rows = sorted(map(repr, _rows(held)))
     again = not_counted(list(held.values()))
     each = [entry for name, entry in held.items() if name not in again]
-    numel, nbytes = sum(entry.num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
+    numel, nbytes = sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
     return digest_of("\n".join(rows).encode()), len(rows), numel, nbytes
 
 
@@ -194,11 +190,11 @@ def _readable(entry: WeightEntry) -> Any:
     """Return what the values here are read from; raises where they are codes, or a part of a sum."""
     shard = _shard_of(entry)
     if shard is not None and shard.pending:
-        entry.check_readable()
-    if entry.packed is not None:
+        entry._check_readable()
+    if entry._packed is not None:
         # It says why they mean nothing.
         entry.stats()
-    return entry.values_here()
+    return entry._values_here()
 
 
 def _box_of(shard: ShardFacts | None) -> tuple[Any, ...] | None:
@@ -234,10 +230,11 @@ def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
 
 
 def _scheme_text(tensor: Any) -> str:
-    scale, zero_point = scheme_of(tensor)
-    if not scale.dim():
-        return f"scale {scale.item():.6g}, zero point {zero_point.item()} #{scale.item()!r}"
-    marks = [_mark_of(fingerprint(one, _MAX_NBYTES, by_index=True)).hex() for one in (scale, zero_point)]
+    if "channel" not in str(tensor.qscheme()):
+        scale = tensor.q_scale()
+        return f"scale {scale:.6g}, zero point {tensor.q_zero_point()} #{scale!r}"
+    scales = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+    marks = [_mark_of(fingerprint(one, _MAX_NBYTES, by_index=True)).hex() for one in scales]
     return f"scales per channel of axis {tensor.q_per_channel_axis()} #{' '.join(marks)}"
 
 
@@ -264,20 +261,13 @@ def _alike(expression: str, max_nbytes: int) -> Iterator[_Alike]:
     """Yield what should be the same on several ranks: not what is computed, not there yet, a summand, or cut."""
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
-        if entry.is_nothing or entry.is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
-            continue
-        if shard is None and _is_cut(entry.tensor):
+        if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
             continue
         # Of no element: it is named, so that ranks that hold none of it have the names of the others.
         is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
         mark = Fingerprint(()) if is_empty else _fingerprint(entry, shard, max_nbytes)
         own = f"{entry.kind} {_layout_of(entry.tensor)}"
         yield _Alike(own, name, repr(_box_of(shard)), _form_of(entry), mark)
-
-
-def _is_cut(tensor: Any) -> bool:
-    """Return whether a library has cut a parameter into one part for each rank, of which no box is told."""
-    return is_tensor(tensor) and (placeholder_of(tensor) is not None or bool(spread_of(dict_of(tensor) or {})))
 
 
 def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:

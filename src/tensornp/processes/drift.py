@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
@@ -64,7 +63,6 @@ class Drift(Shown, Mapping[str, str]):
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
         return f"{self._roll.told}: of {compared}, {num}{'; not all were compared' if self.not_compared else ''}"
 
-    @spelled
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"
 

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import mime_of
-from tensornp.core.lowlevel.spelled import spelled
 
 
 class Shown:
@@ -20,7 +19,6 @@ class Shown:
 
         return tensornp.card(self)
 
-    @spelled
     def __str__(self) -> str:
         return str(self._card.text)
 

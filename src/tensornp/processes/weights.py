@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
@@ -219,7 +218,6 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
                 more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
                 yield f"{who} {verb} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}{end}"
 
-    @spelled
     def __repr__(self) -> str:
         said = "; ".join([self.told, *(cut(one, MAX_TOLD) for one in islice(self.differences(), _MAX_NAMED))])
         return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"

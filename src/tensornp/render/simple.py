@@ -25,10 +25,7 @@ def _lines(record: Any) -> list[str]:
     if isinstance(record, TensorSummary):
         return [tensor_line(record), record.preview.text if record.preview is not None else record.refusal]
     from tensornp.core.summary.container import ContainerSummary
-    from tensornp.core.summary.generator import GeneratorSummary
 
-    if isinstance(record, GeneratorSummary):
-        return _lines(record.table)
     if isinstance(record, ContainerSummary):
         rows = (f"{row.name}: {tensor_line(row.tensor) if row.tensor is not None else row.text}" for row in record.rows)
         left_out = [f"… {record.num_left_out:,} more left out"] if record.num_left_out else []

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
-from tensornp.core.lowlevel.spelled import for_output
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
@@ -32,7 +31,7 @@ class Card:
     html: str
 
     def __str__(self) -> str:
-        return for_output(self.text)
+        return self.text
 
     __repr__ = __str__
 

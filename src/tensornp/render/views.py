@@ -26,7 +26,6 @@ _RANKS = View("tensornp.render.ranks.weights.rank_weights")
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": View(),
     "tensornp.core.summary.array.ArraySummary": _ARRAY,
-    "tensornp.core.summary.generator.GeneratorSummary": View("tensornp.render.collections.container.generator"),
     "tensornp.models.module_view.ModuleView": View("tensornp.render.models.module.module"),
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
     "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.values.stats.stats"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_RECORDS = 1024
 """Entries that are kept, the last ones: two for each tensor."""
+MAX_SEARCH_SECONDS = 0.02
+"""For other names of the same memory."""
 
 
 class _Record(NamedTuple):
@@ -85,13 +87,10 @@ class Ledger:
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, former: Former) -> Surroundings:
-        from tensornp.core.summary.surroundings import NO_SURROUNDINGS, find_surroundings
+        from tensornp.core.summary.surroundings import find_surroundings
 
-        max_search_ms = self._options().max_search_ms
-        if not max_search_ms:
-            return NO_SURROUNDINGS
         names, shown_as = self._session.names, _shown_by(self._session.source)
-        return find_surroundings(tensor, info, names, max_search_ms / 1000, former=former, shown_as=shown_as)
+        return find_surroundings(tensor, info, names, MAX_SEARCH_SECONDS, former=former, shown_as=shown_as)
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))

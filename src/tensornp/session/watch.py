@@ -1,9 +1,9 @@
-"""What is watched, and after each cell what that cell has changed; no tensor is kept alive."""
+"""The watch: what each cell has changed of the tensors and arrays that are watched by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.session.names import Session
@@ -11,148 +11,275 @@ from tensornp.session.names import Session
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.session.watch_pass import WatchPass
 
+MAX_TENSORS = 2000
+"""Tensors and arrays that one watched name may hold."""
+MAX_SECONDS = 1.0
+MAX_COPY_NBYTES = 2**28
+"""Bytes of copies that are kept to compare values with."""
 MAX_NAMED = 3
-"""Names that are given of what was left out."""
 
 
-class _State(NamedTuple):
-    """What is watched, as it was when it was last looked at; replaced as a whole, so that an interrupt leaves it so.
+class Look(NamedTuple):
+    """The tensors and arrays below one watched expression, by name; `is_partial` if it holds more than these."""
 
-    Attributes
-    ----------
-    snapshots : dict
-        By expression and name.
-    partial : frozenset of str
-        Expressions that hold more than is watched.
-    left_out : str
-        What was not read, as it was last told.
-    """
-
-    snapshots: dict[str, dict[str, Snapshot]]
-    partial: frozenset[str]
-    left_out: str
+    snapshots: dict[str, Snapshot]
+    is_partial: bool
 
 
 class Watch:
-    """What one session watches."""
+    """Watches tensors and arrays by name, and keeps none of them alive."""
 
     def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
         self._options = options
-        self._state = self._next = _State({}, frozenset(), "")
-        # The first cell of which no report was made.
-        self._untold = ""
+        self._looks: dict[str, Look] = {}
+        self._next: dict[str, Look] = {}
+        # The first cell without a report.
+        self._since = ""
 
     @property
     def names(self) -> list[str]:
-        """The expressions that are watched."""
-        return list(self._state.snapshots)
+        """The watched expressions."""
+        return list(self._looks)
 
     @property
     def left_out(self) -> str:
-        """What is not read of all that is watched, and why; empty if nothing is left out."""
-        return self._state.left_out
+        """What was not read, or not completely; empty if everything was."""
+        return _left_out_text(self._looks, self._options().max_read_nbytes)
 
     def add(self, expressions: list[str]) -> int:
-        """Watch what the expressions name from now on; returns how many tensors and arrays that is.
+        """Watch these expressions from now on; return the number of tensors and arrays.
 
         Raises
         ------
         BadRequestError
-            If one is no name of a tensor, an array, a module or a container of them.
+            If one does not name a tensor, an array, a module or a container of them.
         """
         from tensornp.core.lowlevel.modes import undisturbed
 
+        kept = [look for name, look in self._looks.items() if name not in expressions]
         with undisturbed():
-            look = self._look()
-            for expression in dict.fromkeys([*self.names, *expressions]):
-                if expression in expressions:
-                    look.begin(expression)
-                else:
-                    look.keep(expression, self._state.snapshots[expression], is_partial=self.is_partial([expression]))
-        self._state = self._state_of(look)
-        return _num_objects(self._state.snapshots[expression] for expression in expressions)
+            reader = self._reader(kept)
+            added = {expression: reader.first(expression) for expression in dict.fromkeys(expressions)}
+        self._looks = {**self._looks, **added}
+        return _num_objects(added.values())
 
     def is_partial(self, expressions: list[str]) -> bool:
         """Return whether one of these holds more tensors than are watched."""
-        return not self._state.partial.isdisjoint(expressions)
+        return any(self._looks[expression].is_partial for expression in expressions)
 
     def remove(self, expressions: list[str]) -> list[str]:
-        """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
-        gone = [name for name in (expressions or self.names) if name in self._state.snapshots]
-        kept = {name: found for name, found in self._state.snapshots.items() if name not in gone}
-        self._state = self._state._replace(snapshots=kept)
+        """Stop watching these, or everything if none is named; return those that were watched."""
+        gone = [name for name in (expressions or self.names) if name in self._looks]
+        self._looks = {name: look for name, look in self._looks.items() if name not in gone}
         return gone
 
-    def _look(self) -> WatchPass:
-        from tensornp.session.watch_pass import WatchPass
-
-        options = self._options()
-        return WatchPass(self._session.names, options.max_watch_nbytes, options.max_watch_read_nbytes)
-
-    def _state_of(self, look: WatchPass) -> _State:
-        left_out = _left_out_text(look, self._options().max_watch_read_nbytes)
-        return _State(look.snapshots, frozenset(look.partial), left_out)
-
     def report(self, cell: str) -> Report | None:
-        """Return what `cell` has changed, and what was left out where that has not been told; None for nothing.
-
-        Call `told` once that is shown; until then, the next report tells of this cell too.
-        """
+        """Return what `cell` has changed, or None for nothing; call `acknowledge` once the report is shown."""
         from tensornp.core.lowlevel.modes import undisturbed
 
+        self._since = self._since or cell
+        found: list[ReportLine] = []
+        looks: dict[str, Look] = {}
         with undisturbed():
-            look = self._look()
-            lines = tuple(
-                # What is gone from below two watched names is told once.
-                dict.fromkeys(
-                    line
-                    for expression, before in self._state.snapshots.items()
-                    for line in look.report(expression, before, was_partial=self.is_partial([expression]))
-                )
-            )
-        self._next = state = self._state_of(look)
-        heading = f"{self._untold} to {cell}" if self._untold not in ("", cell) else cell
-        num_watched = _num_objects(self._state.snapshots.values())
-        if state.left_out and (lines or state.left_out != self._state.left_out):
-            heading += " changed" if lines else ": not all was compared"
-            return Report(heading, lines, state.left_out, num_watched, self._unchanged(look, lines))
-        unchanged = self._unchanged(look, lines)
-        return Report(f"{heading} changed", lines, num_watched=num_watched, unchanged=unchanged) if lines else None
+            reader = self._reader()
+            for expression, before in self._looks.items():
+                look, lines = reader.compare(expression, before)
+                found += lines
+                if look is not None:
+                    looks[expression] = look
+        # A name below two watched names is reported once.
+        lines = list(dict.fromkeys(found))
+        self._next = looks
+        heading = cell if self._since == cell else f"{self._since} to {cell}"
+        left_out = _left_out_text(looks, self._options().max_read_nbytes)
+        if not lines and left_out == self.left_out:
+            return None
+        heading += " changed" if lines else ": not all was compared"
+        unchanged = _unchanged(looks, {line.name for line in lines})
+        return Report(heading, tuple(lines), left_out, _num_objects(self._looks.values()), unchanged)
 
-    def _unchanged(self, look: WatchPass, lines: Iterable[ReportLine]) -> tuple[str, ...]:
-        """Return the first names of what was compared as a whole, and has no line by any of its names."""
-        told = {line.name for line in lines}
-        left_out = set().union(*look.left_out.values())
-        names: dict[int, list[str]] = {}
-        for expression, snapshots in self._state.snapshots.items():
-            for name, snapshot in snapshots.items():
-                if name in look.snapshots.get(expression, ()):
-                    names.setdefault(snapshot.object_id, []).append(name)
-        return tuple(some[0] for some in names.values() if told.isdisjoint(some) and left_out.isdisjoint(some))
+    def acknowledge(self) -> None:
+        """Compare with the state at the last report from now on."""
+        self._looks, self._since = self._next, ""
 
-    def told(self) -> None:
-        """Compare with what there was at the last report from now on."""
-        self._state, self._untold = self._next, ""
-
-    def postpone(self, cell: str) -> None:
-        """Have the next report tell of `cell` too, of which none was shown."""
-        self._untold = self._untold or cell
+    def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
+        nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.snapshots.values())
+        return _Reader(self._session.names, self._options().max_read_nbytes, MAX_COPY_NBYTES - nbytes)
 
 
-def _num_objects(looks: Iterable[dict[str, Snapshot]]) -> int:
-    """Return how many tensors and arrays these are, each once under whatever names."""
-    return len({snapshot.object_id for snapshots in looks for snapshot in snapshots.values()})
+class _Reader:
+    """Reads each watched object once."""
+
+    def __init__(self, namespace: Mapping[str, Any], max_read_nbytes: int, left_to_copy: int) -> None:
+        self._namespace = namespace
+        self._max_read_nbytes, self._left_to_copy = max_read_nbytes, left_to_copy
+        # The objects are held meanwhile, so that none takes the identity of another.
+        self._seen: dict[int, tuple[Any, Snapshot]] = {}
+        self._reported: set[tuple[int, tuple[str, ...]]] = set()
+
+    def first(self, expression: str) -> Look:
+        """Read an expression for the first time; raise BadRequestError if it holds no tensor or array."""
+        import numpy as np
+
+        from tensornp.core.lowlevel.attributes import is_array
+        from tensornp.errors import BadRequestError
+
+        objects, is_partial = self._objects(expression)
+        obj = objects.get(expression)
+        if not objects:
+            raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
+        if is_array(obj) and np.ndarray.dtype.__get__(obj).hasobject:
+            # It holds addresses, which do not change when an object does.
+            raise BadRequestError(f"{expression} is an array of objects, which cannot be watched; name its items")
+        return Look({name: self._snapshot_of(obj, None) for name, obj in objects.items()}, is_partial)
+
+    def compare(self, expression: str, before: Look) -> tuple[Look | None, list[ReportLine]]:
+        """Read an expression again; return the look, None if it is gone, and a line for each change."""
+        from tensornp.core.namespace.lookup import NotLookedAtError
+        from tensornp.errors import BadRequestError
+
+        try:
+            objects, is_partial = self._objects(expression)
+        except NotLookedAtError:
+            return before, []
+        except BadRequestError:
+            return None, [ReportLine(expression, ("it is gone, and is no longer watched",), come="gone")]
+        old = before.snapshots
+        after = {name: self._snapshot_of(obj, old.get(name)) for name, obj in objects.items()}
+        # A search that ended earlier than the last one does not prove that anything is new or gone.
+        is_partial = before.is_partial or is_partial
+        lines: list[ReportLine] = []
+        for name, obj in objects.items():
+            if name in old or not is_partial:
+                lines += self._once(obj, _line(name, obj, old.get(name), after[name]))
+        gone = [name for name in old if name not in objects]
+        if is_partial:
+            after.update({name: old[name] for name in gone})
+        else:
+            lines += [ReportLine(name, ("gone",), come="gone") for name in gone]
+        return Look(after, is_partial), lines
+
+    def _once(self, obj: Any, line: ReportLine | None) -> list[ReportLine]:
+        """Return the line, or nothing if the same was reported of the same object under another name."""
+        if line is None or (id(obj), line.parts) in self._reported:
+            return []
+        self._reported.add((id(obj), line.parts))
+        return [line]
+
+    def _snapshot_of(self, obj: Any, before: Snapshot | None) -> Snapshot:
+        """Return the state of an object, with a copy of its values if there is room."""
+        from tensornp.core.values.compare.snapshots import snapshot_with_values
+
+        if id(obj) not in self._seen:
+            last = before if before is not None and before.is_in_place_of(obj) else None
+            snapshot = snapshot_with_values(obj, self._left_to_copy, last, self._max_read_nbytes)
+            self._seen[id(obj)] = obj, snapshot
+            self._left_to_copy -= snapshot.nbytes_copied
+        return self._seen[id(obj)][1]
+
+    def _objects(self, expression: str) -> tuple[dict[str, Any], bool]:
+        """Return the tensors and arrays of an expression by name, and whether there are more."""
+        from tensornp.core.lowlevel.attributes import is_array, is_tensor
+        from tensornp.core.namespace.lookup import look_up
+        from tensornp.core.namespace.search import search
+        from tensornp.core.tensor.form import is_of_collective
+        from tensornp.core.tensor.paths import Kind, Path, expression_of
+
+        value = look_up(expression, self._namespace)
+        if is_tensor(value) or is_array(value):
+            return {expression: value}, False
+        places: list[tuple[Any, Any]] = []
+        keys: dict[int, Any] = {}
+        collectives: set[int] = set()
+
+        def visit(obj: Any, kind: Kind, path: Path) -> bool:
+            if kind == "parameter":
+                keys.setdefault(id(obj), path)
+            if is_tensor(obj) and is_of_collective(obj):
+                collectives.add(id(path))
+            # The wrapper of a pending collective stands for the tensor that it writes to.
+            is_inside = id(path[0]) in collectives
+            if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
+                places.append((obj, path))
+            return len(places) >= MAX_TENSORS
+
+        is_partial = not search({expression: value}, MAX_SECONDS, visit).is_complete
+        found: dict[str, Any] = {}
+        for obj, path in places:
+            # Members of a set, and keys that are tensors, have one name for all of them.
+            name = expression_of(path, keys)
+            found[name if name not in found else f"{name} ({len(found)})"] = obj
+        return found, is_partial
 
 
-def _left_out_text(look: WatchPass, max_read_nbytes: int) -> str:
+def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:
+    """Return what happened to one object; None for nothing."""
+    from tensornp.core.values.compare.snapshots import what_changed
+    from tensornp.render.tensor.changes import change_parts
+
+    if before is None:
+        return ReportLine(name, ("new",), come="new")
+    if not before.is_in_place_of(obj):
+        return ReportLine(name, (f"another object now, {_described(obj)}",))
+    change = what_changed(before, after)
+    if change is None:
+        return None
+    return ReportLine(name, change_parts(change), change.size, is_count=_is_count(after), alarm=change.alarm)
+
+
+def _is_count(snapshot: Snapshot) -> bool:
+    """Return whether it is one integer, such as the step count of a batch norm."""
+    from tensornp.core.tensor.dtypes import name_of
+
+    info = snapshot.info
+    return info is not None and info.numel == 1 and name_of(info.dtype).removeprefix("u").startswith("int")
+
+
+def _described(obj: Any) -> str:
+    from tensornp.core.lowlevel.attributes import is_array
+    from tensornp.core.memory.arrays import extent_of_array
+    from tensornp.core.tensor.dtypes import name_of
+    from tensornp.core.tensor.info import inspect
+
+    if is_array(obj):
+        extent = extent_of_array(obj)
+        return f"{extent.shape} {extent.meaning}"
+    info = inspect(obj)
+    return f"{info.shape} {name_of(info.dtype)}".replace("-1", "?")
+
+
+def _num_objects(looks: Iterable[Look]) -> int:
+    """Return the number of tensors and arrays, each counted once under all its names."""
+    return len({snapshot.object_id for look in looks for snapshot in look.snapshots.values()})
+
+
+def _unchanged(looks: Mapping[str, Look], reported: set[str]) -> tuple[str, ...]:
+    """Return the first name of each object that was read completely and has no line under any name."""
+    names: dict[int, list[str]] = {}
+    incomplete = set()
+    for look in looks.values():
+        for name, snapshot in look.snapshots.items():
+            names.setdefault(snapshot.object_id, []).append(name)
+            if snapshot.left_out:
+                incomplete.add(snapshot.object_id)
+    return tuple(
+        some[0] for object_id, some in names.items() if object_id not in incomplete and reported.isdisjoint(some)
+    )
+
+
+def _left_out_text(looks: Mapping[str, Look], max_read_nbytes: int) -> str:
     from tensornp.core.lowlevel.units import format_nbytes
     from tensornp.render.layout.words import listed
 
+    names: dict[str, dict[int, str]] = {"sampled": {}, "unread": {}, "pending": {}}
+    for look in looks.values():
+        for name, snapshot in look.snapshots.items():
+            if snapshot.left_out:
+                names[snapshot.left_out].setdefault(snapshot.object_id, name)
     words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
-    texts = [f"{words[reason]} {listed(list(names), MAX_NAMED)}" for reason, names in look.left_out.items() if names]
-    if look.left_out["sampled"] or look.left_out["unread"]:
-        texts.append(f"%config TensorDisplay.max_watch_read_nbytes is {format_nbytes(max_read_nbytes)}")
+    texts = [f"{words[why]} {listed(list(some.values()), MAX_NAMED)}" for why, some in names.items() if some]
+    if names["sampled"] or names["unread"]:
+        texts.append(f"%config TensorDisplay.max_read_nbytes is {format_nbytes(max_read_nbytes)}")
     return "; ".join(texts)

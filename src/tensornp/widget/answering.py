@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from threading import RLock
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.errors import NameTakenError, TensornpError
 from tensornp.widget.dock import DockingWidget
@@ -23,7 +23,7 @@ class AnsweringWidget(DockingWidget):
 
     def __init__(self, answers: Answers, **traits: Any) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock, self._worker = Lock(), Worker()
+        self._lock, self._worker = RLock(), Worker()
         self._answers = answers
         self._latest: dict[Hashable, Request] = {}
         super().__init__(**traits)

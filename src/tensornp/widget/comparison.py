@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.values.compare.by_size import Ranked, next_by_size
+from tensornp.core.values.compare.by_size import largest_difference
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.compare.where import (
@@ -40,10 +40,8 @@ from tensornp.widget.table import LiveTable
 from tensornp.widget.window_data import overview_data, overview_offered
 from tensornp.widget.window_request import (
     NONSENSE,
-    digits_asked,
     integer,
     integers,
-    place_asked,
     window_asked,
     window_turned,
 )
@@ -87,14 +85,14 @@ def pair_of(
     first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
 ) -> Pair:
     """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
-    may_be_odd = found.is_odd or found.count > found.finite
+    may_be_odd = found._is_odd or found.count > found._finite
     moments = moment_of(first), moment_of(second)
     element = element_with_nearly_all(found)
-    where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
+    where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
     if found.equal:
         where = ": ".join(filter(None, (found.verdict, why)))
     called = dict.fromkeys((second.name, *others, first.code, second.code))
-    return Pair(first, second, found.largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
+    return Pair(first, second, found._largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
 
 
 def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
@@ -106,14 +104,14 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         return None
     live = live_rows(found, MAX_COMPARED)
     first, second = (
-        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found.first, found.second)
+        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found._first, found._second)
     )
     why = why_unmoved(found)
     pairs = [
-        pair_of(first[name], second[found.pairs[name]], found[name], why.get(name, ""), found.other_names(name))
+        pair_of(first[name], second[found._pairs[name]], found[name], why.get(name, ""), found._other_names(name))
         for name in live.names
     ]
-    table = ComparisonTable(pairs, live, found.sources)
+    table = ComparisonTable(pairs, live, found._sources)
     table.show(anchor, live.rows, len(found) - len(live.rows))
     return table
 
@@ -150,7 +148,6 @@ class ComparisonTable(LiveTable):
         self._answers |= {
             "window": self._window,
             "largest": self._largest,
-            "next": self._next,
             "overview": self._draw,
             "where": self._locate,
         }
@@ -178,7 +175,7 @@ class ComparisonTable(LiveTable):
         if kind in ("overview", "where"):
             return ("map", kind)
         is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].is_sought
-        return ("search", request["page"]) if kind == "next" or (kind == "largest" and is_sought) else None
+        return ("search", request["page"]) if kind == "largest" and is_sought else None
 
     def _largest(self, request: Request) -> Answer:
         """Return the window with the largest difference: the first element that no number tells, if there is one.
@@ -186,10 +183,8 @@ class ComparisonTable(LiveTable):
         It is that of what is shown: after a change, the one that the comparison has found is of before.
         """
         pair, subjects = self._opened(request)
-        found = next_by_size(*_values_of(pair)) if pair.is_sought else None
-        window = window_asked(subjects[0].shape, request)
-        answer = self._said(request, subjects, window, pair.largest if found is None else found.place)
-        return answer if found is None else answer | _position(found)
+        found = largest_difference(*_values_of(pair)) if pair.is_sought else None
+        return self._said(request, subjects, window_asked(subjects[0].shape, request), found or pair.largest)
 
     def _window(self, request: Request) -> Answer:
         """Return a window, moved to what is asked for: an index, or an element."""
@@ -210,15 +205,6 @@ class ComparisonTable(LiveTable):
         drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None
         return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
 
-    def _next(self, request: Request) -> Answer:
-        """Return the window with the next largest difference in its middle, and which of how many that is."""
-        pair, subjects = self._opened(request)
-        after, window = place_asked(request.get("after"), subjects[0].shape), window_asked(subjects[0].shape, request)
-        found = next_by_size(*_values_of(pair), after)
-        if found is None:
-            raise BadRequestError(f"nothing differs any more in {shown_name(pair.first.name)}")
-        return self._said(request, subjects, window, found.place) | _position(found)
-
     def _locate(self, request: Request) -> Answer:
         """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
         pair, _subjects = self._opened(request)
@@ -235,8 +221,8 @@ class ComparisonTable(LiveTable):
         pair = self._pair(request)
         entries = reached(pair.first), reached(pair.second)
         for entry in entries:
-            entry.check_readable()
-        first, second = (subject_of(entry.values()) for entry in entries)
+            entry._check_readable()
+        first, second = (subject_of(entry._values()) for entry in entries)
         if first.num_parts or second.num_parts:
             parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in (pair.first, pair.second))
             raise NoDataError(
@@ -253,7 +239,7 @@ class ComparisonTable(LiveTable):
     ) -> Answer:  # fmt: skip
         if shown is not None and window.numel and len(shown) == len(window.shape):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
-        seen = side_by_side(*subjects, window, digits_asked(request))
+        seen = side_by_side(*subjects, window)
         pair = self._pair(request)
         is_earlier = pair.is_earlier
         return {
@@ -279,12 +265,7 @@ class ComparisonTable(LiveTable):
 
 
 def _values_of(pair: Pair) -> tuple[Any, Any]:
-    return reached(pair.first).values(), reached(pair.second).values()
-
-
-def _position(found: Ranked) -> Answer:
-    """Return which of the elements that differ one is, by the size of its difference."""
-    return {"position": f"{found.number:,} of {found.total:,} that differ"}
+    return reached(pair.first)._values(), reached(pair.second)._values()
 
 
 def _is_free(subjects: Sequence[Subject]) -> bool:

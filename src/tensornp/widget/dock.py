@@ -10,9 +10,10 @@ from weakref import WeakSet
 import anywidget
 import ipywidgets
 import traitlets
+from IPython import get_ipython
 
-from tensornp.core.lowlevel.spelled import OUTPUT
 from tensornp.widget.es_modules import joined
+from tensornp.widget.page import runs_without_page
 
 STATIC = Path(__file__).parent / "static"
 """ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
@@ -52,8 +53,8 @@ class DockingWidget(anywidget.AnyWidget):
             super().__del__()
 
     def open(self) -> None:
-        """Open the comm, of which the page may ask while a cell runs; cells that are run for a file have no page."""
-        if not OUTPUT.is_for_paper:
+        """Open the comm, which answers the page also while a cell runs; cells that run for a file have no page."""
+        if not runs_without_page(get_ipython()):
             super().open()
             self._let_page_choose()
 
@@ -107,10 +108,10 @@ class DockingWidget(anywidget.AnyWidget):
 
 
 class _Layout(ipywidgets.Layout):
-    """A layout that has a comm where the widgets have one."""
+    """A layout that has a comm if the widgets have one."""
 
     def open(self) -> None:
-        if not OUTPUT.is_for_paper:
+        if not runs_without_page(get_ipython()):
             super().open()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import traitlets
 
 from tensornp.core.values.pictures.overview import overview_of
-from tensornp.core.values.shown.setting_code import setting_code
 from tensornp.core.values.shown.typed_index import index_here, parse_index
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
@@ -21,8 +20,6 @@ from tensornp.widget.looked_at import LookedAt, nothing
 from tensornp.widget.window_data import counts_places, overview_data, window_data
 from tensornp.widget.window_request import (
     NONSENSE,
-    digits_asked,
-    index_in,
     integer,
     place_asked,
     places_asked,
@@ -33,7 +30,6 @@ from tensornp.widget.window_request import (
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
 _GONE = "the tensor of this card is gone; show it again"
-_UNREACHED = "no name reaches this tensor, so that no line of code would set it; give it one first"
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
@@ -59,9 +55,7 @@ class NavigatorWidget(AnsweringWidget):
     def __init__(self, looked_at: LookedAt | None = None, *, anchor: str = "") -> None:
         self._on_left: Callable[[], None] = nothing
         self._looked_at = looked_at or LookedAt()
-        answers: Answers = {
-            "move": self._moved, "overview": self._draw, "edit": self._edited, "bind": self._bound,
-        }  # fmt: skip
+        answers: Answers = {"move": self._moved, "overview": self._draw, "bind": self._bound}
         super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
 
     def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
@@ -128,14 +122,14 @@ class NavigatorWidget(AnsweringWidget):
 
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer to a request for a window, and the numbers that travel as bytes."""
-        subject, digits, has_margins = self._subject(request), digits_asked(request), request.get("figures") is True
+        subject, has_margins = self._subject(request), request.get("figures") is True
         window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
-            seen = read_window(subject, window, digits, has_margins=has_margins)
+            seen = read_window(subject, window, has_margins=has_margins)
             answer = {**window_data(self._looked_at, subject, window, seen), "show": shown, **words}
-            nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades) + len(seen.bits)
+            nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades)
             if nbytes <= MAX_NBYTES or window.num_rows <= 1:
-                return answer, [bytes(shade & 255 for shade in seen.shades), seen.bits]
+                return answer, [bytes(shade & 255 for shade in seen.shades)]
             window = replace(window, num_rows=window.num_rows * MAX_NBYTES // (nbytes + 1) or 1)
             window = window if shown is None else window.moved_to_show(shown)
 
@@ -191,18 +185,7 @@ class NavigatorWidget(AnsweringWidget):
         overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
         return ({"type": "overview"} if overview is None else overview_data(overview)), []
 
-    # --- code
-
-    def _edited(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the line of code that would set an element; nothing runs it."""
-        subject, text = self._subject(request), request.get("text")
-        if not isinstance(text, str):
-            raise BadRequestError(NONSENSE)
-        index = index_in(request.get("index"), subject.shape)
-        if not self._looked_at.is_reached():
-            raise BadRequestError(_UNREACHED)
-        name = self._looked_at.name + subject.access[1:]
-        return {"type": "code", "text": setting_code(subject.info, name, index, text)}, []
+    # --- a name
 
     def _bound(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Bind the array of a window to a name."""

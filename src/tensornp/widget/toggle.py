@@ -8,6 +8,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,10 +17,9 @@ import traitlets
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
-from tensornp.core.summary.options import COMPACT, DisplayOptions
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.pictures.image_layout import looks_like_pictures
@@ -78,7 +78,6 @@ class TensorWidget(DockingWidget):
     array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
     max_height = traitlets.Int(help="lines of the array over a fold").tag(sync=True)
     is_in_row = traitlets.Bool(help="whether the array stands in the row of badges").tag(sync=True)
-    digits = traitlets.Unicode(help="in what the array can be printed besides: 4 digits, or all").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
@@ -104,8 +103,10 @@ class TensorWidget(DockingWidget):
         has_values: bool = True,
         reaches: Reaches | None = None,
     ) -> None:
+        if tensor is not None:
+            check_tensor(tensor, "TensorWidget")
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = Lock()
+        self._lock = RLock()
         self._binder = binder
         self._options = options or DisplayOptions()
         self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
@@ -147,7 +148,7 @@ class TensorWidget(DockingWidget):
     def _aim(self, held: Held, summary: TensorSummary, look: Look | None, anchor: str) -> None:
         self._held, self._look = held, look
         self._static = self._now = summary
-        self._is_in_card, self._is_compact = bool(anchor), False
+        self._is_in_card = bool(anchor)
         self._bound = []
 
     def move_into(self, anchor: str) -> str:
@@ -246,9 +247,6 @@ class TensorWidget(DockingWidget):
             elif kind == "values":
                 self._open_values(content.get("goal")) if content.get("open") is True else self._close_values()
                 self._answer()
-            elif kind == "digits":
-                self._print_in(is_compact=content.get("compact") is True)
-                self._answer()
             elif kind == "stats":
                 self._scan()
                 self._answer()
@@ -258,15 +256,6 @@ class TensorWidget(DockingWidget):
             elif kind == "image":
                 self._show_image(is_open=content.get("open") is True)
                 self._answer()
-
-    def _print_in(self, *, is_compact: bool) -> None:
-        """Print the array in four digits, or as the user's print options have it."""
-        self.message = {}
-        try:
-            self._now = self._seen_in(self.mode, _living(self._held()), is_compact=is_compact)
-            self._paint()
-        except TensornpError as error:
-            self._complain(error)
 
     def _show_image(self, *, is_open: bool) -> None:
         """Show the tensor as a picture, or no longer."""
@@ -392,17 +381,13 @@ class TensorWidget(DockingWidget):
                 raise traitlets.TraitError(str(error)) from None
         return mode
 
-    def _seen_in(self, mode: str, tensor: torch.Tensor, *, is_compact: bool | None = None) -> TensorSummary:
-        """Return what the card says in `mode` now, from one look at the tensor; what a scan has told stays."""
-        self._is_compact = self._is_compact if is_compact is None else is_compact
+    def _seen_in(self, mode: str, tensor: torch.Tensor) -> TensorSummary:
+        """Return the card in `mode`, from one look at the tensor; the statistics of a scan stay."""
         options = dataclasses.replace(self._options, mode=mode)
-        if self._is_compact:
-            options = dataclasses.replace(options, **COMPACT)
         summary = summarize(tensor, options, self._look)
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
         around = dataclasses.replace(summary.surroundings, typed=self._static.surroundings.typed)
-        # A card stays one, whatever the digits.
         return dataclasses.replace(
             summary, surroundings=around, style=self._static.style, stats=summary.stats or self._now.stats
         )
@@ -429,27 +414,18 @@ class TensorWidget(DockingWidget):
             "array_text": text if has_array and not is_there else "",
             "max_height": self._options.max_height,
             "is_in_row": is_in_row,
-            "digits": self._digits() if has_array else "",
             "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
-            "has_image": self._options.pictures != "off"
+            "has_image": self._options.has_pictures
             and now.info is not None
             and now.preview is not None
-            and looks_like_pictures(now.info.array_shape),
+            and looks_like_pictures(now.info._array_shape),
             "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
         }
 
-    def _digits(self) -> str:
-        """Return in what the array can be printed besides; nothing where four digits change nothing."""
-        info = self._now.info
-        is_float = info is not None and (info.dtype.is_floating_point or info.dtype.is_complex)
-        if self._now.preview is None or not is_float or COMPACT.items() <= self._options.printoptions.items():
-            return ""
-        return "all digits" if self._is_compact else "4 digits"
-
     def _figures_of(self, stats: TensorStats) -> dict[str, Any]:
-        return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
+        return figures_data(stats, self._now.info, has_picture=self._options.has_pictures)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         # One that was made for a file has no comm.
@@ -492,12 +468,3 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
-
-
-def view(tensor: torch.Tensor) -> TensorWidget:
-    """Return a live card of `tensor`, which stays where it is shown; `.array` is the array of its mode.
-
-    It keeps the tensor alive until `.close()`. Without a notebook it works as a plain object.
-    """
-    check_tensor(tensor, "view")
-    return TensorWidget(tensor)

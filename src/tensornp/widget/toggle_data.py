@@ -17,7 +17,6 @@ from tensornp.render.pictures.stats_line import stats_line
 from tensornp.render.tensor.aliases import memory_lines
 from tensornp.render.tensor.badges import badges_of
 from tensornp.render.tensor.receipt import receipt_of
-from tensornp.widget.film import frames_data
 
 _MODE_TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
@@ -44,7 +43,7 @@ def image_data(picture: Image) -> dict[str, Any]:
     """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
     width, height = picture.size
     shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
-    return {"shown": shown, "caption": picture.caption, "frames": frames_data(picture)}
+    return {"shown": shown, "caption": picture.caption}
 
 
 def is_scan_offered(summary: TensorSummary) -> bool:

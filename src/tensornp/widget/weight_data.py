@@ -29,7 +29,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
 
     `opened` is the expression of the explorer.
     """
-    seen = preview_of(entry, printoptions) if entry.can_be_read else Preview("")
+    seen = preview_of(entry, printoptions) if entry._can_be_read else Preview("")
     return {
         "name": legible(entry.name),
         "facts": [[label, legible(said)] for label, said in facts_of(entry)],
@@ -40,13 +40,13 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "cost": "computes it"
         if entry.kind == COMPUTED
         else cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes)),
-        "hasValues": entry.can_be_read and 0 not in (entry.shape or ()),
+        "hasValues": entry._can_be_read and 0 not in (entry.shape or ()),
     }
 
 
 def fitted(printoptions: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """Return print options of which no line is wider than a page that has room for so many characters; 0: not known."""
-    own = printoptions.get("linewidth") or np.get_printoptions()["linewidth"]
+    """Cap the line width of print options at `width` characters (0: no cap)."""
+    own = np.get_printoptions()["linewidth"]
     return {**printoptions, "linewidth": min(own, max(width, _MIN_LINE))} if width > 0 else dict(printoptions)
 
 

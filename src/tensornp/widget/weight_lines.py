@@ -13,7 +13,6 @@ from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment
-from tensornp.models.live.update import Update
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
 from tensornp.models.outline.choose import (
@@ -25,10 +24,8 @@ from tensornp.models.outline.choose import (
     UNREAD,
 )
 from tensornp.models.outline.columns import (
-    ABOUT,
     FINDINGS,
     GRAD,
-    UPDATE,
     Column,
     at_a_glance,
     cells_of,
@@ -59,9 +56,8 @@ MAX_FOLDED = 1000
 class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
-    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now,
-    and `update` how far it has moved since the scan before; `lacks_gradient`, that others have one. Weights of one
-    `fingerprint` have the same values.
+    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now;
+    `lacks_gradient`, that others have one. Weights of one `fingerprint` have the same values.
     """
 
     findings: tuple[Finding, ...]
@@ -70,7 +66,6 @@ class Found(NamedTuple):
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
     moment: Moment | None = None
-    update: Update | None = None
     lacks_gradient: bool = False
     fingerprint: str = ""
 
@@ -145,7 +140,7 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
         "rank": column.rank, "isFixed": column.name == "name",
-        "rule": column.rule, "goal": EXTREMES.get(column.name, ""), "width": width,
+        "goal": EXTREMES.get(column.name, ""), "width": width,
         "hasMark": column.name == marked_column(""),
     }  # fmt: skip
 
@@ -153,7 +148,7 @@ def column_data(column: Column, width: int) -> dict[str, Any]:
 def widths_of(figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
     """Return the characters that the columns of these figures have room for, whichever lines are seen."""
     every, widths = list(figures), {}
-    for column in (one for one in columns() if one.name != UPDATE):
+    for column in columns():
         values = [one[column.name] for one in every if column.name in one]
         if column.figure is not None and values:
             widths[column.name] = min(column.width, max(len(column.name), column.figure.width_of(values)))
@@ -330,11 +325,6 @@ def _figures(
             titles |= {column: title} if (title := figure.title_of(*spread)) else {}
             is_marked = column == told.marked and not line.is_quiet
             mark = told.spreads.place(column, spread) if is_marked else mark
-    if own is not None and own.update is not None:
-        cells[UPDATE], titles[UPDATE] = own.update.text, own.update.title
-    elif UPDATE in cells and told.spreads is not None and told.spreads.is_sampled(line.branch):
-        at_most = "≤" * cells[UPDATE].startswith("≤")
-        cells[UPDATE] = at_most + ABOUT + cells[UPDATE].removeprefix(at_most)
     return cells, titles, mark
 
 

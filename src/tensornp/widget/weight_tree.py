@@ -76,8 +76,7 @@ class WeightTree:
         odd = (one for one in self.found.values() if one.alarms or one.findings)
         self._alarm_width = max((len(one.alarm) for one in odd), default=0)
         self._states = self._count_states()
-        sampled = [name for name, one in self.found.items() if one.update and one.update.is_sampled]
-        self._spreads = Spreads(self.outline, figures, kinds_of(self.found), frozenset(sampled))
+        self._spreads = Spreads(self.outline, figures, kinds_of(self.found))
         self.outline.forget()
 
     @property
@@ -156,7 +155,7 @@ class WeightTree:
         order, counts = OrderOf(self.found), Counter[str]()
         for one in self._weights:
             # Of what has no values, none are unread.
-            counts.update(state for state in order.states(one.name) if state != UNREAD or one.can_be_read)
+            counts.update(state for state in order.states(one.name) if state != UNREAD or one._can_be_read)
         return dict(counts)
 
     def _cost(self, asked: Asked) -> str:

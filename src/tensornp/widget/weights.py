@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.moment import is_other
 from tensornp.models.entries.released import reached
-from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
 from tensornp.render.models.entry import array_code
 from tensornp.render.models.module import partly_read
@@ -56,8 +55,6 @@ class WeightsWidget(AnsweringWidget):
         The expression of the explorer, from which others are made.
     classes : mapping, optional
         By the name of a module, its class.
-    last_scan : callable, optional
-        Gives what scans have kept of weights, or None where nothing is to be kept; by default, those of this page are.
     binder : callable, optional
         What binds a name in the user's namespace; without one, no name is offered.
     """
@@ -86,19 +83,16 @@ class WeightsWidget(AnsweringWidget):
         binder: Binder | None = None,
         has_values: bool = True,
         classes: Mapping[str, str] = MappingProxyType({}),
-        last_scan: Callable[[], LastScan | None] | None = None,
     ) -> None:
         # Of what is registered as None there is nothing to see.
-        self._weights: Sequence[WeightEntry] = [one for one in weights if not one.is_nothing]
+        self._weights: Sequence[WeightEntry] = [one for one in weights if not one._is_nothing]
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
-        own = LastScan()
-        self._last_scan = last_scan or (lambda: own)
         self._made_tree: WeightTree | None = None
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
         self._navigator: NavigatorWidget | None = None
-        unread = any(one.can_be_read and one.numel for one in self._weights)
+        unread = any(one._can_be_read and one.numel for one in self._weights)
         answers: Answers = {
             "lines": lambda request: lines_answer(request, self._tree),
             "open": self._open, "stats": self._stats, "values": self._values,
@@ -131,7 +125,6 @@ class WeightsWidget(AnsweringWidget):
         with self._lock:
             self._end()
             self._weights, self._made_tree = (), None
-            self._last_scan = lambda: None
             navigator, self._navigator = self._navigator, None
         if navigator is not None:
             navigator.close()
@@ -209,7 +202,7 @@ class WeightsWidget(AnsweringWidget):
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
         entry = self._weight(request)
-        return {"type": "stats", **stats_data(summarize_stats(entry.values_here(), self._options, name=entry.name))}
+        return {"type": "stats", **stats_data(summarize_stats(entry._values_here(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at one weight, for what is not finite or extreme if the page wants that, or leave."""
@@ -221,10 +214,10 @@ class WeightsWidget(AnsweringWidget):
         self._leave()
         if request.get("open") is True:
             entry = self._weight(request)
-            entry.values_here()
-            row, shard = self._weights[integer_of(request.get("weight"))], "local" if entry.has_part else None
+            entry._values_here()
+            row, shard = self._weights[integer_of(request.get("weight"))], "local" if entry._has_part else None
             looked_at = LookedAt(
-                lambda: reached(row).values_here(),
+                lambda: reached(row)._values_here(),
                 name=entry.code,
                 array_name=array_code(entry, self.opened),
                 binder=self._binder,
@@ -257,7 +250,7 @@ class WeightsWidget(AnsweringWidget):
         entry, name = self._weight(request), request.get("name")
         if not isinstance(name, str):
             raise BadRequestError(NONSENSE)
-        shard = "local" if entry.has_part else None
+        shard = "local" if entry._has_part else None
         self._binder(name, partial(entry.to_numpy, shard=shard), request.get("overwrite") is True)
         code = array_code(entry, self.opened)
         return {"type": "bound", "text": f"bound: {name} = {code}" if code else f"bound: {name}"}
@@ -273,7 +266,7 @@ class WeightsWidget(AnsweringWidget):
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)
-            self._scan = Scanning(partial(found_in, wanted, self._last_scan()), self._note_progress, self._note_found)
+            self._scan = Scanning(partial(found_in, wanted), self._note_progress, self._note_found)
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -13,9 +13,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import Released, reached
 from tensornp.models.live.gradients import gradients_of, without_gradient
-from tensornp.models.live.last_scan import LastScan
-from tensornp.models.live.update import Update
-from tensornp.models.outline.columns import UPDATE, figures_of, figures_of_gradient
+from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
@@ -36,21 +34,17 @@ class ScanFound(NamedTuple):
 _NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable with no .grad, unlike the others")
 
 
-def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) -> ScanFound:
-    """Return by name what is found in weights, as they are by now, and a sentence on all.
-
-    `last` has what the last scan has kept of them, and keeps them anew; without one, nothing is kept.
-    """
+def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
+    """Scan weights; return the findings by name, and a sentence on all."""
     there, gone = _reached(rows)
     # What is written while it is read counts as written since.
     moments = {one.name: moment_of(one) for one in there}
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
-    found_again = {one.name for one in rows if isinstance(one.source, Released) and not one.source.is_itself}
+    found_again = {one.name for one in rows if isinstance(one._source, Released) and not one._source.is_itself}
     themselves = [one for one in there if one.name not in found_again]
     gradients = gradients_of(themselves, unguarded, lambda: go_on(1, 1)) if table.complete else {}
-    updates = last.updates_of(there, lambda: go_on(1, 1)) if table.complete and last is not None else {}
     lacking = set() if unguarded.left_out else without_gradient(themselves, gradients)
     odd = _few_of(lacking, gradients)
     for name, stats in table.items():
@@ -64,16 +58,11 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
                 alarm
             )
         findings += [odd[name]] if name in odd else []
-        update = updates.get(name)
-        figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}
         line = line_of(stats)
-        found[name] = Found(
-            tuple(findings), *line, figures, alarms, moments[name], update, name in lacking, stats.fingerprint
-        )
+        found[name] = Found(tuple(findings), *line, figures, alarms, moments[name], name in lacking, stats.fingerprint)
     table.failed |= gone
     for name, why in table.failed.items():
-        update = Update(None, "", f"is not known: {why}") if updates else None
-        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
+        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
     num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
     blind = f"gradients of {counted(num_blind, 'weight')} were not looked at: no name is known for them"
@@ -103,7 +92,7 @@ def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, 
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
     # Of what is known to have no values, that is said beside it.
-    for one in (one for one in rows if one.can_be_read):
+    for one in (one for one in rows if one._can_be_read):
         try:
             there.append(reached(one))
         except TensornpError as error:

@@ -39,10 +39,6 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "device": str(info.device),
         "texts": seen.texts,
         "exact": seen.exact,
-        "digits": 1 if subject.shape != info.shape else 0,
-        "bits_dtype": seen.bits_dtype,
-        "num_numbers": 2 if info.dtype.is_complex else 1,
-        "is_short": info.dtype.is_floating_point or info.dtype.is_complex,
         "scale": seen.scale,
         "legend": " · ".join(
             [legend_of(seen, is_complex=info.dtype.is_complex), *([subject.shard.scope] if subject.shard else [])]
@@ -51,7 +47,7 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "columns": [_margin_data(margin, "\n") for margin in seen.columns],
         "index": window_text(window, subject.shard),
         "in_whole": None if subject.shard is None else _in_whole(subject.shard, window),
-        "overview": overview_offered((subject,), window, looked_at.options.unasked_nbytes),
+        "overview": overview_offered((subject,), window, looked_at.options.stats_nbytes),
         "absent": ["nan", "inf"] if _is_whole_numbers(subject) else list(looked_at.absent),
         **looked_at.expressions(subject, window),
     }
@@ -93,7 +89,7 @@ def overview_offered(
 def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
     """Return whether all elements may be read to say which of how many NaN one is at."""
     nbytes = math.prod(subject.shape) * subject.info.itemsize
-    return may_be_read_unasked(subject, nbytes, looked_at.options.unasked_nbytes)
+    return may_be_read_unasked(subject, nbytes, looked_at.options.stats_nbytes)
 
 
 def overview_data(overview: Overview, caption: str = "", nan: str = "NaN") -> dict[str, Any]:

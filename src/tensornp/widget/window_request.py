@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Index, Window, window_of
 from tensornp.errors import BadRequestError
 
@@ -43,14 +42,6 @@ def _is_in(index: Index, shape: Index) -> bool:
     return len(index) == len(shape) and all(0 <= i < size for i, size in zip(index, shape, strict=True))
 
 
-def index_in(value: Any, shape: Index) -> Index:
-    """Return the index of an element of an array of `shape`."""
-    index = integers(value)
-    if not _is_in(index, shape):
-        raise BadRequestError(NONSENSE)
-    return index
-
-
 def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
     """Return the window that a page asks for, as far as it fits an array of `shape`, which may be another by now."""
     corner = request.get("corner")
@@ -62,14 +53,6 @@ def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
         num_rows=num_rows,
         num_columns=num_columns,
     )
-
-
-def digits_asked(request: Mapping[str, Any]) -> int:
-    """Return in how many significant digits numbers are wanted."""
-    digits = integer(request.get("digits", DIGITS[0]))
-    if digits not in DIGITS:
-        raise BadRequestError(NONSENSE)
-    return digits
 
 
 def window_turned(

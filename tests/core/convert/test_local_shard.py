@@ -107,14 +107,6 @@ def test_local_shards_are_taken_out_of_containers_and_weights():
             entry.to_numpy()
 
 
-def test_what_a_file_has_is_whole(tmp_path):
-    """A folder of all ranks has the tensor, so that there is no shard to choose."""
-    np.savez(tmp_path / "w.npz", w=np.arange(4))
-    entry = tnp.weights(tmp_path / "w.npz")["w"]
-    assert entry.to_numpy(1, shard="local") == 1
-    assert entry.plan(1, shard="local") == entry.plan(1)
-
-
 @needs_fsdp
 @in_fork
 def test_the_magic_takes_the_local_shard():

@@ -127,3 +127,52 @@ def test_a_scalar_of_numpy_shares_nothing(scalar):
     for obj in (scalar, {"a": scalar}):
         with pytest.raises(tnp.CopyRequiredError, match="no memory to share"):
             tnp.to_tensor(obj, copy=False)
+
+
+class _Holder:
+    """Has one of the array protocols alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+class WithArray(_Holder):
+    """Has ``__array__``."""
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+class WithDlpack(_Holder):
+    """Has ``__dlpack__``."""
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("wrap", [WithArray, WithDlpack])
+def test_any_object_with_an_array_protocol_becomes_a_tensor(wrap):
+    """Its memory is shared if it can be, also inside a container."""
+    array = np.arange(3.0)
+    t = tnp.to_tensor([wrap(array), "text"])[0]
+    assert t.dtype is torch.float64
+    array[0] = 7
+    assert t.tolist() == [7, 1, 2]
+    copied = tnp.to_tensor(wrap(array), copy=True)
+    array[0] = 8
+    assert copied.tolist() == [7, 1, 2]
+
+
+def test_a_pil_image_becomes_a_tensor():
+    """Its pixels, as NumPy reads them."""
+    image = pytest.importorskip("PIL.Image").new("RGB", (3, 2), (1, 2, 3))
+    assert tnp.to_tensor(image).tolist() == np.asarray(image).tolist()
+
+
+def test_a_broken_array_protocol_is_one_sentence():
+    """With the object's own error."""
+    with pytest.raises(tnp.UnsupportedArrayError, match=r"WithDlpack gives no array .*AttributeError"):
+        tnp.to_tensor(WithDlpack(3))

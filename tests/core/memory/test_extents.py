@@ -47,7 +47,7 @@ def expected(a: Extent, b: Extent) -> str | None:
 
 @pytest.mark.slow
 @given(extents(), extents())
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example(
     Extent("cpu", 0x1000, (4,), (8,), 4, "float32"), Extent("cpu", 0x1004, (4,), (8,), 4, "float32")
 )  # even and odd elements
@@ -58,7 +58,7 @@ def test_the_relation_is_that_of_the_address_sets(a, b):
 
 
 @given(extents())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_flat_order_does_not_matter_for_the_set(a):
     """Reversing the dimensions keeps the bytes."""
     turned = Extent(a.device, a.address, a.shape[::-1], a.strides[::-1], a.itemsize, a.meaning)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from accelerator import Ledger, memory_of, needs_card, register
 from child import in_fork
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from numpy.lib.stride_tricks import as_strided
 from strategies import DTYPES, tensors
 from unchanged import unchanged
 
-from tensornp.core.lowlevel import raw_memory, threads
 from tensornp.core.memory.fingerprint import (
     BLOCK_NBYTES,
     NUM_SAMPLES,
@@ -24,7 +22,6 @@ from tensornp.core.memory.fingerprint import (
     _of_rows,
     _sums_of,
     fingerprint,
-    fingerprint_of_array,
 )
 from tensornp.core.memory.strided import Strided
 
@@ -53,7 +50,7 @@ def places_of(t: torch.Tensor) -> np.ndarray:
 
 
 @given(tensors(), st.integers(0, 2**32 - 1), st.integers(0, 7))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=62, deadline=None)
 def test_equal_bits_have_equal_fingerprints_and_one_other_bit_another(t, place, bit):
     """Any dtype and strides: bytes outside of the elements count for nothing, and each bit inside counts."""
     assume(t.numel() and not t.is_conj() and not t.is_neg())
@@ -112,20 +109,6 @@ def test_changes_cannot_cancel_out(digests_of):
 
 
 @WAYS
-@pytest.mark.parametrize("value", [2.0, 1.0, -0.0, float("inf")])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_one_value_that_moves_is_found(digests_of, value, dtype):
-    """Its few high bits tell at which of a thousand places it is."""
-    zeros = torch.zeros(1000, dtype=dtype)
-    known = set()
-    for i in range(1000):
-        zeros[i] = value
-        known.add(digests_of(zeros))
-        zeros[i] = 0.0
-    assert len(known) == 1000
-
-
-@WAYS
 def test_zeros_of_two_signs_and_payloads_of_nan_are_bits(digests_of):
     """Equal to NumPy, other bits."""
     zeros = torch.zeros(9)
@@ -135,45 +118,6 @@ def test_zeros_of_two_signs_and_payloads_of_nan_are_bits(digests_of):
     other.view(torch.int32)[4] += 1
     assert other.isnan().all()
     assert digests_of(nans) != digests_of(other)
-
-
-def test_bytes_between_the_elements_are_no_part_of_a_view():
-    """A write beside it changes nothing; one to its last element does."""
-    base = torch.arange(60.0).view(6, 10)
-    view = base[1::2, 2:9:3]
-    before = of(view), _of_rows(view, ALL, _sums_of)
-    keep = view.clone()
-    base.fill_(-1)
-    view.copy_(keep)
-    assert (of(view), _of_rows(view, ALL, _sums_of)) == before
-    view[-1, -1] += 1
-    assert of(view) != before[0]
-    assert _of_rows(view, ALL, _sums_of) != before[1]
-
-
-@pytest.mark.parametrize("max_nbytes", [ALL, 0], ids=["all", "samples"])
-@pytest.mark.parametrize("shape", [(), (5,), (7, 300, 90), (64, 60, 3, 3), (3, 4, 2**17)], ids=str)
-def test_by_index_equal_tensors_of_other_strides_have_equal_ones(shape, max_nbytes):
-    """Transposed, with gaps, expanded, conjugated, by torch and by NumPy; here and by the sums of a device."""
-    generator = torch.Generator().manual_seed(0)
-    own = torch.randint(-100, 100, shape, generator=generator).float()
-    expected = fingerprint(own, max_nbytes, by_index=True)
-    sums = _of_rows(own, max_nbytes, _sums_of, by_index=True)
-    back = tuple(reversed(range(own.dim())))
-    turned = own.permute(back).contiguous().permute(back)
-    gaps = torch.stack((own, own), -1)[..., 0]
-    for same in (turned, gaps, torch._neg_view(-own), torch.complex(own, -own).conj().imag):
-        assert fingerprint(same, max_nbytes, by_index=True) == expected
-        assert _of_rows(same, max_nbytes, _sums_of, by_index=True) == sums
-    for array in (own.numpy(), turned.numpy(), np.asarray(np.flip(np.array(np.flip(own.numpy()))))):
-        assert fingerprint_of_array(array, max_nbytes, by_index=True) == expected
-    other = turned.clone()
-    other[(-1,) * len(shape)] += 1
-    assert fingerprint(other, max_nbytes, by_index=True) != expected
-    row = own[:1] if shape else own
-    assert fingerprint(row.expand(shape), max_nbytes, by_index=True) == fingerprint(
-        row.expand(shape).contiguous(), max_nbytes, by_index=True
-    )
 
 
 def test_an_expanded_tensor_is_read_once():
@@ -272,82 +216,3 @@ def test_past_the_budget_a_sample_is_read_and_said_so(way, monkeypatch):
     t = torch.zeros(2**20)
     assert (fingerprint(t, 1000).coverage, fingerprint(t, ALL).coverage) == ("sampled 1/64", "all blocks")
     assert fingerprint(t, 1000) != fingerprint(t + 1, 1000)
-
-
-def test_what_is_put_together_at_once_stays_a_block():
-    """Also where one row is larger than a block."""
-    read = []
-
-    def reading(values: torch.Tensor) -> tuple[int, ...]:
-        read.append(values.numel() * values.element_size())
-        return _sums_of(values)
-
-    for t in (torch.zeros(2, 2**20), torch.zeros(1, 1, 3, 2**19)[..., ::2], torch.zeros(2, 3, 2**18).permute(2, 0, 1)):
-        read.clear()
-        _of_rows(t, ALL, reading)
-        assert max(read) <= BLOCK_NBYTES
-        assert sum(read) == t.nbytes
-
-
-def on_the_card(ledger: Ledger, host: torch.Tensor, index: tuple[object, ...]) -> None:
-    """Check that a view on the card has a fingerprint of its elements alone, of which only sums come to the host."""
-    card = host.to("card")
-    ledger.clear()
-    before = fingerprint(card[index], ALL)
-    assert before is not None
-    assert ledger.to_host <= 8 * len(before.blocks)
-    memory = memory_of(card)
-    kept = memory[index].clone()
-    memory.zero_()
-    memory[index] = kept
-    assert fingerprint(card[index], ALL) == before
-    first = memory[index].flatten()[:1].view(torch.uint8)
-    memory[index].as_strided((1,), (1,)).view(torch.uint8)[0] = 1 - first[0]
-    assert fingerprint(card[index], ALL) != before
-
-
-@pytest.mark.slow
-@needs_card
-@in_fork
-def test_on_a_device_the_same_holds_and_only_sums_come_to_the_host():
-    """Every dtype, whole or with gaps; the largest piece that is allocated is some blocks."""
-    ledger = register()
-    generator = torch.Generator().manual_seed(0)
-    for dtype in DTYPES:
-        raw = torch.randint(0, 2, (24, 16 * dtype.itemsize), generator=generator, dtype=torch.uint8)
-        host = raw.view(dtype)
-        for index in [(), (slice(None, None, 5), slice(1, 9, 2)), (3, 3), (slice(3, 4), slice(5, None))]:
-            on_the_card(ledger, host, index)
-    lazy = torch.randn(8, dtype=torch.complex64).to("card")
-    assert None not in [fingerprint(t, ALL) for t in (lazy.conj(), lazy.conj().imag)]
-    big = torch.zeros(2, 2**20, device="card")
-    before = fingerprint(big, ALL)
-    ledger.clear()
-    sampled = fingerprint(big, 1000)
-    assert ledger.allocated < 32 * NUM_SAMPLES * SAMPLE_NBYTES
-    assert sampled.coverage == "sampled 1/128"
-    memory_of(big).add_(1)
-    assert fingerprint(big, ALL) != before
-    assert fingerprint(big, 1000) != sampled
-
-
-@pytest.mark.parametrize("view", [
-    lambda t: t, lambda t: t[::3, 1::2], lambda t: t.T, lambda t: t[:, :1].expand(-1, 7), lambda t: t.conj()[::2],
-    lambda t: t.conj().imag[1::2], lambda t: t.real[:, ::5],
-], ids=range(7))  # fmt: skip
-def test_what_the_system_copies_has_the_fingerprint_of_what_is_read_in_place(view, monkeypatch):
-    """Beside another thread as alone, whole and as a sample."""
-    t = view(torch.randn(400, 500, dtype=torch.complex64, generator=torch.Generator().manual_seed(0)))
-    alone = [fingerprint(t, budget) for budget in (ALL, 1000)]
-    monkeypatch.setattr(threads, "others_run", lambda: True)
-    assert [fingerprint(t, budget) for budget in (ALL, 1000)] == alone
-    assert None not in alone
-
-
-def test_a_sample_of_bytes_in_a_row_is_brought_by_one_call_of_the_system(monkeypatch):
-    """One by one, the pieces take three times as long."""
-    calls = []
-    copy = raw_memory.copy_into
-    monkeypatch.setattr(raw_memory, "copy_into", lambda *some: (calls.append(len(some[1])), copy(*some))[1])
-    assert fingerprint(torch.zeros(2**20), 1000).one_in == 64
-    assert calls == [NUM_SAMPLES]

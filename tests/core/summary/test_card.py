@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 
-from older import since
-
 PROGRAM = """
 import json, sys
 from collections import Counter
@@ -35,7 +33,6 @@ print(json.dumps(found))
 MAX_CALLS = 352
 
 
-@since("2.7", "compiled code leaves a function alone at no cost")
 def test_a_card_asks_nothing_twice_and_takes_few_calls():
     """Figures are of what was inspected, and read as was planned; in a process in which nothing else has run."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)

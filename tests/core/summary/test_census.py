@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
-import pytest
 import torch
 
-from tensornp.core.memory.changes import Change
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.alike import alike
 from tensornp.core.summary.census import census_of
@@ -83,13 +79,6 @@ def test_patterns_have_one_number_each():
     assert [one.members for one in alike(["t1", "t2", "t3", "t4"], [0, 0, None, 0])] == [(0, 1, 3), (2,)]
 
 
-def test_what_pins_a_tensor_is_said_in_few_words():
-    """A hundred entries of the history do not make a line of a thousand characters."""
-    tensor = torch.zeros(3)
-    text = census_document(census_in({"tensor": tensor, **history_of(tensor)})).text()
-    assert "Out[0], Out[1], Out[2], Out[3], Out[4], Out[5] and 94 more" in text
-
-
 def test_an_expanded_tensor_does_not_stand_for_what_it_is_a_view_of():
     """It has more elements than its storage has, and says less of the others."""
     base = torch.zeros(4, 4)
@@ -98,61 +87,12 @@ def test_an_expanded_tensor_does_not_stand_for_what_it_is_a_view_of():
     assert {row.shared_with for row in group.rows[1:]} == {"base: same elements", "base: overlapping"}
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_a_scripted_module_can_be_freed_after_a_census():
-    """What the search makes on its way is held by nobody."""
-    model = torch.jit.script(torch.nn.Linear(2, 2))
-    gone = weakref.ref(model)
-    census_in({"model": model})
-    del model
-    assert gone() is None
-
-
 def test_the_table_says_of_a_small_view_how_much_it_keeps():
     """The bytes by which the table is sorted, and which `del` would bring."""
     big = torch.zeros(1000)
     text = census_document(census_in({"view": big[:1], "whole": torch.zeros(10)})).text()
     assert "4 bytes of 3.9 KiB" in text
     assert "40 bytes\n" in f"{text}\n"
-
-
-def test_each_tensor_is_compared_once_however_many_names_it_has():
-    """What tells a change reads the tensor's bytes, and only those that have changed are to be listed."""
-    tensor, other = torch.zeros(10), torch.zeros(5)
-    asked = []
-
-    def change_of(obj, info):
-        asked.append(obj.numel())
-        return Change("the card in In[1]", "torch", "all blocks") if obj is tensor else None
-
-    namespace = {"tensor": tensor, "same": tensor, "other": other}
-    (group,) = census_in(namespace, is_changed=True, change_of=change_of).groups
-    assert [row.name for row in group.rows] == ["tensor", "same"]
-    assert all(row.change is not None for row in group.rows)
-    assert sorted(asked) == [5, 10]
-
-
-def test_a_sparse_tensor_holds_its_storages_whole():
-    """Its indices and values lie in two, of which it may use a small part."""
-    many = torch.arange(200_000) % 10
-    t = torch.sparse_coo_tensor(many[None], torch.ones(200_000, 3), (10, 3)).coalesce()
-    whole = sum(part.untyped_storage().nbytes() for part in (t._indices(), t._values()))
-    assert whole > 10 * (t._indices().nbytes + t._values().nbytes)
-    census = census_in({"t": t})
-    assert (census.num_tensors, census.num_storages, census.totals) == (1, 2, {"cpu": whole})
-    census = census_in({"v": t._values(), "i": t._indices(), "t": t})
-    assert (census.num_tensors, census.num_storages, census.totals) == (3, 2, {"cpu": whole})
-    [group] = census.groups
-    assert {row.name: row.shared_with for row in group.rows} == {"v": "", "i": "t: overlapping", "t": "v: overlapping"}
-
-
-def test_names_that_look_the_same_are_not_folded():
-    """As tuples of tuples among the keys of a variable with a digit; the table has them all."""
-    pairs = {((i, j), 0): torch.ones(3) for i in range(3) for j in range(2)}
-    text = census_document(census_in({"x1": pairs, "ok": torch.ones(2)})).text()
-    assert text.count("x1[") == 6
-    assert "ok" in text
-    assert [one.pattern for one in alike(["w[-1]", "w[-2]", "w[-3]"], [0] * 3)] == ["w[-1]", "w[-2]", "w[-3]"]
 
 
 def test_what_was_not_read_for_nan_is_counted():

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp
-from tensornp.fronts.command_line.arguments import SORTED_BY
 from tensornp.fronts.command_line.main import main, run
-from tensornp.models.outline.columns import column_called
 
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX system is needed: signals and terminals")
 COMMAND = [sys.executable, "-m", "tensornp"]
@@ -62,15 +59,6 @@ def in_child(folder, *arguments: str, command=COMMAND, **options) -> subprocess.
     return subprocess.run([*command, *arguments], cwd=folder, env=env, check=False, **options)
 
 
-def linked_path(folder: Path) -> str:
-    """Return `sys.path` by links in a folder, whose names are plain."""
-    links = []
-    for number, path in enumerate(filter(None, sys.path)):
-        links.append(folder / f"path{number}")
-        links[-1].symlink_to(path)
-    return os.pathsep.join(map(str, links))
-
-
 def test_a_path_is_listed_as_in_a_notebook(said):
     """Layers that are alike in one line, under the totals."""
     status, out, err = said("model.safetensors")
@@ -88,22 +76,6 @@ def test_a_list_is_searched_and_sorted(said):
     assert [line.split()[0] for line in out.splitlines()[2:5]] == ["head.weight", "layers.{0..2}.weight", "head.bias"]
     for command in ([], ["scan"]):
         assert said(*command, "--find", "nothing", "model.safetensors") == (2, "", "tensornp: no name fits 'nothing'\n")
-
-
-class Own:
-    """What loading a file would import."""
-
-
-def test_what_a_file_would_run_is_told_whatever_is_looked_for(said, tmp_path):
-    torch.save(STATE | {"own": Own()}, tmp_path / "own.pt")
-    for options in ([], ["--find", "head"]):
-        assert "Loading it would " in said(*options, str(tmp_path / "own.pt"))[1]
-        assert json.loads(said("--json", *options, str(tmp_path / "own.pt"))[1])["problems"]
-
-
-def test_each_order_is_that_of_a_column():
-    """Which is known without reading a value."""
-    assert all(column_called(name).order is not None for name in SORTED_BY)
 
 
 def test_json_tells_each_weight_by_itself(said):
@@ -206,12 +178,6 @@ def test_a_folder_without_weights_is_trouble(said, tmp_path):
     assert "has no file of weights" in err
 
 
-def test_words_stand_before_or_behind_the_options(said):
-    """A path that is called as a command is given with its folder."""
-    assert said("--json", "scan", "model.pt")[1][:20] == said("scan", "model.pt", "--json")[1][:20]
-    assert "there is no './scan'" in said("./scan")[2].replace("'scan'", "'./scan'")
-
-
 @needs_posix
 def test_a_file_that_may_not_be_read_is_trouble(files, tmp_path):
     """Root may read all, and gives that up for it."""
@@ -231,20 +197,6 @@ def _give_up_reading_all() -> None:
     """Drop what lets root pass by permissions, CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH (capabilities(7))."""
     for capability in (1, 2):
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-
-
-def test_an_error_of_ours_is_trouble_too(said, monkeypatch):
-    """Python's own status of it would say that two are different."""
-    import tensornp.models.weights
-
-    def broken(path: str) -> None:
-        raise ZeroDivisionError("a\nb")
-
-    monkeypatch.setattr(tensornp.models.weights, "weights", broken)
-    monkeypatch.delenv("TENSORNP_RAISE")
-    status, out, err = said("diff", "model.pt", "model.pt")
-    assert (status, out) == (2, "")
-    assert err.startswith("tensornp: this should not have happened, ZeroDivisionError: a\\nb")
 
 
 def test_colours_are_for_terminals_unless_they_are_asked_for(said, monkeypatch):
@@ -280,13 +232,6 @@ def test_a_pipe_that_is_closed_early_is_no_trouble(files, arguments):
         assert (done.stderr, done.stdout.count(b"\n")) == (b"0\n", num_lines)
 
 
-@needs_posix
-def test_a_diff_that_nobody_reads_has_its_status_all_the_same(files):
-    ours = f"{' '.join(map(repr, COMMAND))} diff model.safetensors other.safetensors"
-    done = in_child(files, "-c", f"({ours}; echo $? >&2) | true", command=["bash"])
-    assert done.stderr == b"1\n"
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is needed")
 def test_an_output_that_takes_nothing_is_trouble(files):
     """A full disk; streams that were closed before the start are written to by nobody."""
@@ -296,60 +241,6 @@ def test_an_output_that_takes_nothing_is_trouble(files):
     for closed, status in ((">&-", "0"), ("2>&-", "0"), (">&- 2>&-", "0")):
         line = f"{' '.join(map(repr, COMMAND))} model.safetensors {closed}; echo $? >&2"
         assert in_child(files, "-c", line, command=["bash"]).stderr == f"{status}\n".encode()
-
-
-@needs_posix
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"PYTHONIOENCODING": "cp437"},
-        {"PYTHONIOENCODING": "cp932"},
-        {"PYTHONIOENCODING": "ascii:strict"},
-    ],
-    ids=str,
-)
-def test_an_output_that_lacks_glyphs_has_them_spelled(files, tmp_path, env):
-    """Without the locale of anywhere, columns stay under each other."""
-    encoding = env.get("PYTHONIOENCODING", "ascii").partition(":")[0]
-    # In a locale of ASCII neither Python's `site` nor torch can be had in a folder that is called ü.
-    without_site = [sys.executable, "-S", "-m", "tensornp"]
-    env = {"PYTHONPATH": linked_path(tmp_path)} | env
-    done = in_child(files, "diff", "model.safetensors", "other.safetensors", command=without_site, env=env)
-    assert (done.returncode, done.stderr) == (1, b"")
-    out = done.stdout.decode(encoding)
-    assert "head.bias" in out
-    if encoding == "ascii":
-        assert "|d|" in out
-    done = in_child(files, "中…𝔸.safetensors", env={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(rb"tensornp: there is no '\u4e2d...\U0001d538.safetensors'")
-
-
-@needs_posix
-def test_a_narrow_terminal_gets_all_of_it(files):
-    """Small print is wrapped there, and a table has its lines."""
-    import pty
-
-    main_end, end = pty.openpty()
-    try:
-        done = in_child(
-            files, "diff", "model.safetensors", "other.safetensors", stdin=end, stdout=end,
-            env={"COLUMNS": "40", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
-        )  # fmt: skip
-        out = os.read(main_end, 2**16).decode()
-    finally:
-        os.close(end)
-        os.close(main_end)
-    assert (done.returncode, done.stderr) == (1, b"")
-    assert "\x1b" not in out
-    lines = out.replace("\r\n", "\n").splitlines()
-    assert "head.bias" in out
-    assert all(len(line) <= 40 for line in lines if "  " not in line.strip())
-    done = in_child(files, "--help", env={"COLUMNS": "40"})
-    assert max(map(len, done.stdout.decode().splitlines())) <= 41
 
 
 @pytest.fixture(scope="module")
@@ -392,37 +283,6 @@ def test_ctrl_c_ends_it_as_it_ends_any_command(large, delay):
     assert not out or b"stopped, " in out
 
 
-@needs_posix
-def test_ctrl_c_has_a_scan_tell_what_it_has_finished(large):
-    """Of which a bar tells in a terminal, from the second on; the status is that of what Ctrl-C has ended."""
-    import pty
-
-    here, end = pty.openpty()
-    child = begun(large, stderr=end)
-    os.close(end)
-    seen = b""
-    while b"scan:" not in seen:
-        seen += os.read(here, 1000)
-    child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=100)
-    os.close(here)
-    assert child.returncode == -signal.SIGINT
-    assert re.match(rb"\d+ weights? .* stopped, \d+ (was|were) not read\n", out)
-
-
-@needs_posix
-def test_a_command_that_ignores_ctrl_c_goes_on_ignoring_it(files):
-    """As what a shell has put into the background does."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        code = "import signal; from tensornp.fronts.command_line.main import main; status = main(); "
-        code += "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN; raise SystemExit(status)"
-        done = in_child(files, "model.safetensors", command=[sys.executable, "-c", code])
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def test_the_command_is_installed(files):
     """By the name of the package; a wheel that is not installed has it as a module."""
     import tomllib
@@ -443,21 +303,6 @@ def test_names_that_would_act_on_a_terminal_are_escaped(said, tmp_path):
     assert json.loads(said("--json", str(tmp_path / "a.npz"))[1])["weights"][0]["name"] == "a\x1b[31m"
 
 
-@pytest.mark.parametrize("arguments", [["a.pt"], ["scan", "a.pt"], ["diff", "a.pt", "b.pt"]])
-@pytest.mark.parametrize("page", ["a.pt", "b.pt", "notes.txt"])
-def test_a_page_is_written_over_pages_alone(said, tmp_path, monkeypatch, arguments, page):
-    """A checkpoint where the page should stand is one argument away."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.pt", "b.pt"):
-        torch.save(STATE, name)
-    (tmp_path / "notes.txt").write_text("mine")
-    before = (tmp_path / page).read_bytes()
-    status, _, errors = said("--html", page, *arguments)
-    assert (status, errors) == (2, f"tensornp: {page!r} is there and no page: nothing was written over it\n")
-    assert (tmp_path / page).read_bytes() == before
-    assert [said("--html", "page.html", *arguments)[0] for _ in range(2)] == [0, 0]
-
-
 def test_a_scan_that_could_not_read_all_is_trouble(said, tmp_path, monkeypatch):
     """A script would take it for one that has found nothing."""
     monkeypatch.chdir(tmp_path)
@@ -468,10 +313,3 @@ def test_a_scan_that_could_not_read_all_is_trouble(said, tmp_path, monkeypatch):
     assert status == 2
     assert "1 weight" in output
     assert errors.endswith("could not be read\n")
-
-
-def test_a_diff_of_names_that_are_nowhere_is_trouble(said):
-    """A word that is misspelt would find all of it equal."""
-    status, output, errors = said("diff", "--find", "haed", "model.safetensors", "other.safetensors")
-    assert (status, output) == (2, "")
-    assert errors == "tensornp: no name in either fits 'haed'\n"

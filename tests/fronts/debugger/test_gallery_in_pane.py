@@ -69,9 +69,3 @@ def test_what_has_no_values_says_so_in_its_line(seen):
         assert line.endswith("freed") or " · freed" in line, (name, line)
         assert "was freed or shrunk" in children["first values"]["value"]
         assert not figures
-
-
-def test_tensors_in_a_dict_are_told_there_too(seen):
-    value, inside, _ = seen["everything"]
-    assert "Tensor(3, 4) uint8 cpu" in value
-    assert sum(": (" in f": {one['value']}" for one in inside.values()) > 50

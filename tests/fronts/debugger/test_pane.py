@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from types import SimpleNamespace
-
 import pytest
 import torch
 from accelerator import needs_card, register
 from child import in_fork
 from dap import stopped
 
-from tensornp.core.lowlevel import threads
-from tensornp.fronts.debugger.inside import told_safely
-from tensornp.fronts.debugger.pane import Figures, children_of, line_of, text_of
+from tensornp.fronts.debugger.pane import children_of, line_of, text_of
 
 PROGRAM = """
 import collections, dataclasses, threading
@@ -125,20 +119,6 @@ def test_in_other_objects_a_freed_tensor_is_told_in_its_line(shown, name, value)
     assert shown[name]["value"] == value
 
 
-def test_an_object_that_formats_its_tensors_gets_their_lines(shown):
-    assert shown["model"]["value"].startswith("Model with Parameter")
-    assert "(2, 3) float32 cpu · freed · requires grad and None" in shown["model"]["value"]
-
-
-def test_what_only_says_that_it_is_a_tensor_is_told_by_debugpy(debugger, shown):
-    assert shown["mocked"]["value"].startswith("<Mock spec=")
-    assert "return_value" in debugger.children(shown["mocked"])
-
-
-def test_what_another_extension_tells_is_left_to_that(shown):
-    assert shown["frame"]["value"] == "   a\n0  1"
-
-
 def test_children_tell_what_a_tensor_is_and_what_evaluates_that(debugger, shown):
     children = debugger.children(shown["row"])
     said = {name: one["value"] for name, one in children.items()}
@@ -175,14 +155,6 @@ def test_statistics_of_many_bytes_are_not_offered(debugger, shown):
     assert not statistics["variablesReference"]
 
 
-def test_memory_that_an_expression_frees_is_not_read(debugger):
-    """What was shown of a tensor before may be expanded after."""
-    debugger.evaluate("late = torch.ones(50)", "repl")
-    statistics = debugger.children(debugger.scope()["late"])["statistics"]
-    debugger.evaluate("late.untyped_storage().resize_(0)", "repl")
-    assert "was freed or shrunk" in debugger.children(statistics)["not read"]["value"]
-
-
 @pytest.mark.parametrize("context", ["watch", "hover"])
 def test_a_watched_expression_is_told_in_a_line(debugger, context):
     assert debugger.evaluate("weight[1:]", context) == "(63, 512) float32 cpu · shares memory with (64, 512)"
@@ -196,15 +168,6 @@ def test_a_console_and_a_copy_have_the_card(debugger, context):
     assert "array([0., 0., 0.," in said
     assert "was freed or shrunk" in debugger.evaluate("freed", context)
     assert debugger.evaluate("[freed, 16]", context) == "[Tensor(10,) float32 cpu · freed, 16]"
-
-
-def test_numbers_are_hexadecimal_where_that_is_asked_for(debugger, shown):
-    """The user's format holds beside tensors too."""
-    scope = debugger.request("scopes", frameId=debugger.frame)["scopes"][0]["variablesReference"]
-    found = debugger.request("variables", variablesReference=scope, format={"hex": True})["variables"]
-    said = {one["name"]: one["value"] for one in found}
-    assert said["numbers"] == "[0xff, 0x3]"
-    assert said["held"].startswith("[Tensor(10,) float32 cpu · freed, 0xff, ")
 
 
 def test_before_torch_is_there_nothing_is_imported_for_the_pane(tmp_path):
@@ -233,54 +196,6 @@ def test_a_variable_of_the_environment_turns_it_off(tmp_path):
         assert debugger.scope()["t"]["value"] == "tensor([1., 1.])"
 
 
-def test_nothing_waits_for_a_thread_that_was_stopped_while_it_looked():
-    """It has what a look takes, and will not give it back before the debugger has it go on."""
-    holds, end = threading.Event(), threading.Event()
-
-    def look() -> None:
-        with threads.GATE:
-            holds.set()
-            end.wait()
-
-    other = threading.Thread(target=look)
-    other.start()
-    holds.wait()
-    try:
-        tensor = torch.ones(2, 3)
-        assert line_of(tensor).startswith("(2, 3) float32 cpu · not looked at")
-        assert text_of(tensor) == line_of(tensor)
-        ((name, _, _),) = children_of(tensor)
-        assert name == "not looked at"
-    finally:
-        end.set()
-        other.join()
-    assert line_of(tensor) == "(2, 3) float32 cpu"
-
-
-def test_of_very_many_tensors_in_an_object_the_first_are_told():
-    pair = SimpleNamespace(many=[torch.ones(5)] * 2000)
-    said = told_safely(repr, pair, line_of)
-    assert said.count("Tensor(5,) float32 cpu") == 1000
-    assert said.endswith("Tensor(…), Tensor(…)])")
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list threads")
-@in_fork
-def test_no_thread_is_started():
-    torch.set_num_threads(4)
-    short = torch.ones(2**20, dtype=torch.float16)
-    sparse = torch.eye(300).to_sparse()
-    tensors = [torch.ones(2**20), short, short.bfloat16(), short[::2], sparse, sparse.to_sparse_csr(), short > 0]
-    # Comparing has begun torch's own.
-    before = set(os.listdir("/proc/self/task"))
-    for tensor in tensors:
-        assert line_of(tensor) and text_of(tensor)
-        for _, child, _ in children_of(tensor):
-            if isinstance(child, Figures):
-                assert dict((name, value) for name, value, _ in child.children())["count"] == tensor.numel()
-    assert set(os.listdir("/proc/self/task")) == before
-
-
 @needs_card
 @in_fork
 def test_nothing_is_asked_of_a_device():
@@ -296,46 +211,3 @@ def test_nothing_is_asked_of_a_device():
     assert said["first values"] == said["statistics"]
     assert said["first values"].startswith("not read: they are on card:0")
     assert (ledger.ops, ledger.allocated, ledger.to_host) == ([], 0, 0)
-
-
-def test_wherever_a_program_stops_the_pane_says_the_same(tmp_path):
-    """Inside of modes, where torch asks none, in a hook of a backward, and in a transform."""
-    code = """
-import contextlib, dataclasses
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-
-@dataclasses.dataclass
-class Batch:
-    x: torch.Tensor
-
-freed, weight = torch.ones(10), torch.ones(64, 512, requires_grad=True)
-freed.untyped_storage().resize_(0)
-batch = Batch(freed)
-
-def stop(*_):
-    here, parts = weight, (batch, [freed])
-    breakpoint()
-    return None
-
-for surroundings in (
-    contextlib.nullcontext(), torch.no_grad(), torch.inference_mode(), torch.device("meta"),
-    torch._C.DisableTorchFunction(), FakeTensorMode(allow_non_fake_inputs=True),
-):
-    with surroundings:
-        stop()
-hook = weight.register_hook(stop)
-(weight * 2).sum().backward()
-torch.func.vmap(lambda x: (stop(), x * 2)[1])(weight)
-assert weight.grad.sum() == 2 * weight.numel()
-"""
-    with stopped(code, tmp_path) as debugger:
-        for stop in range(8):
-            shown = debugger.scope()
-            expected = "(64, 512) float32 cpu · requires grad" + " · has .grad" * (stop == 7)
-            assert shown["here"]["value"] == expected, stop
-            assert shown["parts"]["value"].count("Tensor(10,) float32 cpu · freed") == 2, stop
-            assert "first values" in debugger.children(shown["here"]), stop
-            if stop < 7:
-                debugger.go_on()
-                debugger.wait()

@@ -16,6 +16,7 @@ from traitlets.config import Config
 from unchanged import unchanged
 
 from tensornp.core.tensor.containers import walk
+from tensornp.session import ledger
 
 
 class Shell:
@@ -70,7 +71,8 @@ class Shell:
 
 @pytest.fixture(scope="session")
 def bare_shell() -> InteractiveShell:
-    config = Config({"TensorDisplay": {"max_search_ms": 60_000}, "HistoryManager": {"hist_file": ":memory:"}})
+    ledger.MAX_SEARCH_SECONDS = 60
+    config = Config({"HistoryManager": {"hist_file": ":memory:"}})
     ip = InteractiveShell.instance(colors="nocolor", config=config)
     ip.display_formatter.active_types = ip.display_formatter.format_types
     # IPython loads its own magics on first use: not what is tested here.

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 import torch
-from IPython.utils.capture import capture_output
 
 import tensornp as tnp
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.tensor import containers
 from tensornp.core.tensor.paths import MAX_KEY
 
 MAKE = """
@@ -98,54 +93,6 @@ def test_a_printer_that_someone_has_registered_is_not_replaced(shell, kind):
     assert "Batch at 0x" in shell.show(batch)["text/plain"]
 
 
-def test_what_is_asked_of_a_bundle_reaches_the_class(shell):
-    """So it renders what is wanted, and nothing else; and its error is told without us."""
-    shell.run(MAKE)
-    format_ = shell.ip.display_formatter.format
-    assert format_(shell.run("Asked()"), include=["text/plain"])[0] == {"text/plain": "['text/plain'] None"}
-    with capture_output() as captured:
-        format_(shell.run("Raising()"))
-    assert "ValueError: x" in captured.stdout + captured.stderr
-    assert "printers.py" not in captured.stdout + captured.stderr
-
-
-def test_displays_of_several_threads_do_not_disturb_each_other(shell):
-    """Each gets the table or the text of its own object, however they interleave."""
-    shell.run(MAKE)
-    expected = {"collections.UserDict(a=t)": "UserDict of 1", "{t}": "set of 1", "{1, 2}": "{1, 2}", "t": "(2,) |"}
-    objects = {code: shell.run(code) for code in expected}
-    format_, wrong = shell.ip.display_formatter.format, []
-
-    def show(code):
-        for _ in range(60):
-            text = format_(objects[code])[0].get("text/plain", "")
-            if not text.startswith(expected[code]):
-                wrong.append((code, text))
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=show, args=(code,)) for code in expected]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-    finally:
-        sys.setswitchinterval(interval)
-    assert wrong == []
-    assert shell.show({1, 2}) == {"text/plain": "{1, 2}"}
-
-
-def test_nested_lists_without_tensors_are_searched_once(shell, monkeypatch):
-    """Not again at each level, where IPython prints what is inside."""
-    tree = [1]
-    for _ in range(50):
-        tree = [tree]
-    count, walk = [], containers.leaves
-    monkeypatch.setattr(containers, "leaves", lambda *args: count.append(1) or walk(*args))
-    shell.ip.display_formatter.format(tree)
-    # The walk itself goes on from level to level.
-    assert len(count) <= 60
-
-
 def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell):
     """What others have registered in the meantime stays."""
     formatter = bare_shell.display_formatter
@@ -157,32 +104,6 @@ def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell
     assert formatter.mimebundle_formatter is before
     assert formatter.format(1j)[0]["text/plain"] == "theirs"
     before.pop(complex)
-
-
-def test_a_display_puts_no_class_into_a_table(shell):
-    """Neither while it lasts nor when the thread ends within it: another thread may display an instance meanwhile."""
-    shell.run(MAKE)
-    obj, plain = shell.run("Owned(a=1); Kept = type('Kept', (dict,), {}); Kept(a=t)"), shell.ip.display_formatter
-    before = {mime: dict(formatter.type_printers) for mime, formatter in plain.formatters.items()}
-    thread = threading.Thread(target=plain.mimebundle_formatter, args=(obj,))
-    thread.start()
-    thread.join()
-    assert {mime: dict(formatter.type_printers) for mime, formatter in plain.formatters.items()} == before
-
-
-def test_what_is_set_of_a_formatter_holds_after_unloading_too(bare_shell):
-    """The one that stood in for it had the same state; then the shell's own is back."""
-    formatters = bare_shell.display_formatter.formatters
-    before = dict(formatters)
-    bare_shell.run_line_magic("load_ext", "tensornp")
-    bare_shell.run_line_magic("precision", "2")
-    formatters["text/html"].for_type(complex, lambda obj: "theirs")
-    bare_shell.run_line_magic("unload_ext", "tensornp")
-    assert all(formatters[mime] is formatter for mime, formatter in before.items())
-    assert formatters["text/plain"](3.14159) == "3.14"
-    assert formatters["text/html"](1j) == "theirs"
-    bare_shell.run_line_magic("precision", "")
-    formatters["text/html"].pop(complex)
 
 
 BATCHES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -129,26 +128,6 @@ def test_a_display_lets_no_exception_out(shell, name, no_last_resort, caplog):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", VIEWS)
-def test_a_card_lets_no_exception_out(name, no_last_resort):
-    """`tnp.card` and a cell go the same way."""
-    obj = VIEWS[name]()
-    for at in faults(lambda: tnp.card(obj)):
-        with Fault(at) as fault:
-            try:
-                card = tnp.card(obj)
-            except InjectedError:
-                # Before anything of the object was looked at: the options, and the decorator.
-                assert fault.count < 10, fault.where
-                continue
-            except tnp.NotATensorError:
-                # A module whose members cannot be told is taken for one that has none.
-                assert name in ("module", "generator"), fault.where
-                continue
-        assert card.text.strip() and card.html.strip(), fault.where
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("line", MAGICS)
 def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_last_resort):
     """A magic has a sentence to end in."""
@@ -164,33 +143,6 @@ def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_las
             result, printed = run()
         assert "Traceback" not in printed, (fault.where, printed)
         assert result.success or type(result.error_in_exec).__name__ == "UsageError", (fault.where, printed)
-
-
-def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch):
-    """In one line, with the file and the line; the display says it too, and shows the values in plain lines."""
-    from tensornp.render.collections import container
-
-    def raises(*_: Any) -> None:
-        raise InjectedError("on purpose")
-
-    monkeypatch.setattr(container, "without_empty", raises)
-    with caplog.at_level(logging.WARNING, "tensornp"):
-        data = shell.ip.display_formatter.format({"a": torch.arange(3), "b": 1})[0]
-        shell.ip.display_formatter.format([torch.arange(3)])
-    assert data["text/plain"].split("\n")[:3] == ["dict of 2", "a: <Tensor (3,) int64: 0, 1, 2>", "b: 1"]
-    assert "InjectedError: on purpose, in render/collections/container.py, line " in data["text/plain"]
-    assert "a: &lt;Tensor (3,) int64" in data["text/html"]
-    (record,) = caplog.records
-    assert "render/collections/container.py, line " in record.getMessage() and "\n" not in record.getMessage()
-
-
-def test_in_our_own_tests_it_raises(monkeypatch):
-    """And for whoever sets the environment variable: a simpler view would hide the fault."""
-    from tensornp.render import view
-
-    monkeypatch.setattr(view, "tensor_text", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        tnp.card(torch.ones(3))
 
 
 def _replace_plain(formatter: Any) -> None:

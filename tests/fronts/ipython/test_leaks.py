@@ -120,26 +120,3 @@ def test_after_a_card_torch_still_swaps_and_converts(shell):
         torch.__future__.set_swap_module_params_on_conversion(False)
     assert shell.namespace["m"].weight.dtype == torch.float64
     assert shell.namespace["u"].tolist() == [1, 1, 1]
-
-
-def test_a_class_that_a_cell_defines_again_and_again_does_not_pile_up(shell):
-    """Neither the printers nor the search keep the class of what they have met."""
-    define = """
-class Own(torch.Tensor):
-    def __repr__(self, **_):
-        return "own"
-class Holder:
-    pass
-holder = Holder()
-holder.t = torch.zeros(2).as_subclass(Own)
-"""
-    alive = []
-    for _ in range(10):
-        shell.run(define)
-        shell.run("holder.t")
-        shell.run("[holder.t]")
-        alive += [weakref.ref(shell.namespace["Own"]), weakref.ref(shell.namespace["Holder"])]
-    shell.run("Out.clear(); _ = __ = ___ = None; 0")
-    gc.collect()
-    # IPython's own traces of the last cells may keep one or two.
-    assert sum(reference() is not None for reference in alive) < 6

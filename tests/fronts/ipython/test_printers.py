@@ -24,7 +24,7 @@ def words(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", html))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tensors(), PRINT_OPTIONS)
 def test_html_and_text_hold_what_numpy_prints(shell, t, options):
     """Promise 3 through the real formatter, and promise 1 at the same time."""

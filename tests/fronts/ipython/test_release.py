@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import collections
-import gc
 import re
-import threading
-import weakref
 from typing import Any
 
 import numpy as np
@@ -15,8 +11,6 @@ import torch
 from IPython.utils.capture import capture_output
 from unchanged import unchanged
 
-import tensornp
-from tensornp.core.namespace import members
 from tensornp.session import release
 
 
@@ -25,23 +19,6 @@ def cell(shell: Any, code: str) -> str:
     with capture_output() as captured:
         shell.ip.run_cell(code, store_history=True).raise_error()
     return "\n".join([captured.stdout, *(output.data.get("text/plain", "") for output in captured.outputs)])
-
-
-def test_torch_swaps_what_the_table_has_shown(shell):
-    """It refuses that for a tensor with a weak reference, and with it each conversion of a subclass parameter."""
-    shell.run(
-        "a, b = torch.zeros(3), torch.ones(3); model = torch.nn.Linear(2, 2); model(torch.ones(2)).sum().backward()"
-    )
-    shell.run("%tensors")
-    shell.run("torch.utils.swap_tensors(a, b)")
-    assert shell.namespace["a"].tolist() == [1, 1, 1]
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    try:
-        shell.run("model.double(); model.load_state_dict(model.state_dict())")
-        shell.run("%tensors --release")
-        shell.run("model.half()")
-    finally:
-        torch.__future__.set_swap_module_params_on_conversion(False)
 
 
 @pytest.mark.parametrize("line", ["%tensors", "%tensors -s shape w*", "%tensors --release"])
@@ -58,23 +35,6 @@ def test_looking_at_all_changes_nothing(shell, line):
     shell.namespace.update(w=w, odd=odd, a=np.ones(3), storage=odd[1].untyped_storage())
     with unchanged(w, *odd):
         shell.run(line)
-
-
-def test_an_interrupted_table_keeps_nothing(shell, monkeypatch):
-    """Python keeps the frames of the last error, and all that they hold."""
-    t = torch.zeros(10)
-    reference, shell.namespace["t"] = weakref.ref(t), t
-
-    def interrupted(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tensornp.core.memory.survey.grouped", interrupted)
-    with capture_output():
-        result = shell.ip.run_cell("%tensors")
-    assert isinstance(result.error_in_exec, KeyboardInterrupt)
-    del t, shell.namespace["t"], result
-    gc.collect()
-    assert reference() is None
 
 
 def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
@@ -106,51 +66,6 @@ def test_the_history_is_read_where_ipython_keeps_it(shell, statement):
     assert ("kept: same object" in cell(shell, "%tensors")) == ("kept" in statement)
 
 
-def test_a_gradient_and_a_state_are_called_by_the_parameter_and_not_by_a_result(shell):
-    """A parameter that a cell has shown is no other owner of what belongs to the training."""
-    cell(shell, "model = torch.nn.Linear(3, 2); optimizer = torch.optim.Adam(model.parameters())")
-    cell(shell, "model(torch.ones(3)).sum().backward(); optimizer.step()")
-    cell(shell, "model.weight")
-    table = cell(shell, "%tensors")
-    assert "32 bytes of gradients, 72 bytes of optimizer states · " in table
-    assert "\nmodel.weight.grad " in table
-    assert "\noptimizer.state[model.weight]['exp_avg'] " in table
-    assert "of history" not in table
-
-
-def test_what_hides_its_items_leaves_all_in_place(shell):
-    """A container that cannot be read to its end may hold anything."""
-    entry = shell.ip.execution_count
-    cell(shell, "torch.ones(10)")
-    shell.namespace["held"] = collections.deque([1])
-
-    def raising(_: Any) -> Any:
-        raise RuntimeError("deque mutated during iteration")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(members._CONTAINERS, collections.deque, raising)
-        assert "nothing was released" in cell(shell, "%tensors --release")
-    assert entry in shell.namespace["Out"]
-
-
-def test_a_result_that_may_be_a_gradient_is_not_released(shell):
-    """Where gradients must not be looked at, since another thread runs, one of them may be what `Out` holds."""
-    cell(shell, "p = torch.ones(2, requires_grad=True); p.sum().backward()")
-    entry = shell.ip.execution_count
-    cell(shell, "p.grad")
-    done = threading.Event()
-    thread = threading.Thread(target=done.wait)
-    thread.start()
-    try:
-        said = cell(shell, "%tensors --release")
-        assert said.startswith("nothing was released: another thread is running: gradients were not looked at, so Out[")
-    finally:
-        done.set()
-        thread.join()
-    assert entry in shell.namespace["Out"]
-    assert "nothing to release" in cell(shell, "%tensors --release")
-
-
 def test_what_came_free_is_told_by_the_memory(shell):
     """A view that goes frees nothing while another name, which no search finds, keeps the storage."""
     hidden = [torch.ones(10)]
@@ -163,55 +78,3 @@ def test_what_came_free_is_told_by_the_memory(shell):
     assert "nothing came free; 80 bytes are still held elsewhere" in cell(shell, "%tensors --release")
     cell(shell, "torch.eye(4).to_sparse()")
     assert "80 bytes on cpu came free" in cell(shell, "%tensors --release"), "its indices and its values"
-
-
-@pytest.mark.parametrize("call", ["to_numpy(mine, dtype=3j)", "locate(mine, what='')", "compare(mine, 5)"])
-def test_a_call_that_is_refused_holds_nothing(shell, call):
-    """Of the last traceback, only what functions of the user's hold is listed."""
-    assert held_after(shell, f"tnp.{call}") == ["mine in fails() of the last traceback"]
-
-
-@pytest.mark.parametrize("call", ["stats(mine)", "card([mine])", "inspect(mine)"])
-def test_a_call_that_was_interrupted_holds_nothing(shell, monkeypatch, call):
-    """Neither the tensor nor a copy of it."""
-
-    def interrupted(*given: Any) -> Any:
-        del given
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tensornp.core.tensor.info._read", interrupted)
-    assert held_after(shell, f"tnp.{call}", monkeypatch.undo) == ["mine in fails() of the last traceback"]
-
-
-def held_after(shell: Any, call: str, before_the_table: Any = lambda: None) -> list[str]:
-    """Return the names in `%tensors` after a function with a tensor of its own has failed in `call`."""
-    shell.namespace["tnp"] = tensornp
-    with capture_output():
-        result = shell.ip.run_cell(f"def fails():\n    mine = torch.zeros(1000)\n    {call}\nfails()")
-    assert isinstance(result.error_in_exec, (KeyboardInterrupt, tensornp.TensornpError))
-    before_the_table()
-    shell.run("%tensors")
-    rows = [row.split("  ")[0] for row in shell.displayed[0]["text/plain"].strip().splitlines()[2:]]
-    # The frame is torch's by which an older one has compiled code leave a function alone.
-    return [row for row in rows if " of _fn() " not in row and " in _fn() " not in row]
-
-
-def test_a_function_that_raises_anew_is_called_once_in_the_table(shell):
-    """It stands in two tracebacks, with the very same locals."""
-    code = """
-import torch
-def fails():
-    mine = torch.zeros(1000)
-    try:
-        1 / 0
-    except ZeroDivisionError as error:
-        raise KeyError("anew") from error
-fails()
-"""
-    with capture_output():
-        shell.ip.run_cell(code)
-        shell.ip.run_cell("%tensors")
-    shell.run("%tensors")
-    table = shell.displayed[0]["text/plain"]
-    assert "mine in fails() of the last traceback" in table
-    assert "call 2" not in table

@@ -96,12 +96,6 @@ def kernel() -> Iterator[Kernel]:
     kernel.manager.shutdown_kernel(now=True)
 
 
-def card_at_rest(kernel: Kernel, shell: str | None = None) -> str:
-    """Return the card of a weight once the other shell has come to rest, which is a moment after its last message."""
-    cards = (kernel.run("weight", shell)[0]["text/plain"] for _ in range(1000))
-    return next((card for card in cards if NOT_LOOKED_AT not in card), NOT_LOOKED_AT)
-
-
 @pytest.mark.slow
 def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kernel):
     """Every kind of look, both shells alive, and the training bit-equal to one that nobody watched."""
@@ -119,25 +113,3 @@ def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kerne
     kernel.wait(training)
     kernel.run(COMPARE)
     assert kernel.run("count > 1, is_equal")[0]["text/plain"] == "(True, True)"
-
-
-@pytest.mark.slow
-def test_a_subshell_shows_gradients_while_the_main_shell_waits(kernel):
-    """Nothing runs there that could change them; and the other way round, also beside a subshell that waits."""
-    for shell in (kernel.subshell, None):
-        card = card_at_rest(kernel, shell)
-        assert "has .grad" in card
-        assert NOT_LOOKED_AT not in card
-
-
-@pytest.mark.slow
-def test_the_main_shell_leaves_gradients_out_while_a_subshell_runs(kernel):
-    """A cell there that has begun and waits may go on at any moment."""
-    waiting = kernel.start("import threading; goes_on = threading.Event(); goes_on.wait()", kernel.subshell)
-    while kernel.run("'goes_on' in globals()")[0]["text/plain"] != "True":
-        pass
-    (card,) = kernel.run("weight")
-    assert NOT_LOOKED_AT in card["text/plain"]
-    kernel.run("goes_on.set()")
-    kernel.wait(waiting)
-    assert "has .grad" in card_at_rest(kernel)

@@ -9,8 +9,6 @@ from safetensors.torch import save_file
 from served_files import serving
 from simulated import Here
 
-from tensornp.fronts.ipython.typed import argument_in, expression_in
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -36,18 +34,6 @@ def test_a_path_or_an_expression(shell, folder):
     shell.run("import torch; model = torch.nn.Linear(3, 4)")
     text, _ = shown(shell, "%weights model")
     assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · each parameter, float32, cpu, grad")
-
-
-def test_the_weights_of_all_ranks_are_one_table(shell):
-    """Of a client that is a name here, by a name that each rank has; as the value of a cell it is the same."""
-    shell.namespace["rc"] = Here({"a": torch.ones(2, 3)})
-    text, html = shown(shell, "%weights -o w --ranks rc looked_at")
-    assert text.startswith("looked_at · 1 rank: the same tensor · 6 elements · 24 bytes")
-    assert "the same tensor" in html
-    assert shell.show_within_modes(shell.namespace["w"])["text/plain"] == text
-    assert "takes a client or a view of ipyparallel" in shell.fail("%weights --ranks 3 model")
-    assert "none of names, attributes and constant" in shell.fail("%weights --ranks rc f(model)")
-    assert "name 'nobody' is not defined" in shell.fail("%weights --ranks nobody model")
 
 
 def test_the_explorer_is_bound_and_shown(shell, folder):
@@ -140,69 +126,6 @@ def test_optimizers_are_compared_by_the_magic(shell):
     assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
 
 
-def test_what_looks_like_a_file_may_be_an_attribute(shell, folder):
-    """Unless nothing has it."""
-    shell.run("import torch, types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
-    text, _ = shown(shell, "%weights model.pt")
-    assert text.startswith("model.pt · 1 weight")
-    assert "there is no 'model.bin'" in shell.fail("%weights model.bin")
-
-
-@pytest.mark.parametrize(
-    ("typed", "says"),
-    [
-        ("nosuch.pt", "there is no 'nosuch.pt'"),
-        ("model.bin", "there is no 'model.bin'"),
-        ("modle.safetensors;", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
-        ("nowhere", "name 'nowhere' is not defined; define it first"),
-        ("foldr", "name 'foldr' is not defined, and there is no 'foldr'; the closest is 'folder'"),
-        ("model-sharts", "name 'sharts' is not defined, and there is no 'model-sharts'; the closest is 'model-shards'"),
-        ("model.safetensor", "; the closest is 'model.safetensors'"),
-        ("net", "name 'net' is not defined; define it first"),
-        ("(foldr)", "name 'foldr' is not defined; define it first"),
-    ],
-)
-def test_a_path_that_is_not_there_is_told_by_both_magics(shell, folder, typed, says):
-    """And the one that was meant, if a name is neither defined nor there; other files are no models."""
-    (folder / "folder").mkdir()
-    (folder / "model-shards").mkdir()
-    (folder / "net.py").touch()
-    if typed != "model.safetensor":
-        shell.run("model = torch.nn.Linear(2, 2)")
-    shell.run("one = {'a': torch.ones(1)}")
-    assert says in shell.fail(f"%weights {typed}")
-    assert says in shell.fail(f"%tensordiff one {typed}")
-    assert says in shell.fail(f"%tensordiff {typed.rstrip(';')} one")
-
-
-def test_an_attribute_that_looks_like_a_file_is_compared(shell, folder):
-    """Unless nothing has it, as for `%weights`."""
-    shell.run("import types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
-    assert "same bits" in shown(shell, "%tensordiff model.pt model.pt")[0]
-
-
-@pytest.mark.parametrize(
-    ("typed", "begins"),
-    [
-        ("sd if True else 0", "(sd if True else 0)"),
-        ("sd or None", "(sd or None)"),
-        ("sd # comment", "sd"),
-        ("sd | sd  # both", "(sd | sd)"),
-        ("(sd)", "sd"),
-        ("dict(sd);", "dict(sd)"),
-        ("~odd", "(~odd)"),
-    ],
-)
-def test_the_code_of_an_expression_reaches_its_weights(shell, folder, typed, begins):
-    """In parentheses, and without what is no part of it."""
-    shell.run("import torch; sd = {'a': torch.ones(2)}")
-    shell.run("class Odd:\n    def __invert__(self):\n        return sd\nodd = Odd()")
-    shell.run(f"%weights -o w {typed}")
-    (entry,) = shell.namespace["w"].values()
-    assert entry.code == f"{begins}['a']"
-    assert eval(entry.code, shell.namespace) is entry.tensor
-
-
 def test_the_module_of_an_optimizer_is_found_among_the_names(shell):
     """So that its state bears the names of the parameters."""
     shell.run("import torch\nnet = torch.nn.Linear(2, 3)\nopt = torch.optim.SGD(net.parameters(), lr=1, momentum=0.5)")
@@ -231,19 +154,6 @@ def test_magics_take_a_weight(shell, folder):
     assert "mean" in shell.displayed[0]["text/plain"]
     assert shell.fail("%tonumpy --explain e").endswith("a weight of an explorer has .plan()")
     assert shell.fail("%tonumpy -w e").endswith("pass tnp.to_tensor(entry.to_numpy())")
-
-
-@pytest.mark.parametrize(
-    ("typed", "appended", "argument"),
-    [
-        ("{'a': t}  # new", "{'a': t}", "{'a': t}"), ("[t]", "[t]", "[t]"), ("a | b", "(a | b)", "a | b"),
-        ("t, t", "(t, t)", "(t, t)"), ("(t, t)", "((t, t))", "(t, t)"), ("(t, t), t", "((t, t), t)", "((t, t), t)"),
-        ("f(t);", "f(t)", "f(t)"),
-    ],
-)  # fmt: skip
-def test_parentheses_stand_only_where_they_are_needed(typed, appended, argument):
-    """Before a subscript, and around a tuple that was typed without."""
-    assert (expression_in(typed), argument_in(typed)) == (appended, argument)
 
 
 INSIDE = """import copy, torch, tensornp as tnp

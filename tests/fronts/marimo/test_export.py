@@ -9,7 +9,7 @@ from gallery import KINDS
 SETUP = """
 import gallery, torch, tensornp as tnp
 from torch.autograd import forward_ad
-tnp.register()
+tnp.install()
 def kind(name):
     # What the kind before has entered, and a process can only once.
     if torch.distributed.is_initialized():

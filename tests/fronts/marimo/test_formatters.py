@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -39,7 +38,7 @@ def test_bare_tensors_modules_and_containers_show_as_in_jupyter():
     before = made(layer)
     formatters.register()
     formatters.register()
-    for obj in (t, torch.nn.Parameter(t), layer, [t, 1], {"a": {"b": t}}, layer.state_dict(), layer.parameters()):
+    for obj in (t, torch.nn.Parameter(t), layer, [t, 1], {"a": {"b": t}}, layer.state_dict()):
         assert made(obj) == ("text/html", tnp.card(obj).html)
     freed = torch.ones(3)
     freed.untyped_storage().resize_(0)
@@ -90,22 +89,6 @@ def test_what_another_library_formats_stays_its_own():
 
 
 @in_fork
-def test_a_marimo_without_that_registry_is_told_of_and_goes_on():
-    """Its next version may have none: then `tnp.card` is what remains."""
-    from marimo._output import formatting
-
-    from tensornp.fronts.marimo import formatters
-
-    del formatting.FORMATTERS
-    with pytest.warns(RuntimeWarning, match=r"tnp\.card\(t\)"):
-        formatters.register()
-    formatters.unregister()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        formatters.unregister()
-
-
-@in_fork
 def test_records_show_without_registering():
     """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live.
 
@@ -125,7 +108,7 @@ def test_records_show_without_registering():
     for record in filter(lambda one: one is not None, records):
         assert record._repr_html_() == tnp.card(record).html
         assert made(record) == ("text/html", tnp.card(record).html), type(record)
-    assert made(tnp.view(t)) == ("text/html", tnp.view(t)._repr_html_())
+    assert made(tnp.TensorWidget(t)) == ("text/html", tnp.TensorWidget(t)._repr_html_())
     assert made(tnp.plot(t))[1]
     assert made(tnp.image(t)) == ("text/html", tnp.image(t)._repr_html_())
 
@@ -140,7 +123,7 @@ def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
     marimo.ui.anywidget = lambda part: SimpleNamespace(text=f"<i>{type(part).__name__}</i>")
     gone = set()
     live._is_closed = gone.__contains__
-    view, other = tnp.view(torch.ones(3)), tnp.view(torch.ones(2))
+    view, other = tnp.TensorWidget(torch.ones(3)), tnp.TensorWidget(torch.ones(2))
     shown = view.move_into(live.new_anchor()) + live.html_of(view)
     assert view.anchor in shown
     assert shown.endswith("<i>TensorWidget</i><i>NavigatorWidget</i></div>")
@@ -153,7 +136,7 @@ def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
     with pytest.raises(tnp.NoDataError):
         _ = view.array
     assert [one.part for one in live._living] == [other]
-    visitor = threading.Thread(target=lambda: live.html_of(tnp.view(torch.ones(1))))
+    visitor = threading.Thread(target=lambda: live.html_of(tnp.TensorWidget(torch.ones(1))))
     visitor.start()
     visitor.join()
     live.html_of(other)

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from fronts.nbconvert.latex import outputs_for_latex
 from kernels import TIMEOUT_S, start_kernel
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
@@ -25,7 +24,7 @@ CELLS = [
     "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
     "%tensornp",
     "%tonumpy -w net.weight",
-    "tnp.view(net.bias)",
+    "tnp.TensorWidget(net.bias)",
 ]
 PRINTED = "display(own, raw=True)\nprint('█', own['text/plain'])"
 WIDGETS = "application/vnd.jupyter.widget-state+json"
@@ -66,13 +65,6 @@ def test_of_those_that_answer_no_input_some_have_pages(monkeypatch):
     kernel._allow_stdin = True
     assert not runs_without_page(shell)
     assert not runs_without_page(SimpleNamespace(user_ns={}))
-
-
-def test_latex_gets_no_glyph_that_its_fonts_lack_but_in_names(executed):
-    """Bars, arrows and lines of trees in characters that every font has."""
-    outputs = outputs_for_latex(executed)
-    assert "mean" in outputs and "weight" in outputs
-    assert {char for char in outputs if char > "\xff"} <= {"层"}
 
 
 def test_text_that_stands_beside_html_on_a_page_is_for_the_file():

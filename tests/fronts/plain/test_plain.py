@@ -29,8 +29,8 @@ LINES = {
     "freed": "u = torch.ones(3); u.untyped_storage().resize_(0) and None; u",
     "freed within": "{'u': u}",
     "after": "1 + 1",
-    "again": "tnp.register(); t",
-    "unregistered": "tnp.unregister(); tnp.unregister(); t",
+    "again": "tnp.install(); t",
+    "unregistered": "tnp.uninstall(); tnp.uninstall(); t",
 }
 
 
@@ -40,7 +40,7 @@ def shown():
     lines = [f"{line}\nprint('-----')\n" for line in LINES.values()]
     child = subprocess.run(
         [sys.executable, "-i", "-q"],
-        input="".join(["import torch, tensornp as tnp; tnp.register()\n", *lines]),
+        input="".join(["import torch, tensornp as tnp; tnp.install()\n", *lines]),
         capture_output=True, check=True, encoding="utf-8",
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
@@ -129,12 +129,12 @@ def test_in_a_shell_it_is_what_load_ext_does():
     shell = InteractiveShell.instance()
     try:
         before = sys.displayhook
-        tnp.register()
-        tnp.register()
+        tnp.install()
+        tnp.install()
         assert "tonumpy" in shell.magics_manager.magics["line"]
         assert sys.displayhook is before
-        tnp.unregister()
-        tnp.unregister()
+        tnp.uninstall()
+        tnp.uninstall()
         assert "tonumpy" not in shell.magics_manager.magics["line"]
     finally:
         if not is_another_s:

@@ -27,9 +27,3 @@ def test_a_weight_of_a_file_that_repeats_without_end_is_refused_at_once(make, tm
         assert "elements of which" in tnp.compare(a, b).failed["a"]
     with pytest.raises(tnp.errors.BadRequestError, match="locate would read"):
         tnp.locate(stored["a"], "nan")
-
-
-def test_a_weight_of_a_file_that_repeats_a_little_is_compared(tmp_path: Path):
-    """As one that does not."""
-    torch.save({"a": torch.ones(3).expand(4, 3)}, tmp_path / "few.pt")
-    assert tnp.compare(tnp.weights(tmp_path / "few.pt"), {"a": torch.ones(4, 3)}).same_bits

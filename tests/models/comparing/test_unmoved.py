@@ -10,7 +10,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.unmoved import unmoved_told, why_unmoved
+from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.render.models.comparison import weights_comparison_document
 
 
@@ -89,18 +89,6 @@ def test_an_optimizer_at_hand_tells_whether_it_has_the_weight(has_all, tmp_path)
     assert ("the optimizer in before.pt has 2 of 6 parameters" in told(tmp_path / "before.pt", model)) is not has_all
 
 
-def test_what_has_no_gradient_now_is_counted_among_what_did_not_move():
-    """And that is no reason: gradients are of now."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.body.parameters(), lr=0.1)
-    before = copy.deepcopy(model.state_dict())
-    step(model, optimizer)
-    for one in (*model.head.parameters(), *model.aux.parameters()):
-        one.grad = None
-    assert told(before, model)[1] == ("4 trainable weights did not move and have no .grad now: in head, aux")
-    assert why_unmoved(compared(before, model))["head.bias"] == "it has no .grad now"
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_gradient_that_is_lost_by_rounding_is_told_so(dtype):
     """Where subtracting all of it changes no bit of the weight; elsewhere it is asked for the optimizer."""
@@ -123,47 +111,6 @@ def test_a_gradient_that_is_lost_by_rounding_is_told_so(dtype):
     assert why_unmoved(compared(before, model))["head.weight"].endswith("is it in the optimizer?")
 
 
-def test_a_dictionary_may_have_modules_and_optimizers():
-    """Live, beside state dicts and numbers; nothing of theirs runs, and each weight has the code that reaches it."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
-    step(model, optimizer)
-    saved = copy.deepcopy({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3})
-    called: list[object] = []
-    model.register_state_dict_pre_hook(lambda *args: called.append(args))
-    live = {"model": model, "optimizer": optimizer, "epoch": 3}
-    assert compared(saved, live).same_bits
-    assert compared(live, saved).same_bits
-    explorer = tnp.weights(live, expression="live")
-    assert explorer["model.head.weight"].code == "live['model'].head.weight"
-    assert explorer["model.head.weight"].tensor is model.head.weight
-    assert explorer.metadata["epoch"] == 3
-    assert explorer.is_of_module
-    step(model, optimizer)
-    found = compared(saved, live)
-    assert found["model.head.weight"].num_changed
-    assert found.told().startswith("6 of 6 weights and ")
-    assert not called
-    assert not tnp.weights({"optimizer": optimizer}).is_of_module
-
-
-def test_of_one_memory_the_cure_names_the_module_in_a_dictionary():
-    """And not the dictionary, which has no `state_dict`."""
-    model = Net()
-    live = {"model": model}
-    sides = tnp.weights({"model": model.state_dict()}, expression="kept"), tnp.weights(live, expression="live")
-    with torch.no_grad():
-        model.head.weight.add_(1)
-    assert "copy.deepcopy(live['model'].state_dict())" in told(*sides)[1]
-    deep = tnp.weights({"a": [{}, live]}, expression="deep")
-    assert "copy.deepcopy(deep['a'][1]['model'].state_dict())" in told(deep, deep)[1]
-    several = tnp.weights([model, Net()], expression="several")
-    assert "as by copy.deepcopy(several), keeps what was" in told(several, several)[1]
-    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
-    sides = tnp.weights(model.state_dict(), expression="kept"), tnp.weights(model, expression="model")
-    assert "copy.deepcopy(model.state_dict())" in told(*sides)[1]
-
-
 def test_where_nothing_moved_gradients_say_that_something_should_have():
     """An optimizer of another model steps; of two models that nobody trains, nothing is said."""
     model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
@@ -173,30 +120,3 @@ def test_where_nothing_moved_gradients_say_that_something_should_have():
     torch.optim.SGD(other.parameters(), 0.1).step()
     text = weights_comparison_document(compared(before, model)).text()
     assert "did not move: are they in the optimizer, if it took a step in between?" in text
-
-
-def test_a_checkpoint_that_was_just_saved_accuses_no_optimizer(tmp_path):
-    """Whose states are the same on both sides, or which has none."""
-    for options in ({}, {"momentum": 0.9}):
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1, **options)
-        step(model, optimizer)
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "saved.pt")
-        live = {"model": model, "optimizer": optimizer}
-        lines = told(tmp_path / "saved.pt", live)
-        assert not [line for line in lines if "gradients" in line and "optimizer" in line]
-        assert bool([line for line in lines if "have gradients" in line]) is not bool(options)
-        assert why_unmoved(compared(tmp_path / "saved.pt", live)).keys() == (
-            set() if options else {f"model.{name}" for name, _ in model.named_parameters()}
-        )
-        model.head.bias.requires_grad_(False)
-        assert why_unmoved(compared(tmp_path / "saved.pt", live))["model.head.bias"].startswith("frozen")
-
-
-def test_of_one_memory_it_is_not_said_that_it_did_not_move():
-    """It did, on both sides."""
-    model = torch.nn.Linear(2, 2)
-    before = model.state_dict()
-    model(torch.ones(1, 2)).sum().backward()
-    torch.optim.SGD(model.parameters(), 0.1).step()
-    assert unmoved_told(tnp.compare(before, model)) == []

@@ -7,17 +7,12 @@ import re
 import numpy as np
 import pytest
 import torch
-from child import in_fork
-from memory_limit import limit_memory, on_linux
-from older import HAS_COMPLEX32
 from safetensors.torch import save_file
 from torch.nn.utils import parametrizations
 
 import tensornp as tnp
-from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
-from tensornp.core.values.stats import fast
 from tensornp.models.entries.summary import preview_of
 
 
@@ -83,36 +78,6 @@ def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
     assert tnp.compare(entry, plain).same_bits
 
 
-@pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
-def test_an_array_of_any_dtype_is_equal_to_itself(make):
-    """However it lies, and whether torch could share it."""
-    for name in KNOWN:
-        if name.startswith("float4") or not hasattr(torch, name) or (name == "complex32" and not HAS_COMPLEX32):
-            continue
-        array = make(tnp.to_numpy(torch.arange(6).to(getattr(torch, name)).view(2, 3), copy=True, dtype=name))
-        entry = tnp.weights({"w": array})["w"]
-        assert tnp.compare(entry, entry).equal, name
-        assert tnp.compare({"w": array}, {"w": array}).equal, name
-
-
-@pytest.mark.slow
-@on_linux
-@in_fork
-def test_an_array_of_a_large_file_is_looked_at_in_little_memory(tmp_path):
-    """One that is read-only, which torch cannot share, is copied nowhere as a whole."""
-    with (tmp_path / "large").open("wb") as file:
-        file.truncate(2**30)
-    array = np.memmap(tmp_path / "large", np.float32, "r")
-    entry = tnp.weights({"w": array})["w"]
-    # What numba takes is not told of the array.
-    fast.load()
-    limit_memory(2**28)
-    assert "array([0., 0., 0., ..., 0., 0., 0.]" in tnp.card(entry).text
-    assert tnp.stats(entry).zeros == 2**28
-    assert tnp.locate(entry, "min").count == 2**28
-    assert tnp.compare({"w": array}, {"w": array}).same_bits
-
-
 @pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.view, tnp.aliases, tnp.to_tensor, tnp.to_jax])
 def test_what_takes_no_weight_says_what_to_pass(function, tmp_path):
     """In one sentence, without the name of a class that no user knows; what it says to pass is taken."""
@@ -160,49 +125,3 @@ def test_a_model_is_refused_with_what_takes_its_weights(function):
     assert tnp.to_numpy(module.state_dict())["bias"].shape == (2,)
     assert "weight" in tnp.weights(module).scan(progress=False)
     assert "SGD" in tnp.card(tnp.weights(optimizer)).text
-
-
-def test_a_masked_array_is_no_weight():
-    """Its hidden elements would be read as values; the others are listed beside it."""
-    explorer = tnp.weights({"w": np.ones(2), "m": np.ma.array([1, 999], mask=[0, 1])})
-    assert list(explorer.scan()) == ["w"]
-    assert "masked" in explorer.scan().failed["m"]
-    assert "masked" in tnp.card(explorer).text
-    with pytest.raises(tnp.NoDataError, match=r"masked.*filled"):
-        explorer["m"].to_numpy()
-    assert not tnp.compare(explorer, explorer).equal
-
-
-def test_a_nested_weight_says_that_a_part_of_it_is_shown():
-    """The others may hold anything."""
-    nested = torch.nested.nested_tensor([torch.zeros(2, 3), torch.full((1, 3), torch.nan)])
-    card = tnp.card(tnp.weights({"n": nested})["n"])
-    assert card.text.endswith("(part 0 of 2)")
-    assert "part 0 of 2" in card.html
-
-
-class Unsliced(torch.Tensor):
-    """Takes no index, and says so by an assertion of its own, as classes of quantization libraries do."""
-
-    @staticmethod
-    def __new__(cls, codes):
-        wrapper = torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=torch.float32)
-        wrapper.codes = codes
-        return wrapper
-
-    def dequantize(self):
-        return self.codes.float()
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten.detach.default:
-            return cls(args[0].codes)
-        raise AssertionError("slices are incompatible with blocks")
-
-
-def test_what_a_class_raises_of_an_index_ends_in_a_sentence():
-    """Whatever it is."""
-    entry = tnp.weights({"w": Unsliced(torch.ones(4, 4, dtype=torch.int8))})["w"]
-    with pytest.raises(tnp.BadRequestError, match=r"torch does not take this of 'w'; take all of it, .*incompatible"):
-        entry.to_numpy((slice(0, 2), slice(1, 3)))
-    assert entry.to_numpy().shape == (4, 4)

@@ -76,18 +76,3 @@ def test_a_file_that_is_not_read_is_named_as_what_it_is(tmp_path, kind, name):
     with pytest.raises(tnp.CheckpointError) as raised:
         tnp.weights(tmp_path / name)
     assert says in str(raised.value)
-
-
-def test_what_the_sentence_advises_for_an_export_opens(tmp_path):
-    """Its weights are those that were exported."""
-    exported(tmp_path / "x.pt2")
-    explorer = tnp.weights(torch.export.load(tmp_path / "x.pt2").state_dict)
-    assert set(explorer) == {"fc.weight", "fc.bias"}
-
-
-@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1}'])
-def test_however_short_json_is_not_called_safetensors(tmp_path, text):
-    """Fewer bytes than the length that a safetensors file begins with."""
-    (tmp_path / "t.json").write_text(text)
-    with pytest.raises(tnp.CheckpointError, match="seems to be JSON"):
-        tnp.weights(tmp_path / "t.json")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import struct
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +86,6 @@ def test_the_table_of_types_is_that_of_the_library():
     assert {"Q4_0", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS"} <= set(READ)
 
 
-def test_a_type_that_only_a_newer_library_reads_is_said(tmp_path, monkeypatch):
-    """When its values are asked for."""
-    monkeypatch.setattr("gguf.quants._type_traits", {})
-    entry = tnp.weights(written(tmp_path / "x.gguf", {"w": (codes_of("Q4_0", 2, 2), "Q4_0")}))["w"]
-    with pytest.raises(tnp.NoDataError, match="the library gguf has no values of Q4_0; a newer one may have"):
-        entry.to_numpy()
-
-
 @pytest.mark.parametrize("order", [GGUFEndian.LITTLE, GGUFEndian.BIG])
 def test_plain_types_are_read_as_any_tensor(tmp_path, order):
     """In the shape of NumPy; also of a file in the other byte order."""
@@ -158,17 +148,6 @@ def test_quantized_types_give_what_they_mean(tmp_path, name):
     assert entry.to_numpy(dtype="float16").dtype == np.float16
 
 
-@pytest.mark.parametrize("name", READ)
-def test_whatever_codes_there_are_have_values(tmp_path, name):
-    """NaN and infinite scales give no warning."""
-    codes = np.random.default_rng(1).integers(0, 256, codes_of(name, 8, 4).shape, dtype=np.uint8)
-    entry = tnp.weights(written(tmp_path / "x.gguf", {"w": (codes, name)}))["w"]
-    with np.errstate(all="ignore"):
-        expected = dequantize(codes, KNOWN[name])
-    assert np.array_equal(entry.to_numpy(), expected, equal_nan=True)
-    assert entry.stats().nan == np.isnan(expected).sum()
-
-
 def test_only_the_blocks_of_an_index_are_read(tmp_path, monkeypatch):
     """Rows of a large weight, and few columns of it."""
     codes = quantize(np.random.default_rng(0).standard_normal((64, 256 * 1000)).astype(np.float32), KNOWN["Q8_0"])
@@ -178,36 +157,6 @@ def test_only_the_blocks_of_an_index_are_read(tmp_path, monkeypatch):
         assert entry.to_numpy(index).size
         monkeypatch.undo()
         assert sum(read) == entry.plan(index).nbytes_read == nbytes
-
-
-def test_every_engine_gives_the_same_bits(tmp_path):
-    """In several tasks, of the values that are meant."""
-    values = np.random.default_rng(0).standard_normal((1200, 8192)).astype(np.float32)
-    path = written(tmp_path / "x.gguf", {"w": (quantize(values, KNOWN["Q8_0"]), "Q8_0"), "n": np.ones(3, np.float32)})
-    explorer = tnp.weights(path)
-    entry = explorer["w"]
-    assert entry.source.num_tasks == 2
-    expected = tnp.stats(entry.to_numpy())
-    with ThreadPoolExecutor(2) as pool:
-        assert explorer.scan(pool)["w"] == explorer.scan()["w"] == entry.stats() == expected
-    assert math.isclose(expected.std, values.std(), rel_tol=1e-3)
-
-
-@pytest.mark.slow
-@in_fork
-def test_another_process_reads_the_same():
-    """What is sent to it is small, and the library is imported there."""
-    import multiprocessing
-    import pickle
-    import tempfile
-    from concurrent.futures import ProcessPoolExecutor
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder, "x.gguf"), {"w": (codes_of("Q4_K", 40, 30), "Q4_K")})
-        explorer = tnp.weights(path)
-        assert len(pickle.dumps(explorer["w"])) < 1000
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            assert explorer.scan(pool)["w"] == explorer["w"].stats()
 
 
 def test_metadata_is_told_and_long_arrays_are_not(tmp_path):
@@ -377,13 +326,6 @@ def test_a_bad_tensor_hides_no_other(tmp_path, told, says):
             use()
 
 
-def test_quantized_types_in_the_other_byte_order_are_not_guessed(tmp_path):
-    """Writers do not agree whether their scales are turned around."""
-    codes = codes_of("Q8_0", 2, 2)
-    explorer = tnp.weights(written(tmp_path / "x.gguf", {"w": (codes, "Q8_0")}, GGUFEndian.BIG))
-    assert explorer["w"].problem == "it is of Q8_0 in another byte order, which is not read"
-
-
 @pytest.mark.parametrize("change", ["shrink", "write", "replace"])
 def test_a_file_that_changes_is_not_read(tmp_path, change):
     """The library's own reader would end the process with one that shrinks."""
@@ -403,23 +345,6 @@ def test_a_file_that_changes_is_not_read(tmp_path, change):
             use()
 
 
-def test_other_keys_move_the_data(tmp_path):
-    """The alignment is the file's own."""
-    values = np.arange(6, dtype=np.float32)
-    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
-    writer.add_custom_alignment(1024)
-    writer.add_tensor("a", values)
-    writer.add_tensor("b", values + 1)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    explorer = tnp.weights(tmp_path / "x.gguf")
-    assert explorer["a"].extents[0].offset % 1024 == 0
-    assert explorer["b"].extents[0].offset - explorer["a"].extents[0].offset == 1024
-    assert explorer["b"].to_numpy().tolist() == [1, 2, 3, 4, 5, 6]
-
-
 def sample(folder: Path) -> bytes:
     tensors = {
         "a": np.ones((2, 3), np.float32),
@@ -433,7 +358,7 @@ def sample(folder: Path) -> bytes:
 
 @given(put=st.binary(max_size=8), at=st.integers(0, 900), cut=st.integers(0, 8))
 @settings(
-    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere; what is listed is read, or has a problem."""

@@ -13,7 +13,7 @@ import safetensors
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save, save_file
+from safetensors.torch import save
 
 import tensornp as tnp
 from tensornp.models.files.source_file import SourceFile
@@ -104,17 +104,6 @@ def test_good_files_say_what_the_library_says(tmp_path):
                 assert file.read(extent.nbytes) == bytes(expected.contiguous().reshape(-1).view(torch.uint8).tolist())
 
 
-def test_an_empty_shape_too_large_for_numpy_gets_a_sentence(tmp_path):
-    """The library lists it too."""
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(made({"x": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}))
-    entry = tnp.weights(path)["x"]
-    assert entry.stats().count == 0
-    assert entry.to_numpy((..., slice(5))).shape == (0, 5)
-    with pytest.raises(tnp.BadRequestError, match="NumPy makes no array of shape"):
-        entry.to_numpy()
-
-
 def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
     """Said up front, and when its values are asked for."""
     path = tmp_path / "x.safetensors"
@@ -134,7 +123,7 @@ def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
 
 
 @given(st.binary(max_size=6), st.integers(0, 400), st.integers(0, 400))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
     """Bytes are put in, and others are cut out: ours refuses what the library refuses, and never fails otherwise."""
     data = save(GOOD)
@@ -152,23 +141,6 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
     for tensor in header.tensors:
         assert tensor.shape == tuple(library[tensor.name]["shape"])
         assert changed[tensor.offset : tensor.offset + tensor.nbytes] == bytes(library[tensor.name]["data"])
-
-
-def test_what_is_no_file_is_not_opened(tmp_path):
-    """A pipe would hang whoever opens it."""
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe.safetensors")
-        with pytest.raises(tnp.CheckpointError, match="is no regular file, and is not opened"):
-            tnp.weights(tmp_path / "pipe.safetensors")
-    (tmp_path / "model.safetensors").write_bytes(save(GOOD))
-    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
-        tnp.weights(tmp_path / "modle.safetensors")
-    (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
-    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file; unpack it first"):
-        tnp.weights(tmp_path / "x.safetensors")
-    (tmp_path / "x.gguf").write_bytes(b"GGUX" + bytes(50))
-    with pytest.raises(tnp.CheckpointError, match=r"does not begin as a \.gguf file does"):
-        tnp.weights(tmp_path / "x.gguf")
 
 
 @pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])
@@ -222,62 +194,3 @@ def test_names_and_metadata_are_escaped(tmp_path):
         assert "\\u202e" in text
     assert "<script>" not in weights_document(explorer).html()
     assert "<img" not in weights_document(explorer).html()
-
-
-def test_totals_of_files_are_counted_once(tmp_path, monkeypatch):
-    """Whoever asks again; of tensors in memory, which may change, each time; of what was closed there are none."""
-    from tensornp.models import explorer as module
-
-    num_counted = 0
-    count = module.stored_in_files
-
-    def counted(entries: object) -> tuple[int, int]:
-        nonlocal num_counted
-        num_counted += 1
-        return count(entries)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "stored_in_files", counted)
-    save_file({"a": torch.ones(3), "b": torch.ones(2)}, tmp_path / "x.safetensors")
-    explorer = tnp.weights(tmp_path / "x.safetensors")
-    assert "5 elements" in repr(explorer) and explorer.totals == explorer.totals == (5, 5, 20)
-    assert num_counted == 1
-    explorer.close()
-    assert explorer.totals == (0, 0, 0)
-    held = [torch.ones(3)]
-    live = tnp.weights(held)
-    assert live.totals.nbytes == 12
-    held[0].untyped_storage().resize_(40)
-    assert live.totals.nbytes == 40
-
-
-@pytest.mark.parametrize("size", ["-0", "1" * 309, " -0.0", "[-0"])
-def test_an_odd_number_is_refused_wherever_it_stands(tmp_path, size):
-    """Also where it is the only one."""
-    header = f'{{"w":{{"dtype":"F32","shape":[1,{size}],"data_offsets":[0,4]}}}}'.encode()
-    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
-    with pytest.raises(tnp.CheckpointError):
-        tnp.weights(tmp_path / "x.safetensors")
-
-
-@pytest.mark.parametrize("is_named", [True, False])
-def test_tensors_that_are_called_like_their_own_facts_are_listed(tmp_path, is_named):
-    """With the names of the facts or without them, as the library takes both."""
-    names = ("dtype", "shape", "data_offsets")
-    facts = [["F32", [1], [4 * i, 4 * i + 4]] for i in range(3)]
-    told = [dict(zip(names, one, strict=True)) for one in facts] if is_named else facts
-    header = json.dumps(dict(zip(names, told, strict=True))).encode()
-    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(12))
-    with safetensors.safe_open(tmp_path / "x.safetensors", "np") as library:
-        assert set(library.keys()) == set(names)
-    explorer = tnp.weights(tmp_path / "x.safetensors")
-    assert {name: entry.shape for name, entry in explorer.items()} == dict.fromkeys(names, (1,))
-
-
-def test_what_is_nested_too_deeply_is_refused_wherever_it_stands(tmp_path):
-    """Also in what looks like the facts of a tensor, beside those of one."""
-    deep = "[" * 126 + "]" * 126
-    inner = f'{{"dtype":"F32","shape":[{deep}],"data_offsets":[]}}'
-    header = f'{{"w":{{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":{inner}}}}}'.encode()
-    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
-    with pytest.raises(tnp.CheckpointError, match="nested too deeply"):
-        tnp.weights(tmp_path / "x.safetensors")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import enum
 import io
 import os
-import pickle
 import struct
 import sys
 import zipfile
@@ -21,8 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.models.entries.source import Called
-from tensornp.models.pickles.look_through import xray
 from tensornp.models.pickles.records import Global
 from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.style import ALARM_TEXT
@@ -93,17 +89,6 @@ def test_the_values_are_those_that_torch_loads(tmp_path, kind):
     assert explorer.metadata == {"step": 3, "name": "x", "object.lr": 0.1}
     assert explorer.problems == ["it wants to import 'argparse.Namespace', and nothing was imported"]
     assert explorer["a"].wanted_imports == ("argparse.Namespace",)
-
-
-def test_a_transposed_weight_is_shared_out_as_any_other(tmp_path):
-    """It has no gaps, so that it is read in the order of its bytes."""
-    large = torch.arange(9_000_000.0).view(3000, 3000)
-    torch.save({"turned": large.T, "gaps": large[:, ::2]}, tmp_path / "x.pt")
-    explorer = tnp.weights(tmp_path / "x.pt")
-    turned = explorer["turned"]
-    assert (turned.source.num_tasks, explorer["gaps"].source.num_tasks) == (2, 0)
-    tallies = [turned.source.tally(Called("turned", ""), number) for number in range(2)]
-    assert turned.source.put_together(tallies) == turned.stats() == tnp.stats(large.T)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -293,20 +278,9 @@ def test_no_pickle_takes_memory_or_time(tmp_path, name):
         assert len(explorer) == 0
 
 
-def test_a_value_that_is_reached_in_endlessly_many_ways_ends(monkeypatch):
-    """Each list holds the one before twice."""
-    from tensornp.models.pickles import contents as unpickled
-
-    monkeypatch.setattr(unpickled, "MAX_ENTRIES", 1000)
-    value: Any = []
-    for _ in range(60):
-        value = [value, value]
-    assert len(list(unpickled.values_of(xray(pickle.dumps(value)).root))) == 0
-
-
 @pytest.mark.parametrize("kind", FORMATS)
 @given(put=st.binary(max_size=8), at=st.integers(0, 3000), cut=st.integers(0, 9))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, kind, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere."""
     path = tmp_path / "x.pt"
@@ -322,22 +296,6 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, kind, put, at, cut
         assert str(error)
 
 
-def test_what_torch_did_not_write_is_refused(tmp_path):
-    """A zip of other things, a pickle of other things, a file that is cut off."""
-    path = tmp_path / "x.pt"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("readme.txt", "hello")
-    with pytest.raises(tnp.CheckpointError, match=r"is a zip file with 0 data.pkl, and none of torch.save"):
-        tnp.weights(path)
-    path.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(tnp.CheckpointError, match=r"seems to be a pickle, but none of torch.save"):
-        tnp.weights(path)
-    torch.save({"a": torch.ones(1000)}, path)
-    os.truncate(path, 2000)
-    with pytest.raises(tnp.CheckpointError, match="is no sound zip file"):
-        tnp.weights(path)
-
-
 @pytest.mark.parametrize("obj", [torch.nn.Sequential(torch.nn.Linear(2, 2)), {"model": torch.nn.Linear(2, 2)}])
 def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
     """torch would refuse the file, whose weights are attributes there."""
@@ -345,15 +303,3 @@ def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
     torch.save(obj, path)
     for entry in tnp.weights(path).values():
         assert eval(entry.code, {"tnp": tnp}).tolist() == entry.to_numpy().tolist()
-
-
-class Part(enum.Enum):
-    """Keys that a call makes."""
-
-    HEAD = "head"
-
-
-def test_keys_that_calls_make_have_a_word(tmp_path):
-    """Alone and in tuples: nothing is called, and what they are is not known."""
-    torch.save({Part.HEAD: torch.ones(1), (Part.HEAD, 1): torch.ones(2)}, tmp_path / "keys.pt")
-    assert list(tnp.weights(tmp_path / "keys.pt")) == ["<key 0>", "(<key>, 1)"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 import tensornp as tnp
 
@@ -101,50 +99,6 @@ def test_parts_of_two_models_are_several_candidates(folder):
         tnp.weights(folder)
 
 
-@pytest.mark.parametrize("has_both_indices", [True, False])
-@pytest.mark.parametrize("has_torch_index", [True, False])
-def test_of_both_kinds_the_safetensors_are_taken(folder, has_both_indices, has_torch_index):
-    """And the others are named."""
-    if not has_torch_index:
-        (folder / INDEX).unlink()
-    parts = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
-    save_file({"a.weight": torch.zeros(2)}, folder / parts[0])
-    save_file({"c": torch.zeros(3)}, folder / parts[1])
-    said = {}
-    if has_both_indices:
-        write_index(folder, {"a.weight": parts[0], "c": parts[1]}, 20, "model.safetensors.index.json")
-        said = {"total_size": 20}
-    explorer = tnp.weights(folder)
-    assert {Path(entry.location).name for entry in explorer.values()} == set(parts)
-    assert explorer.problems == [f"'{SHARDS[0]}', '{SHARDS[1]}' are not listed; open them by their paths"]
-    assert explorer.metadata == {**said, "config": {"hidden_size": 4}}
-    assert tnp.weights(folder / SHARDS[0])["b"].to_numpy().tolist() == [1, 1, 1]
-
-
-def test_the_kind_that_is_there_is_taken(folder):
-    """Though the index of the other one is there as well, as where a part of a repository was downloaded."""
-    write_index(folder, {"a.weight": "model-00001-of-00001.safetensors"}, 20, "model.safetensors.index.json")
-    explorer = tnp.weights(folder)
-    assert (list(explorer), explorer.problems) == (["a.weight", "b", "c"], [])
-    assert explorer.metadata["total_size"] == TOTAL
-    for shard in SHARDS:
-        (folder / shard).unlink()
-    (folder / "training_args.bin").unlink()
-    assert "model-00001-of-00001.safetensors" in tnp.weights(folder).problems[0]
-
-
-def test_an_index_of_both_kinds_reads_each_by_what_it_is(folder):
-    """And not by its name: files of either kind may end as the other one does."""
-    save_file({"d": torch.ones(2)}, folder / "x.safetensors")
-    save_file({"e": torch.ones(3)}, folder / "x.bin")
-    torch.save({"f": torch.ones(4)}, folder / "y.safetensors")
-    more = {"d": "x.safetensors", "e": "x.bin", "f": "y.safetensors"}
-    write_index(folder, {**PLACES, **more}, TOTAL + 36, "model.index.json")
-    explorer = tnp.weights(folder / "model.index.json")
-    assert (list(explorer), explorer.problems) == ([*PLACES, *more], [])
-    expect_values(explorer, {**TENSORS, "d": torch.ones(2), "e": torch.ones(3), "f": torch.ones(4)})
-
-
 def test_what_an_index_lists_wrongly_is_a_problem(folder):
     """What is missing, what nobody lists, what lies elsewhere, a total that is not true, and places outside."""
     third = "pytorch_model-00003.bin"
@@ -198,51 +152,3 @@ def test_nothing_that_a_shard_wants_is_run(folder, tmp_path):
     (folder / INDEX).unlink()
     assert len(tnp.weights(folder).problems) == 1
     assert not (tmp_path / "made").exists()
-
-
-@pytest.mark.parametrize("is_each_counted", [True, False])
-def test_a_tied_weight_may_be_counted_once_in_the_total(folder, is_each_counted):
-    """As different versions of transformers have written it; and what is no tensor is listed as what it is."""
-    embedding = torch.ones(5, 2)
-    torch.save({"c": TENSORS["c"], "embed": embedding, "head": embedding, "version": 3}, folder / SHARDS[1])
-    places = {**PLACES, "embed": SHARDS[1], "head": SHARDS[1], "version": SHARDS[1]}
-    write_index(folder, places, TOTAL + (80 if is_each_counted else 40))
-    explorer = tnp.weights(folder)
-    assert (list(explorer), explorer.problems) == ([*PLACES, "embed", "head"], [])
-    assert explorer["head"].tied_to == ("embed",)
-    assert explorer.totals == (23, 23, TOTAL + 40)
-    assert explorer.metadata["version"] == 3
-
-
-def test_packed_weights_of_shards_mean_the_same_as_those_of_safetensors(folder):
-    """By the configuration beside them."""
-    config = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
-    (folder / "config.json").write_text(json.dumps(config))
-    packed = {"l.qweight": torch.zeros(4, 8, dtype=torch.int32), "l.scales": torch.ones(1, 8).half()}
-    torch.save(packed, folder / SHARDS[1])
-    write_index(folder, {"a.weight": SHARDS[0], "b": SHARDS[0], **dict.fromkeys(packed, SHARDS[1])}, 30 + 128 + 16)
-    explorer = tnp.weights(folder)
-    assert explorer.problems == []
-    assert explorer["l.qweight"].note == "packed 4-bit codes (gptq)"
-    assert explorer["l.qweight"].num_parameters == 4 * 8 * 8
-
-
-def test_a_shard_that_is_replaced_is_told(folder):
-    """When it is read."""
-    explorer = tnp.weights(folder)
-    with zipfile.ZipFile(folder / SHARDS[0], "w") as archive:
-        archive.writestr("x/data.pkl", b"\x80\x02N.")
-    with pytest.raises(tnp.ChangedFileError):
-        explorer["b"].to_numpy()
-    expect_values(explorer, {"c": TENSORS["c"]})
-
-
-def test_one_file_by_two_ways_is_one(tmp_path):
-    """``./x.bin`` and ``x.bin``; and a total that is no number tells nothing."""
-    weight = torch.randn(4, 4)
-    torch.save({"a": weight, "b": weight + 1}, tmp_path / "x.bin")
-    told = {"metadata": {"total_size": float("nan")}, "weight_map": {"a": "./x.bin", "b": "x.bin"}}
-    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(told))
-    explorer = tnp.weights(tmp_path)
-    assert explorer.problems == []
-    assert list(explorer) == ["a", "b"]

@@ -13,15 +13,10 @@ import numpy as np
 import pytest
 import torch
 from child import in_child, in_fork
-from older import since
+from lone_rank import distributed
 from torch import nn
 
 import tensornp as tnp
-from tensornp.models.pickles import rebuilt
-from tensornp.models.pickles.contents import values_of
-from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Global, Persistent
-from tensornp.models.pickles.tensors import PickledTensor
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
 
@@ -52,18 +47,17 @@ def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
     return of_file
 
 
-@since("2.5", "DTensor is public")
 @pytest.mark.parametrize("kind", FORMATS)
 @in_fork
 def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     """Sharded over one rank, or replicated; nothing that it wants to import is unknown."""
-    from torch.distributed import tensor as distributed
+    from torch.distributed.tensor import Replicate, Shard
 
     mesh, whole = begin_group(1), torch.arange(12.0).view(3, 4)
     made = {
-        "w": distributed.distribute_tensor(whole, mesh, [distributed.Shard(0)]),
-        "b": distributed.distribute_tensor(whole.bfloat16(), mesh, [distributed.Replicate()]),
-        "p": nn.Parameter(distributed.distribute_tensor(whole.T, mesh, [distributed.Shard(1)])),
+        "w": distributed(whole, mesh, [Shard(0)]),
+        "b": distributed(whole.bfloat16(), mesh, [Replicate()]),
+        "p": nn.Parameter(distributed(whole.T, mesh, [Shard(1)])),
     }
     torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
     explorer = expect_listed_alike(made, tmp_path / "x.pt")
@@ -73,7 +67,6 @@ def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
     assert np.array_equal(explorer["p"].to_numpy(), whole.numpy().T)
 
 
-@since("2.5", "DTensor is public")
 @in_fork
 def test_a_part_of_a_dtensor_is_never_taken_for_the_whole(tmp_path):
     """Its shape is that of the whole, its bytes those that are there, and the reason names the shape of the part."""
@@ -195,50 +188,3 @@ def test_no_class_of_a_wrapper_is_imported():
         assert explorer["deep"].nbytes == 12 and explorer["a"].tied_to == ("b",)
         assert explorer.totals.nbytes == 12 and explorer.totals.elements_stored == 3
         assert "trap" not in sys.modules
-
-
-def wrapper(attributes: Any, shape: Any = (3,)) -> Call:
-    """Return the call by which a pickle would make a wrapper of these attributes."""
-    args = (Global("a.module", "Wrapped"), Global("torch", "float32"), shape)
-    return Call(Global("torch._tensor", "_rebuild_from_type_v2"), (Global(*rebuilt.WRAPPER), args[0], args, attributes))
-
-
-def test_wrappers_that_stand_in_each_other_are_looked_at_a_few_times(monkeypatch):
-    """Eight of each in eight of each, and so on: there would be millions."""
-    storage = Persistent(("storage", Global("torch", "FloatStorage"), "0", "cpu", 3))
-    inner = Call(Global("torch._utils", "_rebuild_tensor_v2"), (storage, 0, (3,), (1,)))
-    for _ in range(7):
-        inner = wrapper({f"t{i}": inner for i in range(8)})
-    num_calls = 0
-
-    def counted(*args: Any, **kwargs: Any) -> PickledTensor | None:
-        nonlocal num_calls
-        num_calls += 1
-        return tensor_of(*args, **kwargs)
-
-    monkeypatch.setattr(rebuilt, "tensor_of", counted)
-    tensor = counted((), inner)
-    assert tensor is not None and tensor.is_wrapper and num_calls < 100
-
-
-@pytest.mark.parametrize("shape", ["ab", (-1,), (2**61, 4), (2**40, 2**40), None, [1.5]])
-def test_a_wrapper_of_no_shape_says_so(shape):
-    """And no number of elements is made up."""
-    (tensor,) = values_of({"w": wrapper({}, shape)})
-    assert isinstance(tensor, PickledTensor)
-    assert tensor.problem == "it is of a subclass, which the file does not lay out"
-
-
-@pytest.mark.parametrize("attributes", [None, 3, (None, None), {"w": 3}, {3: wrapper({})}, ({"w": wrapper({})}, [])])
-def test_a_wrapper_of_odd_attributes_is_listed(attributes):
-    """With the tensors that are told."""
-    (tensor,) = values_of({"w": wrapper(attributes)})
-    assert isinstance(tensor, PickledTensor) and tensor.shape == (3,) and tensor.is_wrapper
-
-
-def test_a_chunk_of_a_distributed_checkpoint_that_is_a_wrapper_is_not_read():
-    """A reason, and no values of other bytes."""
-    from tensornp.models.formats.torch.archive import why_unread
-
-    (tensor,) = values_of({"w": wrapper({})})
-    assert isinstance(tensor, PickledTensor) and "computes its values" in why_unread(tensor, None)

@@ -6,7 +6,6 @@ import collections
 import copy
 import dataclasses
 import functools
-import gc
 import io
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +20,7 @@ from torch import nn
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.live.find import released_from
-from tensornp.models.live.last_scan import LastScan
 from tensornp.render.models.comparison import weights_comparison_document
 
 
@@ -230,14 +226,6 @@ def test_what_holds_no_weights_is_no_problem(container: str, what: str) -> None:
     assert compared(build(PLAIN[what](), T), build(PLAIN[what](), T.clone())).equal
 
 
-@pytest.mark.parametrize("what", LISTED)
-def test_what_stands_alone_in_a_container_is_compared(what: str) -> None:
-    """Where no tensor is beside it."""
-    make, _ = LISTED[what]
-    assert compared([make(1.0)], [make(1.0)]).equal
-    assert not compared([make(1.0)], [make(2.0)]).equal
-
-
 def test_looking_into_containers_changes_nothing() -> None:
     """Neither an optimizer, which makes states when it is asked, nor a tensor."""
     model = linear(1.0)
@@ -260,47 +248,6 @@ def test_what_is_reached_by_two_names_is_one() -> None:
     assert w.totals.nbytes == 32
 
 
-@pytest.mark.parametrize("model", [linear(1.0), nn.PReLU()])
-def test_many_names_of_one_module_are_bounded(model: nn.Module) -> None:
-    """And said, as of shared modules; nothing hides."""
-    w = tnp.weights([model] * 10_000)
-    assert 2000 <= len(w) < 2100
-    [said] = w.problems
-    assert "are under other names" in said
-    assert w.not_listed == ()
-
-
-@pytest.mark.parametrize("what", ["module", "foo"])
-def test_ways_through_shared_lists_are_bounded(what: str) -> None:
-    """Of 65,536 names of one module a few are listed, and of another object one is told; which is said."""
-    tree: Any = [linear(1.0) if what == "module" else Foo(T)]
-    for _ in range(16):
-        tree = [tree, tree]
-    w = tnp.weights({"t": T + 1, "tree": tree})
-    shared, *others = w.problems
-    assert shared.startswith("it shares its parts: ")
-    if what == "module":
-        assert len(w) < 2100
-    else:
-        [said] = others
-        assert said == f"1 object was not looked into: tree.{'0.' * 17}"[:-1] + " (Foo)"
-
-
-def test_the_classes_of_modules_are_told() -> None:
-    w = tnp.weights({"a": {"model": linear(1.0)}})
-    assert w.classes == {"a.model": "Sequential", "a.model.fc": "Linear"}
-
-
-def test_the_problems_of_a_module_are_told_with_its_name() -> None:
-    """What hides weights of it hides them here."""
-    hidden = linear(1.0)
-    hidden.plain = [nn.Linear(2, 2)]
-    w = tnp.weights({"a": hidden})
-    [said] = w.not_listed
-    assert said.startswith("'a': ")
-    assert not compared({"a": hidden}, {"a": hidden}).equal
-
-
 def test_states_are_named_by_the_module_that_has_the_parameters() -> None:
     """Of two modules and two optimizers each by its own; of one over both, with the names of the modules."""
     g, d = linear(1.0), nn.Linear(4, 4)
@@ -311,16 +258,6 @@ def test_states_are_named_by_the_module_that_has_the_parameters() -> None:
         "opt_g.state.fc.weight", "opt_g.state.fc.bias", "opt_d.state.weight", "opt_d.state.bias",
         "both.state.g.fc.weight", "both.state.g.fc.bias", "both.state.d.weight", "both.state.d.bias",
     ]  # fmt: skip
-
-
-def test_what_an_object_holds_and_is_listed_beside_it_is_no_problem() -> None:
-    """As a scheduler holds the optimizer, and an object the module, a tensor of it, or what it is in."""
-    model = linear(1.0)
-    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
-    tree: dict[str, Any] = {"model": model, "opt": optimizer}
-    tree |= {"sched": torch.optim.lr_scheduler.StepLR(optimizer, 1), "fn": model.forward}
-    tree |= {"foo": Foo([model.fc, model.fc.weight]), "tree": Foo(tree)}
-    assert tnp.weights(tree).problems == []
 
 
 def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> None:
@@ -335,59 +272,6 @@ def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> N
     assert compared(tree, torch.load(file)).equal
 
 
-def test_a_checkpoint_need_not_have_what_no_state_dict_has() -> None:
-    """A buffer that is not persistent is exempt, as beside a module alone; an optimizer is found by its numbers."""
-    model = linear(1.0)
-    model.register_buffer("passing", torch.ones(2), persistent=False)
-    optimizer = torch.optim.Adam(model.parameters())
-    for one in model.parameters():
-        one.grad = torch.ones_like(one)
-    optimizer.step()
-    live, saved = {"m": model, "o": optimizer}, {"m": model.state_dict(), "o": optimizer.state_dict()}
-    for pair in ((live, saved), (saved, live)):
-        found = compared(*pair)
-        assert (found.equal, list(found.exempt), len(found)) == (True, ["m.passing"], 8)
-
-
-def test_an_object_that_stands_for_a_tensor_is_met_in_others() -> None:
-    class Standing:
-        def __tensornp__(self) -> torch.Tensor:
-            return T
-
-    w = tnp.weights({"one": Standing(), "in": Foo([Standing()])})
-    assert list(w) == ["one"]
-    assert w.not_listed == ("1 object was not looked into: in (Foo)",)
-
-
-def test_a_set_has_no_expression() -> None:
-    """Code that would not run is not written; the tensor is told all the same."""
-    w = tnp.weights({"u": {T}, "m": {linear(1.0)}, Foo(1): T + 1, float("nan"): T + 2}, expression="tree")
-    assert [one.code for one in w.values()] == [""] * 5
-    assert w.problems == []
-    model = linear(1.0)
-    model.held = [{T}]
-    assert tnp.weights({"m": model}, expression="tree")["m.held.0.{…}"].code == ""
-
-
-@pytest.mark.parametrize(("depth", "is_seen"), [(99, True), (100, False), (10_000, False)])
-def test_what_lies_too_deep_is_named(depth: int, is_seen: bool) -> None:
-    """And takes no recursion."""
-    tree: Any = [linear(1.0)]
-    for _ in range(depth - 1):
-        tree = [tree]
-    made = {"t": T, "deep": tree}
-    w = tnp.weights(made)
-    assert len(w) == (3 if is_seen else 1)
-    assert compared(made, {"t": T, "deep": copy.copy(tree)}).equal is is_seen
-    if not is_seen:
-        [said] = w.not_listed
-        assert said.startswith("1 object was not looked into: deep.0.0")
-        assert said.endswith("(list)")
-    while isinstance(tree, list):
-        # Freed as a whole, it would take a recursion.
-        tree = tree.pop()
-
-
 def test_cycles_end() -> None:
     """Of containers, of objects, and of both."""
     tree: dict[str, Any] = {"t": T, "model": linear(1.0)}
@@ -399,19 +283,6 @@ def test_cycles_end() -> None:
     assert compared(tree, other).equal
     foo.own = [T + 1, foo]
     assert tnp.weights(tree).not_listed == ("1 object was not looked into: foo (Foo)",)
-
-
-def test_a_huge_object_is_named_and_not_searched_to_its_end() -> None:
-    """What was not seen whole may hold weights."""
-    held = Foo([[i] for i in range(300_000)])
-    assert tnp.weights({"t": T, "held": held}).not_listed == ("1 object was not looked into: held (Foo)",)
-
-
-def test_many_objects_are_named_in_one_sentence() -> None:
-    w = tnp.weights([T, *(Foo(T + 1) for _ in range(1000))])
-    [said] = w.not_listed
-    assert said.startswith("1,000 objects were not looked into: 1 (Foo), 2 (Foo)")
-    assert len(said) < 400
 
 
 def test_nothing_of_an_unknown_class_runs() -> None:
@@ -437,38 +308,6 @@ def test_an_explorer_and_its_weights_are_listed_in_a_container() -> None:
     assert list(found) == ["w.fc.weight", "w.fc.bias", "one"]
     assert found.problems == []
     assert compared({"w": w}, {"w": model}).equal
-
-
-def test_a_container_of_what_cannot_be_listed_alone_says_so() -> None:
-    with pytest.raises(BadRequestError, match=r"this dict holds no tensor and no array.*a \(Foo\)"):
-        tnp.weights({"a": Foo(T)})
-
-
-def test_the_scan_of_a_container_tells_what_it_has_not_read() -> None:
-    """As of files."""
-    w = tnp.weights({"t": T, "foo": Foo(T + 1), "m": linear(1.0)})
-    table = w.scan(progress=False)
-    assert set(table) == {"t", "m.fc.weight", "m.fc.bias"}
-    assert table.not_listed == w.not_listed
-    assert LastScan().updates_of(w.values()) == {}
-
-
-def test_a_tree_on_a_page_finds_them_again() -> None:
-    """By their code; what has none, as a member of a set, or makes a tensor, as of a storage, by its memory."""
-    model = linear(1.0)
-    optimizer = stepped(2.0)
-    tree = {"a": [model, {"opt": optimizer}], "set": {T}, "storage": (T + 1).untyped_storage()}
-    other = {"b": T + 3}
-    w = tnp.weights(tree | {"w": tnp.weights(other, expression="other")}, expression="tree")
-    rows, _ = released_from(w, {"tree": tree, "other": other}, "")
-    assert [row.name for row in rows] == list(w)
-    for row in rows:
-        assert row.to_numpy().tolist() == w[row.name].to_numpy().tolist()
-    with torch.no_grad():
-        model.fc.bias.fill_(7)
-        tree["a"][0] = linear(5.0)
-    [bias] = [row for row in rows if row.name == "a.0.fc.bias"]
-    assert bias.to_numpy().tolist() == [5, 5]
 
 
 TREES = st.recursive(
@@ -518,32 +357,6 @@ def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
     # Numbers beside the weights are compared as well, but for those in sets.
     assert other.equal is (not num and not kinds["foo"] and not other.beside)
     assert kinds["number"] or not other.beside
-
-
-def test_lists_that_share_their_parts_are_listed_for_a_while_only():
-    """It is said, and what is listed in part is never equal."""
-    tree = [torch.ones(1)]
-    for _ in range(40):
-        tree = [tree, tree]
-    explorer = tnp.weights(tree)
-    [problem] = explorer.not_listed
-    assert problem.startswith("it shares its parts: more than 2,000 times it leads to a container")
-    assert 1000 < len(explorer) < 5000
-    assert explorer.totals.elements_stored == 1
-
-
-def test_nothing_is_collected_while_many_weights_are_listed() -> None:
-    """All that is made stays: each collection would go through it again, for half of the time."""
-    begun: list[str] = []
-    note = lambda phase, _: begun.append(phase)  # noqa: E731
-    state_dict = dict.fromkeys(map(str, range(5000)), T)
-    gc.callbacks.append(note)
-    try:
-        tnp.weights(state_dict)
-    finally:
-        gc.callbacks.remove(note)
-    assert len(begun) <= 4
-    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
-import tensornp.models.entries.tensor as weight
-from tensornp.core.memory import footprint
-from tensornp.core.memory.footprint import extents_of, spans_of
-from tensornp.core.tensor.form import plain_part
-from tensornp.models.storage import in_memory
 from tensornp.render.models.weights import weights_document
 
 SIZES = [(6, 7), (6,), (5, 6), (5,), (5,), (5,)]
@@ -48,8 +42,8 @@ def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
     assert f"93 parameters, {here} on this rank" in weights_document(explorer).text()
     assert "93 parameters" in heading(model.parameters())
     for entry, size in zip(explorer.values(), SIZES, strict=True):
-        assert (entry.shape, entry.nbytes + entry.nbytes_elsewhere) == (size, 4 * math.prod(size))
-    assert sum(entry.numel - entry.numel_elsewhere for entry in explorer.values()) == here
+        assert (entry.shape, entry.nbytes + entry._nbytes_elsewhere) == (size, 4 * math.prod(size))
+    assert sum(entry.numel - entry._numel_elsewhere for entry in explorer.values()) == here
 
 
 @needs_fsdp
@@ -97,40 +91,6 @@ def odd_tensors(rank: LoneRank) -> dict[str, Any]:
 
 @needs_fsdp
 @in_fork
-def test_what_a_long_list_tells_quickly_is_what_all_facts_tell(monkeypatch):
-    """Of every placement, and of every kind of part."""
-    rank = LoneRank()
-    tensors = {**rank.tensors(), **odd_tensors(rank), "plain": torch.ones(3)}
-
-    def told() -> dict[str, Any]:
-        """Return what is said of each, twice under two names, beside another."""
-        found = {}
-        for name, tensor in tensors.items():
-            explorer = tnp.weights({"w": tensor, "tied": tensor, "b": torch.ones(2)})
-            facts = [
-                (e.shape, e.dtype, e.nbytes, e.nbytes_elsewhere, e.note, e.problem, e.requires_grad, e.location)
-                for e in explorer.values()
-            ]
-            found[name] = facts, explorer.totals, explorer.spread, spans_of(tensor), extents_of(tensor)
-        return found
-
-    quickly, num_told = told(), 0
-
-    def counted(tensor: Any) -> Any:
-        nonlocal num_told
-        num_told += plain_part(tensor) is not None
-
-    for module in (footprint, in_memory, weight):
-        monkeypatch.setattr(module, "plain_part", counted)
-    for name, tensor in tensors.items():
-        assert " -" not in heading([tensor]), name
-    for name, slowly in told().items():
-        assert quickly[name] == slowly, name
-    assert num_told > 100
-
-
-@needs_fsdp
-@in_fork
 def test_what_no_rank_holds_is_said_to_be_on_no_rank():
     """A model on the meta device, as FSDP2 is usually started, and a part that was freed: nothing can be gathered."""
     from torch.distributed.fsdp import fully_shard
@@ -145,7 +105,7 @@ def test_what_no_rank_holds_is_said_to_be_on_no_rank():
         (freed, "freed", "it was freed or shrunk"),
     ):
         assert tnp.inspect(tensor).data_state == state
-        assert tnp.inspect(tensor).numel_elsewhere == 0
+        assert tnp.inspect(tensor)._numel_elsewhere == 0
         entry = tnp.weights({"w": tensor})["w"]
         calls = (lambda s, t=tensor: tnp.to_numpy(t, shard=s), lambda s, e=entry: e.to_numpy(shard=s))
         for shard in (None, "local", "full"):
@@ -161,55 +121,6 @@ def test_what_no_rank_holds_is_said_to_be_on_no_rank():
 
 @needs_fsdp
 @in_fork
-def test_dtensors_of_other_classes_and_of_wrapped_parts_are_told_by_all_facts():
-    """One that stands for another tensor, one that raises, and one that has escaped from `vmap`, beside a NaN."""
-    from torch.distributed.tensor import DTensor
-
-    sharded, parts = LoneRank().tensors()["sharded"], []
-    spec = sharded._spec
-
-    class StandIn(DTensor):
-        def __tensornp__(self) -> torch.Tensor:
-            return torch.arange(5.0)
-
-    class Raising(DTensor):
-        def __getattribute__(self, name: str) -> Any:
-            if name in ("_local_tensor", "_spec") and is_armed:
-                raise ValueError("boo")
-            return super().__getattribute__(name)
-
-    is_armed = False
-    others = {cls.__name__: cls(torch.ones(6, 4), spec, requires_grad=False) for cls in (StandIn, Raising)}
-    torch.vmap(lambda x: (parts.append(DTensor(x, spec, requires_grad=False)), x)[1])(torch.ones(2, 6, 4))
-    is_armed = True
-    explorer = tnp.weights({**others, "escaped": parts[0], "bad": torch.full((2,), float("nan"))})
-    assert "2 problems" not in repr(explorer)
-    assert explorer["StandIn"].shape == (5,) and np.array_equal(explorer["StandIn"].to_numpy(), np.arange(5.0))
-    assert explorer["Raising"].problem == "ValueError: boo" and explorer["escaped"].shape == tuple(sharded.shape)
-    assert explorer.scan(progress=False)["bad"].nan == 2
-    assert tnp.aliases(parts[0], {}) is not None
-
-
-@needs_fsdp
-@in_fork
-def test_what_a_placement_says_of_itself_is_legible():
-    """It cannot forge a line above the array."""
-    from torch.distributed.tensor import DTensor, Replicate
-
-    class Mine(Replicate):
-        def __str__(self) -> str:
-            return "R\x1b[31m\u202e\nall 1 · verified"
-
-        __repr__ = __str__
-
-    tensor = DTensor.from_local(torch.ones(2), LoneRank().mesh, [Mine()], run_check=False)
-    for text in (str(tnp.card(tensor)), str(tnp.inspect(tensor))):
-        assert "all 1 · verified" in text and "\nall 1" not in text
-        assert not {"\x1b", "\u202e"} & set(text)
-
-
-@needs_fsdp
-@in_fork
 def test_what_every_rank_holds_whole_is_not_spread():
     """Replicated, plain, or parts of a sum: this rank holds as many elements as there are."""
     tensors = LoneRank().tensors()
@@ -218,32 +129,6 @@ def test_what_every_rank_holds_whole_is_not_spread():
         assert (explorer.spread, explorer.totals.parameters) == (None, 24)
     assert "on this rank" not in heading([torch.ones(3), tensors["replicated"]])
     assert "4 bytes, 0 bytes on this rank" in heading([tensors["empty here"], 1])
-
-
-@needs_fsdp
-@pytest.mark.parametrize("number", [1, 3])
-@in_fork
-def test_statistics_of_a_weight_are_those_of_its_tensor_and_say_of_which_part(number):
-    """By its entry, in a scan and by themselves; the findings say so too, and name no row of the part."""
-    rank = LoneRank(number)
-    model, tensors = rank.model(), rank.tensors()
-    explorer, scope = tnp.weights(model), f"local shard of rank {number}"
-    with rank.alone():
-        table = explorer.scan()
-        assert (len(table), table.failed) == (6, {})
-        for name, parameter in model.named_parameters():
-            found, local = explorer[name].stats(), parameter.to_local()
-            assert found == tnp.stats(parameter) == table[name]
-            assert (found.scope, found.count, found.channels) == (scope, local.numel(), ())
-        ones = table.findings("2.weight")
-        if number == 1:
-            assert [one.text for one in ones] == ["all 2 are 1"]
-            assert tnp.card(table).text.count(f"local shards of rank {number}") == 1
-            assert "throughout" not in tnp.card(table).text
-        whole, part = (tnp.weights({"w": tensors[name]})["w"] for name in ("replicated", "partial"))
-        assert whole.stats().scope == "all elements"
-        with pytest.raises(tnp.NoDataError, match="not reduced yet, and no value; take"):
-            part.stats()
 
 
 @needs_fsdp
@@ -314,30 +199,6 @@ def test_a_part_of_a_sum_is_no_value_and_no_advice_converts_it():
             tnp.weights({"w": partial})["w"].to_numpy()
         assert "to_local" not in str(told.value)
         assert tnp.inspect(partial).shard.pending
-
-
-def test_what_simulates_ranks_says_how_many_and_which_tensor_to_convert():
-    """`LocalTensor` holds the tensor of each rank in one process; sizes that differ are no number."""
-    local_tensor = pytest.importorskip("torch.distributed._local_tensor")
-    parts = {0: torch.ones(2, 3), 1: torch.zeros(2, 3), 2: torch.ones(1, 3)}
-    simulated = local_tensor.LocalTensor(parts)
-    said = "LocalTensor, simulated on 3 ranks ((2, 3) on 0..1; (1, 3) on 2)"
-    assert said in str(tnp.card(simulated))
-    with pytest.raises(tnp.NoDataError, match=r"convert one of the tensors inside it: t\._local_tensors\[0\], t"):
-        tnp.to_numpy(simulated)
-    assert tnp.weights({"w": simulated}).totals.parameters == 0
-    assert tnp.to_numpy(simulated._local_tensors[2]).shape == (1, 3)
-
-
-def test_a_parameter_of_a_class_of_its_own_is_counted_once():
-    """torch marks it by an attribute; under two names it is one."""
-    from torch.testing._internal.two_tensor import TwoTensor
-
-    layer = torch.nn.Linear(3, 2, bias=False)
-    layer.weight = torch.nn.Parameter(TwoTensor(torch.ones(2, 3), torch.ones(2, 3)))
-    model = torch.nn.Sequential(layer, layer)
-    assert not issubclass(type(layer.weight), torch.nn.Parameter)
-    assert " 6 parameters " in heading(model)
 
 
 @needs_fsdp

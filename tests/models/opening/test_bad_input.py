@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from test_damaged_files import VALUES
 
 import tensornp as tnp
 from tensornp.models.reading.stats_cache import KEPT
@@ -48,16 +47,6 @@ def test_a_path_that_is_not_there_names_the_nearest_that_is(folder):
     with pytest.raises(tnp.CheckpointError) as raised:
         tnp.weights(folder / "nothing like it" / "x")
     assert "closest" not in str(raised.value)
-
-
-def test_no_file_is_suggested_that_holds_no_weights(tmp_path):
-    """However alike its name is; a folder may hold some."""
-    (tmp_path / "pre.py").write_text("")
-    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*pre\.pt'$"):
-        tnp.weights(tmp_path / "pre.pt")
-    (tmp_path / "pre").mkdir()
-    with pytest.raises(tnp.CheckpointError, match=r"the closest is '.*pre'$"):
-        tnp.weights(tmp_path / "pre.pt")
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz", ".gguf", ""])
@@ -133,30 +122,10 @@ class Odd:
         self.submit = submit
 
 
-def _raising(*_: object) -> Any:
-    raise ValueError("no")
-
-
 @pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, Odd, torch.nn.Linear(1, 1)])
 def test_what_is_no_executor_is_refused(folder, odd):
     """Before anything is read."""
     says(tnp.BadRequestError, lambda: tnp.weights(folder / "models").scan(odd), "concurrent.futures.Executor")
-
-
-def test_an_executor_that_gives_nonsense_ends_in_words(folder):
-    """It raises, or what it gives is no promise; a result that is none marks its weight."""
-    explorer = tnp.weights(folder / "models")
-    for submit in (_raising, lambda *_: None, lambda *_: 3):
-        says(tnp.BadRequestError, lambda submit=submit: explorer.scan(Odd(submit)), "the executor takes no work")
-
-    def wrong(*_: object) -> Future[Any]:
-        done: Future[Any] = Future()
-        done.set_result("nonsense")
-        return done
-
-    KEPT.clear()
-    table = explorer.scan(Odd(wrong))
-    assert table.failed == dict.fromkeys(explorer, "its worker brought a str, and no Tally")
 
 
 @pytest.mark.parametrize("error", [MemoryError(), AssertionError(), EOFError(), ValueError("no")], ids=repr)
@@ -179,48 +148,6 @@ def test_a_worker_that_fails_of_a_part_fails_of_the_whole(tmp_path, error):
     assert table.failed["large"].endswith(str(error) or type(error).__name__)
 
 
-STALE = OSError(errno.ESTALE, "Stale file handle")
-
-
-def vanished(*_: object, **__: object) -> Any:
-    raise STALE
-
-
-@pytest.mark.parametrize("call", ["open", "fstat", "preadv", "close", "posix_fadvise", "stat"])
-@pytest.mark.parametrize("name", VALUES)
-def test_a_share_that_vanishes_is_told_wherever_it_does(tmp_path, monkeypatch, name, call):
-    """Opened, looked at, read, closed: while values are read, and while a file is listed."""
-    if not hasattr(os, call):
-        pytest.skip("this system has no such call")
-    path, file = VALUES[name](tmp_path)
-    explorer = tnp.weights(path)
-    expected = {key: entry.to_numpy() for key, entry in explorer.items()}
-    monkeypatch.setattr("tensornp.models.entries.in_file.MIN_GIVEN_BACK", 1)
-    really, closed = getattr(os, call), []
-
-    def close(descriptor: int) -> None:
-        really(descriptor)
-        closed.append(descriptor)
-        raise STALE
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, close if call == "close" else vanished)
-        table = explorer.scan()
-        if call in ("open", "fstat", "preadv"):
-            assert set(table.failed) == set(explorer)
-            assert all("Stale file handle" in why and file.name in why for why in table.failed.values())
-            for entry in explorer.values():
-                says(tnp.ChangedFileError, entry.to_numpy, file.name, "any more: Stale file handle")
-        else:
-            assert table.failed == {}
-            assert all(np.array_equal(entry.to_numpy(), expected[key]) for key, entry in explorer.items())
-        try:
-            tnp.weights(path)
-        except tnp.TensornpError as error:
-            assert "Stale file handle" in str(error)
-    assert len(tnp.weights(path)) == len(explorer)
-
-
 def test_a_closed_explorer_is_empty_and_its_entries_are_still_read(folder):
     """Twice closed is closed; nothing of it raises anything but that a name is not there."""
     explorer = tnp.weights(folder / "models")
@@ -234,24 +161,3 @@ def test_a_closed_explorer_is_empty_and_its_entries_are_still_read(folder):
     says(tnp.NoSuchWeightError, lambda: explorer["b"], "no weight 'b'")
     assert entry.to_numpy().tolist() == [0, 0, 0, 0]
     tnp.weights({"a": torch.ones(1)}).close()
-
-
-def test_a_folder_without_weights_is_refused_and_none_of_its_files_is_opened(tmp_path, monkeypatch):
-    """Whatever lies in it: many files, a huge one, folders, links that lead in a circle, a pipe."""
-    for i in range(50):
-        (tmp_path / f"{i}.txt").write_text("text")
-        (tmp_path / f"folder {i}").mkdir()
-        (tmp_path / f"folder {i}" / "data.log").write_text("text")
-    with open(tmp_path / "huge.dat", "wb") as file:
-        file.truncate(2**30)
-    for name, target in (("loop", "."), ("folder 1/above", ".."), ("itself", "itself"), ("nothing", "gone")):
-        (tmp_path / name).symlink_to(target)
-    os.mkfifo(tmp_path / "pipe")
-
-    def opened(path, *_, **__):
-        raise AssertionError(f"{path} was opened")
-
-    monkeypatch.setattr(os, "open", opened)
-    monkeypatch.setattr("builtins.open", opened)
-    for use in (tnp.weights, lambda folder: tnp.compare(folder, folder)):
-        says(tnp.CheckpointError, lambda use=use: use(tmp_path), "has no file of weights")

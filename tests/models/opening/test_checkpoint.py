@@ -44,15 +44,6 @@ def test_an_index_and_its_folder_are_one(folder):
         assert explorer["c"].to_numpy().tolist() == [1, 1, 1, 1]
 
 
-def test_a_folder_of_links_is_as_good(folder, tmp_path_factory):
-    """Caches keep the files elsewhere."""
-    elsewhere = tmp_path_factory.mktemp("blobs")
-    for number, name in enumerate(SHARDS):
-        shutil.move(folder / name, elsewhere / str(number))
-        (folder / name).symlink_to(elsewhere / str(number))
-    assert tnp.weights(folder)["a"].to_numpy().tolist() == [1, 1]
-
-
 def test_shards_without_an_index_belong_together(folder):
     """By their names; others are several candidates, which are named."""
     (folder / INDEX).unlink()
@@ -154,18 +145,3 @@ def test_a_configuration_that_cannot_be_read_is_a_problem(folder, monkeypatch):
     assert "config.json' is no JSON" in tnp.weights(folder).problems[0]
     (folder / "config.json").unlink()
     assert tnp.weights(folder).problems == []
-
-
-def test_a_part_that_is_missing_is_told(folder):
-    """By its name, without an index."""
-    (folder / INDEX).unlink()
-    (folder / SHARDS[1]).unlink()
-    explorer = tnp.weights(folder)
-    assert list(explorer) == ["a", "b"]
-    assert explorer.problems == [f"'{SHARDS[1]}' is missing; what may be there is not known"]
-
-
-def test_a_total_of_any_size_is_told_in_a_sentence(folder):
-    """Not in its thousands of digits."""
-    write_index(folder, {"a": SHARDS[0], "b": SHARDS[0], "c": SHARDS[1]}, 10**4000)
-    assert tnp.weights(folder).problems == ["the index tells of more bytes, and its tensors have 36"]

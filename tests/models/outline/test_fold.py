@@ -91,7 +91,7 @@ def test_how_a_part_is_unlike_the_others_is_said_of_all_of_it():
         st.lists(st.sampled_from(["a", "0", "1", "2", "x"]), min_size=1, max_size=4).map(".".join), st.integers(1, 2)
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_weight_is_lost(names):
     """Each is in one row."""
     explorer = tnp.weights({"root": torch.zeros(1), **{name: torch.zeros(size) for name, size in names.items()}})

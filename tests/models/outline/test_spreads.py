@@ -90,49 +90,6 @@ def test_what_counts_comes_last_and_is_no_extreme(descending):
     assert [line.is_quiet for line in outline.lines(Asked(), 0, 9)] == [False, True, False, False]
 
 
-def test_equal_ones_stay_as_they_are_whichever_way_they_are_sorted():
-    """As `sorted` has it."""
-    weights = [*tnp.weights({"b": torch.ones(2), "a": torch.ones(3), "c": torch.ones(2)}).values()]
-    for descending, names in ((False, "bca"), (True, "abc")):
-        chosen = Outline(weights).chosen(Asked(sort="shape", descending=descending))
-        assert [one.name for one in chosen] == [*names]
-
-
-def test_a_place_is_one_of_four_decades_below_the_greatest():
-    """What is smaller stands where they begin, and so does zero."""
-    figures = {"a": {"norm": 100.0}, "b": {"norm": 1.0}, "c": {"norm": 1e-9}, "d": {"norm": 0.0}}
-    spreads = Spreads(outline_of([*figures]), figures, {})
-    places = [spreads.place("norm", Spread(0, figures[name]["norm"])) for name in figures]
-    assert places == [(0, 1), (0, 0.5), (0, 0), (0, 0)]
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0, math.inf), min_size=1, max_size=5))
-def test_a_place_is_one_whatever_the_figures(norms):
-    """Those of float64 overflow, and smaller ones are subnormal: a page can be told no NaN."""
-    figures = {f"w{i}": {"norm": norm} for i, norm in enumerate(norms)}
-    spreads = Spreads(outline_of([*figures]), figures, {})
-    places = [spreads.place("norm", Spread(norm, norm))[0] for norm in norms]
-    assert all(0 <= place <= 1 for place in places)
-    assert sorted(places) == [place for _, place in sorted(zip(norms, places, strict=True))]
-    assert max(places) == float(max(norms) > 0)
-
-
-def test_what_a_scan_does_not_read_hides_no_figure():
-    """What has no values, and what is computed on request; a weight that is NaN throughout was read."""
-    module = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2))
-    module.register_buffer("none", torch.empty(2, device="meta"))
-    entries = [*tnp.weights(torch.nn.ModuleDict({"a": module})).values()]
-    figures = {one.name: {"zeros": 0.5} for one in entries if not one.problem and one.kind != "computed"}
-    assert 0 < len(figures) < len(entries) - 1
-    outline = Outline(entries)
-    top = outline.lines(Asked(), 0, 9)[0].branch
-    assert Spreads(outline, figures, {}).of("zeros", top) == (0.5, 0.5)
-    assert Spreads(outline, figures, {}).of("norm", top) is None
-    figures.popitem()
-    assert Spreads(outline, figures, {}).of("zeros", top) is None
-
-
 @pytest.mark.parametrize(
     ("column", "least", "greatest", "text"),
     [

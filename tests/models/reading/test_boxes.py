@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise, product
 
 import numpy as np
@@ -69,12 +68,3 @@ def test_boxes_that_are_no_whole_are_told(shape):
     assert "reaches beyond its shape" in why_not_whole(shape, [*boxes[:-1], moved])
     assert why_not_whole((), [Box((), ())]) == ""
     assert why_not_whole((), [Box((), ())] * 2) == "its chunks overlap"
-
-
-@pytest.mark.slow
-def test_many_boxes_are_compared_in_time():
-    """A grid of 32,768: not each with each."""
-    boxes = [Box((2 * i, 3 * j), (2, 3)) for i in range(128) for j in range(256)]
-    start = time.process_time()
-    assert why_not_whole((256, 768), boxes) == ""
-    assert time.process_time() - start < 20

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 import multiprocessing
 import os
 import pickle
-import re
-import shutil
-import sys
 import tempfile
-import threading
-import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from child import in_fork
 from safetensors.torch import save_file
-from tqdm import tqdm
 
 import tensornp as tnp
-from tensornp.core.values.stats import fast, tasks
+from tensornp.core.values.stats import tasks
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
@@ -147,16 +139,6 @@ def test_weights_of_equal_content_are_found(tmp_path):
         assert set(said) == {f"layers.{i}.inv_freq" for i in range(1, 6)}
 
 
-def test_what_is_tied_is_no_equal_content():
-    """One tensor under two names is one."""
-    model = torch.nn.Sequential(torch.nn.Linear(5, 6), torch.nn.Linear(5, 6), torch.nn.Linear(5, 6))
-    model[1].weight = model[0].weight
-    model[2].weight.data = model[0].weight.data.clone()
-    table = tnp.weights(model).scan(names="*weight")
-    assert [one.text for one in table.findings("0.weight")] == ["the same values as '2.weight'"]
-    assert [one.text for one in table.findings("2.weight")] == ["the same values as '0.weight'"]
-
-
 def test_what_is_tied_is_read_and_counted_once(tmp_path):
     """In a file and in memory; each name has the statistics."""
     weight = torch.randn(30, 40)
@@ -222,87 +204,10 @@ class Failing(Executor):
         return done
 
 
-def test_a_task_whose_worker_died_is_tried_once_more(model):
-    """Then the weight is marked, and all others have their statistics."""
-    explorer = tnp.weights(model[0])
-    assert dict(explorer.scan(Failing("ones", 1))) == dict(explorer.scan())
-    kept.KEPT.clear()
-    table = explorer.scan(Failing("ones", 2))
-    assert table.complete
-    assert table.failed == {"ones": "its worker died: the pipe is closed"}
-    with pytest.raises(KeyError, match="there are no statistics of 'ones': its worker died"):
-        table["ones"]
-
-
-class EngineError(Exception):
-    """As ipyparallel's."""
-
-
-class KilledWorker(Exception):  # dask's name
-    """As dask's."""
-
-
-@pytest.mark.parametrize("error", [EngineError("Engine 3 died"), KilledWorker("tally")])
-def test_the_death_of_another_library_s_worker_is_one_too(model, error):
-    """It is tried once more."""
-    explorer = tnp.weights(model[0])
-    assert not explorer.scan(Failing("ones", 1, error)).failed
-    kept.KEPT.clear()
-    assert explorer.scan(Failing("ones", 2, error)).failed == {"ones": f"its worker died: {error}"}
-
-
 def test_an_error_of_a_task_is_none(model):
     """It is told as it is."""
     failed = tnp.weights(model[0]).scan(Failing("ones", 1, ImportError("cannot import name 'x'"))).failed
     assert failed == {"ones": "cannot import name 'x'"}
-
-
-class RemoteError(Exception):
-    """As ipyparallel's."""
-
-    ename = "ModuleNotFoundError"
-
-
-@pytest.mark.parametrize("lacking", ["numpy", "tensornp"])
-@pytest.mark.parametrize("kind", [ModuleNotFoundError, RemoteError])
-def test_a_worker_that_lacks_a_library_is_told_in_a_sentence(model, kind, lacking):
-    """With what to do, for each weight that it was to read."""
-    said = f"No module named '{lacking}'"
-    failed = tnp.weights(model[0]).scan(Failing("ones", 1, kind(said))).failed
-    assert failed == {"ones": f"its worker lacks a library ({said}); install tensornp there"}
-
-
-def test_that_no_task_is_finished_is_told(model, monkeypatch):
-    """With how many there are, and the scan goes on."""
-    monkeypatch.setattr("tensornp.models.scan.run._STALLED_S", 0.0)
-    go_on = threading.Event()
-
-    class Late(ThreadPoolExecutor):
-        def submit(self, fn, /, *args, **kwargs):
-            return super().submit(lambda: (go_on.wait(60), fn(*args, **kwargs))[1])
-
-    class Noted(logging.Handler):
-        def emit(self, record):
-            said.append(record.getMessage())
-            go_on.set()
-
-    said: list[str] = []
-    handler = Noted()
-    logging.getLogger("tensornp").addHandler(handler)
-    try:
-        with Late(1) as pool:
-            assert tnp.weights(model[0]).scan(pool).complete
-    finally:
-        logging.getLogger("tensornp").removeHandler(handler)
-    assert "that the executor has was finished for a minute" in said[0]
-
-
-def test_what_leads_to_an_executor_is_told(model):
-    """Of ipyparallel and dask, whose clients are none."""
-    for package, cure in (("ipyparallel.client.client", "client.executor()"), ("distributed.client", "get_executor()")):
-        client = type("Client", (), {"__module__": package, "submit": lambda self: None})()
-        with pytest.raises(tnp.BadRequestError, match=f"not a Client; give .*{re.escape(cure)}"):
-            tnp.weights(model[0]).scan(client)
 
 
 def test_a_file_that_changed_is_marked(tmp_path):
@@ -315,17 +220,6 @@ def test_a_file_that_changed_is_marked(tmp_path):
             table = explorer.scan(engine)
             assert len(table) == 0
             assert all("was written to since it was listed" in why for why in table.failed.values())
-
-
-def test_what_is_registered_as_none_is_no_weight_to_read():
-    """Neither read nor failed, by itself or among others; a parameter without a state is told."""
-    model = torch.nn.Linear(3, 2, bias=False)
-    table = tnp.weights(model).scan()
-    assert (list(table), table.failed, table.complete, table.num_left) == (["weight"], {}, True, 0)
-    assert len(tnp.weights(model).scan(names=["bias"])) == 0
-    state = tnp.weights(torch.optim.Adam(model.parameters()), model=model).scan()
-    assert list(state.failed) == ["state.weight"]
-    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 without values to read>"
 
 
 def test_what_is_no_executor_is_refused(model):
@@ -345,115 +239,9 @@ def test_tasks_are_of_bounded_size(model):
     assert scan.tally_of(scan.Sent(entry.source, "embed", ""), 0).numel == 2**17 * tasks.TASK_BLOCKS
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system is not told what it need not keep")
-def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkeypatch):
-    """It would crowd everything else out; a smaller one may soon be loaded."""
-    told = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda _, offset, nbytes, advice: told.append((offset, nbytes, advice)))
-    explorer = tnp.weights(model[0])
-    explorer.scan(names=["embed"])
-    assert told == []
-    kept.KEPT.clear()
-    monkeypatch.setattr("tensornp.models.entries.in_file.MIN_GIVEN_BACK", 1)
-    explorer.scan(names=["embed"])
-    ((_, offset, nbytes),) = explorer["embed"].extents
-    assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]
-
-
 def settled(path: Path, ns: int = 10**18) -> None:
     """Make a file of a time ago: what was written just now might be written to again in the same tick of its clock."""
     os.utime(path, ns=(ns, ns))
-
-
-def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
-    """By the file and its time: neither a scan nor a row that opens reads it once more, nor does another explorer."""
-    made = weights_of(tmp_path)
-    file = tmp_path / "model.safetensors"
-    settled(file)
-    first = tnp.weights(tmp_path).scan()
-    reads = []
-    monkeypatch.setattr(FileSource, "row", lambda *args: reads.append(args))
-    again = tnp.weights(file)
-    assert dict(again.scan()) == dict(first)
-    assert again["embed"].stats() == first["embed"]
-    assert again.scan()["layers.0.w"].channels == first["layers.0.w"].channels
-    assert not reads
-    monkeypatch.undo()
-    # A listing of before does not pass off what it knows as what is there now.
-    save_file({name: torch.zeros_like(tensor) for name, tensor in made.items()}, file)
-    settled(file, 10**18 + 1)
-    with pytest.raises(tnp.ChangedFileError):
-        again["embed"].stats()
-    assert all("since it was listed" in why for why in again.scan().failed.values())
-    assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
-
-
-@pytest.mark.parametrize(("age_s", "is_kept"), [(0, False), (1.9, False), (2.1, True)])
-def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_kept):
-    """Some file systems have clocks of two seconds."""
-    path = tmp_path / "a.safetensors"
-    save_file({"a": torch.ones(3)}, path)
-    now = path.stat().st_mtime_ns + int(age_s * 10**9)
-    monkeypatch.setattr(time, "time_ns", lambda: now)
-    explorer = tnp.weights(tmp_path)
-    explorer.scan()
-    assert explorer["a"].source.kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
-
-
-def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
-    """What was not asked for longest goes first."""
-    (tmp_path / "file").touch()
-    settled(tmp_path / "file")
-    found = tnp.stats(torch.ones(3))
-    monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
-    store, path = kept.KeptStats(), str(tmp_path / "file")
-    for number in range(20):
-        store.keep(number, found, [path])
-        assert store.get(0, [path]) is not None
-    assert store.get(1, [path]) is None
-    assert store.get(19, [path]) is not None
-    store.keep("gone", found, [str(tmp_path / "no file")])
-    assert store.get("gone", [str(tmp_path / "no file")]) is None
-
-
-def scanned(path: Path) -> tnp.TensorStats:
-    """Return the statistics of the only weight of a file."""
-    (found,) = tnp.weights(path).scan().values()
-    return found
-
-
-def test_what_is_written_without_another_time_is_read_again(tmp_path, monkeypatch):
-    """Through a map of memory, of which the first write alone gives a time; and where somebody sets the time back."""
-    path = tmp_path / "a.npy"
-    np.save(path, np.ones((300, 100), np.float32))
-    mapped = np.load(path, mmap_mode="r+")
-    mapped[0, 0] = 7
-    # Some seconds later.
-    settled(path)
-    monkeypatch.setattr(kept.KEPT, "_asked_ns", 0)
-    assert scanned(path).nan == 0
-    mapped[5] = np.nan
-    assert scanned(path).nan == 100
-    del mapped
-    np.save(path, np.ones((300, 100), np.float32))
-    settled(path)
-    kept.KEPT.clear()
-    assert scanned(path).max == 1
-    with open(path, "r+b") as file:
-        np.save(file, np.full((300, 100), 5, np.float32))
-    settled(path)
-    assert scanned(path).max == 5
-
-
-def test_a_scan_goes_on_with_the_same_weights_alone(tmp_path):
-    """By its name, a weight may be one of another model, or of a file that has changed."""
-    zeros = tnp.weights({"w": torch.zeros(4, 4)}).scan()
-    assert tnp.weights({"w": torch.full((9,), math.nan)}).scan(resume=zeros)["w"].nan == 9
-    save_file({"w": torch.zeros(4, 4)}, tmp_path / "a.safetensors")
-    of_file = tnp.weights(tmp_path).scan()
-    save_file({"w": torch.ones(5)}, tmp_path / "a.safetensors")
-    assert tnp.weights(tmp_path).scan(resume=of_file)["w"].count == 5
-    assert tnp.weights(tmp_path).scan(resume=of_file).complete
 
 
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
@@ -491,35 +279,10 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
         tnp.weights(model[0]).scan(progress=3)
 
 
-class BrokenPipe(io.StringIO):
-    """Nobody listens any more."""
-
-    def write(self, _):
-        raise BrokenPipeError(32, "Broken pipe")
-
-
 def closed() -> io.StringIO:
     out = io.StringIO()
     out.close()
     return out
-
-
-@pytest.mark.parametrize("make", [lambda: None, closed, BrokenPipe], ids=["none", "closed", "broken pipe"])
-def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, make):
-    """And the bars of others too: no lock of tqdm's is left taken."""
-    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
-    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
-    monkeypatch.setattr(sys, "stderr", make())
-    assert tnp.weights(model[0]).scan().complete
-
-    def are_free() -> bool:
-        taken = [lock for lock in tqdm.get_lock().locks if lock.acquire(False)]
-        for lock in taken:
-            lock.release()
-        return len(taken) == len(tqdm.get_lock().locks)
-
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(are_free).result()
 
 
 def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):
@@ -546,27 +309,6 @@ def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatc
         pickle.loads(sent).tally(Called("w", ""), 0)
 
 
-def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
-    """On the same device an inode tells it."""
-    weights_of(tmp_path)
-    path = tmp_path / "model.safetensors"
-    settled(path)
-    sent = pickle.dumps(tnp.weights(path)["layers.0.w"].source)
-    shutil.copy2(path, tmp_path / "other")
-    os.replace(tmp_path / "other", path)
-    with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed"):
-        pickle.loads(sent).tally(Called("w", ""), 0)
-    path.unlink()
-    with pytest.raises(tnp.ChangedFileError, match="cannot be opened any more"):
-        pickle.loads(sent).tally(Called("w", ""), 0)
-
-
-def test_what_has_no_values_has_not_failed():
-    """As the state of an optimizer that keeps none."""
-    optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
-    assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"
-
-
 def test_a_tensor_that_torch_does_not_read_hides_no_other():
     """Its scales are of another size than it has channels: that is told of it alone."""
     codes, scales = torch.ones(4, 3, dtype=torch.int8), torch.ones(4)
@@ -578,32 +320,6 @@ def test_a_tensor_that_torch_does_not_read_hides_no_other():
     assert "scales" in table.failed["odd"]
     compared = tnp.compare({"odd": odd, "z": torch.zeros(3)}, {"odd": odd, "z": torch.ones(3)})
     assert list(compared.changed()) == ["z"] and "odd" in compared.failed
-
-
-def test_where_the_system_gives_no_thread_this_one_reads(model, monkeypatch):
-    """All of it, without numba, which is loaded in a thread of its own."""
-    path, made = model
-    kept.KEPT.clear()
-    fast.load.cache_clear()
-
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    table = tnp.weights(path).scan()
-    assert (set(table), table.complete) == (set(made), True)
-    assert table["layers.1.w"].nan == 1
-    fast.load.cache_clear()
-
-
-def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):
-    """Whichever of the threads comes first with it."""
-    path = tmp_path / "x.safetensors"
-    names = [f"l{i}" for i in range(40)]
-    save_file({name: torch.zeros(300) for name in names}, path)
-    explorer = tnp.weights(path)
-    save_file({name: torch.zeros(3) for name in names}, path)
-    assert all(list(explorer.scan().failed) == list(explorer) for _ in range(5))
 
 
 def test_one_scan_has_one_answer_whichever_weight_is_read_first(tmp_path):

@@ -10,7 +10,6 @@ import torch
 
 import tensornp as tnp
 from tensornp.core.lowlevel.units import format_nbytes
-from tensornp.models.scan import findings
 from tensornp.models.scan.table import ScanTable
 from tensornp.render.layout.style import ALARM_TEXT
 from tensornp.render.models.scan import scan_document
@@ -89,39 +88,6 @@ def test_a_long_table_is_cut_and_says_so():
     assert "m10" not in html
 
 
-def test_what_is_found_of_many_alike_is_said_once():
-    """With the figures of all of them; what has the same values is one row for each that are equal."""
-    equal, other = noise(5), noise(6)
-    made = {f"dead.{i}": torch.cat([*(noise(9 * i + j) for j in range(1, 4)), torch.zeros(1, 4)]) for i in range(4)}
-    made |= {f"a.{i}": equal.clone() for i in range(72)} | {"b": other, "c": other.clone()}
-    made |= {f"few.{i}": torch.full((2,), 3.0 + i) for i in range(3)}
-    _, _, *rows = lines_of(tnp.weights(made).scan())
-    assert len(rows) == 6
-    assert [row.split()[0] for row in rows[:3]] == ["few.0", "few.1", "few.2"]
-    by_name = {row.split("  ")[0]: row for row in rows}
-    dead = by_name["dead.0, dead.1, dead.2 and 1 more"]
-    assert dead.endswith("4 with channels of zeros")
-    every = torch.cat([made[f"dead.{i}"] for i in range(4)]).double()
-    assert dead.removesuffix("4 with channels of zeros").split()[-5:] == [
-        f"{every.min():.4g}", f"{every.max():.4g}", f"{every.mean():.4g}", f"{every.std(correction=0):.4g}", "16",
-    ]  # fmt: skip
-    assert "72 with the same values" in by_name["a.0, a.1, a.2 and 69 more"]
-    assert "2 with the same values" in by_name["b, c"]
-
-
-def test_a_scan_that_was_stopped_tells_what_it_left():
-    """And what it has read."""
-    table = tnp.weights({"a": noise(0), "b": noise(1), "c": noise(2)}).scan(progress=lambda done, total: False)
-    left = 3 - len(table)
-    assert left > 0
-    heading, *_ = lines_of(table)
-    verb = "was" if left == 1 else "were"
-    assert heading.endswith(f" · 0 with findings · stopped, {left} {verb} not read")
-    whole = tnp.weights({"a": noise(0)}).scan()
-    whole.complete = False
-    assert lines_of(whole)[0] == "1 weight · 0 with findings · stopped"
-
-
 def test_what_a_scan_shows_is_escaped_and_cut():
     """Names come from files."""
     hostile = "<script>\x1b[2J"
@@ -138,20 +104,3 @@ def test_what_a_scan_shows_is_escaped_and_cut():
     assert "\x1b" not in text + html + repr(table)
     assert max(map(len, text.split("\n"))) < 1000
     assert any(line.startswith("'' ") for line in text.split("\n"))
-
-
-def test_a_new_finding_is_a_row(monkeypatch):
-    """It is counted, ranked and shown wherever others are."""
-
-    def told(entry, stats):
-        if stats.max is not None and stats.max > 1000:
-            yield f"{entry.name} goes up to {stats.max:g}"
-
-    monkeypatch.setattr(findings, "RULES", (findings.Rule(3, told), *findings.RULES))
-    table = tnp.weights({"a": torch.tensor([1.0, 2000.0]), "b": noise(0), "c": torch.ones(3)}).scan()
-    assert [one.text for one in table.findings("a")] == ["a goes up to 2000"]
-    heading, _, row, *_ = lines_of(table)
-    assert heading == "3 weights · 1 with findings, 1 with what may be on purpose"
-    assert "a goes up to 2000" in row
-    assert "a goes up to 2000" in scan_document(table).html()
-    assert table.num_alarms == 1

@@ -73,7 +73,7 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
     assert len(explorer) == len(list(explorer)) == len(explorer.to_frame()) == num_names
     assert explorer.num_weights == num_weights
     assert explorer.totals.parameters == parameters
-    assert Outline([one for one in explorer.values() if not one.is_nothing]).sums.num_weights == num_weights
+    assert Outline([one for one in explorer.values() if not one._is_nothing]).sums.num_weights == num_weights
     heading = re.sub("<[^>]*>", "\n", weights_document(explorer).html()).strip()
     noun = "parameter" if explorer.is_of_module or source == "optimizer" else "element"
     for view in (repr(explorer), weights_document(explorer).text(), heading):

@@ -49,16 +49,6 @@ def test_an_array_and_a_tensor_of_its_memory_are_related():
     assert told(explorer)["tensor"] == {("same elements", "array"), ("overlapping", "part")}
 
 
-def test_the_words_are_said_beside_the_weight():
-    """And how much of a storage is used."""
-    big = torch.zeros(1_000_000)
-    explorer = tnp.weights({"few": big[:10], "again": big[:10], "rest": big[5:900]})
-    assert explorer["few"].note == "view of a larger storage: 10 of 1,000,000 elements used, 3.8 MiB held"
-    text = weights_document(explorer).text()
-    assert "same elements as again, overlaps rest" in text
-    assert "overlaps few, overlaps again" in text
-
-
 def test_layers_that_share_bytes_in_the_same_way_are_folded():
     """Their names differ, and their relation does not."""
     flat = torch.randn(8, 10)
@@ -78,14 +68,6 @@ def test_bytes_that_several_names_have_count_once_in_the_tree():
     assert explorer.totals.nbytes == 40
 
 
-def test_thousands_of_views_of_one_storage_are_told_in_bounded_time():
-    """Each is compared with its neighbours, and all together with no more than a bounded number."""
-    flat = torch.zeros(4000)
-    explorer = tnp.weights({"flat": flat, **{f"p{i}": flat[i : i + 3] for i in range(0, 3990)}})
-    assert {one.name for one in explorer["p5"].related} == {"flat", "p3", "p4", "p6", "p7"}
-    assert len(explorer["flat"].related) == 10
-
-
 def test_looking_for_relations_touches_nothing():
     """No array is made of any, so that storages stay as they were."""
     made = shared()
@@ -93,13 +75,6 @@ def test_looking_for_relations_touches_nothing():
     for tensor in made.values():
         assert tensor.untyped_storage().resizable()
         assert tensor._version == 0
-
-
-def test_what_is_copied_at_the_first_write_is_not_the_same():
-    """Though both lie in the same bytes until then."""
-    tensor = torch.randn(1000)
-    explorer = tnp.weights({"a": tensor, "b": torch._lazy_clone(tensor), "view": tensor[:5]})
-    assert told(explorer) == {}
 
 
 def test_parameters_that_a_state_dict_has_twice_count_once(tmp_path):

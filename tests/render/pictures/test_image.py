@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from PIL import Image as Pillow
-from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.render.pictures import palette
@@ -69,7 +68,7 @@ def test_each_layout_gives_the_same_picture(name, order, channels, layout):
         assert "0 … 255 as they are" in image.caption
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 12), st.integers(5, 9), st.integers(5, 9), st.sampled_from([1, 3, 4]), st.booleans())
 def test_a_batch_is_a_grid_with_an_index_under_each(count, height, width, channels, is_last):
     """Each picture is in it once, in order, row by row; between them there is nothing but the letters."""
@@ -254,15 +253,6 @@ def test_a_layout_that_is_named_holds():
     assert "8 channels, each a grey tile" in last.caption
 
 
-def test_a_long_film_is_followed_to_its_end():
-    """By every few frames, under the index of each."""
-    film = torch.arange(200, dtype=torch.uint8).view(1, 200, 1, 1, 1).expand(1, 200, 3, 6, 7)
-    image = tnp.image(film)
-    assert "1 clip, every 4th of 200 frames" in image.caption
-    assert [place.label for place in image.places] == [str(t) for t in range(0, 200, 4)]
-    assert [int(decoded(image, i, (6, 7))[0, 0, 0]) for i in range(50)] == list(range(0, 200, 4))
-
-
 def test_pictures_of_a_list_are_read_each_by_itself():
     """Tensors and arrays, of any size, layout and dtype; what holds for all of them is said once."""
     coloured, grey = rgb(), np.random.default_rng(1).integers(0, 256, (9, 7), np.uint8)
@@ -282,14 +272,6 @@ def test_pictures_of_a_list_are_read_each_by_itself():
     assert tnp.image([grey, grey]).caption.startswith(
         "a list of 2 pictures · HW, the only layout that fits · 9 × 7 grey"
     )
-
-
-def test_a_list_has_one_range_for_all_floats():
-    """So that they can be compared, as in a batch; NaN counts over all."""
-    image = tnp.image([np.array([[0.0, 2.0]]), np.array([[4.0, np.nan]])])
-    assert decoded(image, 0, (1, 2))[0, :, 0].tolist() == [0, 128]
-    assert decoded(image, 1, (1, 2))[0, 0, 0] == 255
-    assert "0 … 4, the least and the greatest shown" in image.caption and "1 pixel with NaN" in image.caption
 
 
 def test_a_list_is_bounded_and_its_batches_are_laid_out():
@@ -346,47 +328,6 @@ def test_what_makes_no_picture_is_refused_with_the_cure(shape, options, said):
     """One sentence, before anything is read."""
     with pytest.raises(tnp.BadRequestError, match=said):
         tnp.image(torch.zeros(shape), **options)
-
-
-@pytest.mark.parametrize(
-    ("make", "error"),
-    [
-        (lambda: 3, tnp.NotATensorError),
-        (lambda: [torch.zeros(3, 3), 3], tnp.NotATensorError),
-        (lambda: [[torch.zeros(3, 3)]], tnp.NotATensorError),
-        (lambda: [torch.zeros(3, 3), torch.zeros(3)], tnp.BadRequestError),
-        (lambda: [torch.zeros(3, 3), torch.zeros(3, 3, device="meta")], tnp.NoDataError),
-        (lambda: [], tnp.BadRequestError),
-        (lambda: {"a": torch.zeros(3, 3)}, tnp.NotATensorError),
-        (lambda: np.array([["a"]]), tnp.BadRequestError),
-        (lambda: np.array([[None]]), tnp.BadRequestError),
-        (lambda: np.zeros((2, 2), [("a", float)]), tnp.BadRequestError),
-        (lambda: torch.zeros(3, 3, dtype=torch.complex64), tnp.BadRequestError),
-        (lambda: torch.zeros(3, 3, device="meta"), tnp.NoDataError),
-        (lambda: torch.nested.nested_tensor([torch.zeros(2, 2)]), tnp.BadRequestError),
-    ],
-)
-def test_what_has_no_pixels_is_refused(make, error):
-    """As conversion does, or with what to pass instead."""
-    with pytest.raises(error):
-        tnp.image(make())
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda t: t.bfloat16(), lambda t: t.T.contiguous().T, lambda t: t.to_sparse(), lambda t: t.requires_grad_() * 1,
-        lambda t: torch.view_as_complex(torch.stack([-t, -t], -1)).conj().imag, lambda t: t.to(torch.float8_e5m2),
-        lambda t: torch.quantize_per_tensor(t, 0.5, 0, torch.quint8), torch.nn.Parameter,
-    ],
-)  # fmt: skip
-def test_any_kind_of_tensor_is_seen_and_nothing_changes(make):
-    """The pixels are those of the converted array."""
-    t = make(torch.eye(6))
-    with unchanged(t):
-        image = tnp.image(t)
-    np.testing.assert_array_equal(decoded(image), np.eye(6) * 255)
-    assert t.is_sparse or t.untyped_storage().resizable()
 
 
 def test_it_is_what_it_was_and_keeps_nothing_alive():

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import io
-import pickle
 import subprocess
 import sys
-import weakref
-from fractions import Fraction
 from types import SimpleNamespace
 
 import matplotlib
@@ -21,14 +17,11 @@ from matplotlib.patches import StepPatch
 from PIL import Image
 
 import tensornp as tnp
-from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.pictures.heatmap import HeatmapBuilder
 from tensornp.core.values.pictures.limits import limits
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.plot import figure_of
-from tensornp.render.values.stats import stats_document
 
 STATS = SimpleNamespace(
     histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
@@ -96,39 +89,6 @@ def test_the_bars_are_the_counts(plane):
     assert axes.get_ylabel() == "elements in 1/64 of the range"
 
 
-LARGEST = float(np.finfo(np.float64).max)
-SPREAD = np.random.default_rng(0).standard_normal(600)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("values", "ends", "unit"),
-    [
-        (SPREAD * 1e-310, None, "1e-310"),
-        (SPREAD * 1e-320, None, "1e-320"),
-        (np.array([0, 5e-324] * 9), (0, 4.94), "1e-324"),
-        (np.full(9, 5e-324), (2.47, 7.41), "1e-324"),
-        (np.array([-LARGEST, LARGEST] * 9), (-1.798, 1.798), "1e308"),
-        (np.full(9, -LARGEST), (-2.696, -0.899), "1e308"),
-        (np.clip(SPREAD / 4, -1, 1) * 1.7e308, None, "1e308"),
-        (np.array([1e-310, 1, LARGEST]), (0, 1.798), "1e308"),
-        (np.append(SPREAD[1:], LARGEST), None, "1e308"),
-    ],
-)
-def test_the_smallest_and_the_largest_floats_can_be_drawn(values, ends, unit):
-    """In a unit that the axis names, as a histogram and as a heat map with its bar of colours."""
-    figure = tnp.plot(values.reshape(3, -1))
-    assert shown(figure).size[0] > 100
-    histogram, _, *bars = figure.axes
-    assert histogram.get_xlabel() == f"value, in units of {unit}"
-    drawn = histogram.patches[0].get_data()
-    assert np.isfinite(drawn.edges).all() and drawn.values.sum() == pytest.approx(values.size)
-    exact = (float(Fraction(float(end)) / Fraction(unit)) for end in (values.min(), values.max()))
-    assert (drawn.edges[0], drawn.edges[-1]) == pytest.approx(ends or tuple(exact), rel=1e-3)
-    assert all("units of 1e" in bar.get_ylabel() or abs(bar.get_ylim()[1]) < 100 for bar in bars)
-
-
 def test_one_value_alone_has_a_bar():
     """It has no width of its own."""
     for value in (0.0, -3.0, 1e-5, 1e299):
@@ -137,33 +97,6 @@ def test_one_value_alone_has_a_bar():
         assert bar.values.tolist() == [7]
         assert bar.edges[0] < value < bar.edges[1]
         assert axes.get_ylabel() == "elements"
-
-
-@pytest.mark.parametrize("kind", ["storage", "stand-in", "nested", "mask"])
-def test_what_has_no_shape_or_dtype_of_its_own_is_named(kind):
-    """A class need not have such attributes, or may raise when it is asked."""
-    t = torch.arange(6.0).view(2, 3)
-    obj, title = {
-        "storage": (t.untyped_storage(), "UntypedStorage (24,) uint8"),
-        "stand-in": (StandsFor(t), "StandsFor (2, 3) float32"),
-        "nested": (torch.nested.nested_tensor([t[0], t[1]]), "Tensor (2, 3) float32"),
-        "mask": (np.ma.masked_array([1, 2], [False, True]), "MaskedArray (2,) int64"),
-    }[kind]
-    assert tnp.plot(obj).get_suptitle() == title
-    summary = summarize_stats(obj, DisplayOptions())
-    assert title in stats_document(summary).text().splitlines()[0]
-    assert stats_document(summary).html()
-
-
-class StandsFor:
-    """Has no attribute of a tensor."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._tensor = tensor
-
-    def __tensornp__(self) -> torch.Tensor:
-        """Return what it stands for."""
-        return self._tensor
 
 
 def test_a_nan_has_its_colour_where_it_lies(plane):
@@ -216,18 +149,6 @@ def test_a_notebook_shows_it_without_pyplot():
     assert bundle["image/png"].startswith(b"\x89PNG")
 
 
-def test_it_can_be_pickled_and_is_kept_by_nobody():
-    """Another process gets a plain figure."""
-    figure = figure_of(STATS)
-    again = pickle.loads(pickle.dumps(figure))
-    assert type(again) is Figure
-    assert again.axes[0].get_ylabel() == "elements"
-    gone = weakref.ref(figure)
-    del figure
-    gc.collect()
-    assert gone() is None
-
-
 def test_options_of_the_user_shape_it_and_stay_as_they_are():
     """`rcParams` are read, never set."""
     with matplotlib.rc_context({"font.size": 7}):
@@ -261,14 +182,3 @@ def test_what_is_in_no_bin_and_in_no_pixel_is_said():
     # A pixel of several elements shows the one that is not finite.
     assert "no pixel of finite values alone" in words
     assert "no finite value ·" in tnp.plot(torch.full((4, 4), torch.nan)).get_supxlabel()
-
-
-def test_a_name_with_dollars_is_no_mathematics():
-    """A title of the caller's may have some."""
-    cls = type(r"S$\x$", (torch.Tensor,), {})
-    figure = tnp.plot(torch.ones(3, 4).as_subclass(cls))
-    figure.savefig(io.BytesIO())
-    assert r"S$\x$" in figure.get_suptitle()
-    titled = tnp.plot(torch.ones(3, 4), title=r"$\alpha$")
-    titled.savefig(io.BytesIO())
-    assert titled._suptitle.get_parse_math() and not figure._suptitle.get_parse_math()

@@ -73,7 +73,7 @@ def test_the_three_patterns_differ():
     assert all((a != b).any() for a, b in [firsts[:2], firsts[1:], firsts[::2]])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40, unique=True))
 def test_a_greater_value_never_has_a_lower_colour(values):
     """In the order of the scale; what lies beyond has the colours of the two ends, carried on."""

@@ -19,7 +19,7 @@ def with_page_protection(info: TensorInfo) -> TensorInfo:
         return info
     low = info.storage.address
     high = low + max(info.storage.reach - (info.storage_offset or 0) * info.itemsize, 1)
-    return dataclasses.replace(info, is_readonly_map=_is_mapped_readonly(low, high))
+    return dataclasses.replace(info, _is_readonly_map=_is_mapped_readonly(low, high))
 
 
 def _is_mapped_readonly(low: int, high: int) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
@@ -70,7 +69,6 @@ class ConversionPlan:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
         lines = [
@@ -119,14 +117,14 @@ def _decide(
     as_bits, target = _target(facts, copy, dtype)
     cast = target if target != _natural(facts, as_bits) else None
     obstacle = _obstacle(info, facts, as_bits, cast)
-    if writeable and obstacle is None and copy is not True and info.is_readonly_map:
+    if writeable and obstacle is None and copy is not True and info._is_readonly_map:
         obstacle = Obstacle(
             "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
         )
-    if obstacle is None and copy is None and info.is_unsharded and info.numel:
+    if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # Sharing is possible, but nobody has asked for what it ends.
         obstacle = receipt.UNSHARDED
-    numel = math.prod(info.array_shape)
+    numel = math.prod(info._array_shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
@@ -233,7 +231,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 
 def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
     # NumPy leaves the zeros of an empty one out.
-    if math.prod(filter(None, info.array_shape)) * dtype.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, info._array_shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
             f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
         )

@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import PARTITIONED, QUANTIZED, Obstacle
+from tensornp.core.tensor.kinds import QUANTIZED, Obstacle
 from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
@@ -42,28 +42,26 @@ def no_data_text(info: TensorInfo) -> str:
     while info.inner is not None and info.inner.data_state == info.data_state:
         spread = info if info.shard is not None else spread
         info = info.inner
-    if info.kind is PARTITIONED:
-        return f"{info.wrapper}; take it within deepspeed.zero.GatheredParameters(t), on all ranks together"
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
-        return _PENDING.format(info.wrapper, info.shard.pending_text)
-    if info.data_state == "freed" and info.kind is QUANTIZED and info.wrapper:
-        return f"{info.wrapper}; t.int_repr() gives the codes"
-    if info.data_state == "freed" and info.wrapper:
-        return f"the parts cannot be told apart: {info.wrapper}; make the tensor anew"
+        return _PENDING.format(info._wrapper, info.shard.pending_text)
+    if info.data_state == "freed" and info.kind is QUANTIZED and info._wrapper:
+        return f"{info._wrapper}; t.int_repr() gives the codes"
+    if info.data_state == "freed" and info._wrapper:
+        return f"the parts cannot be told apart: {info._wrapper}; make the tensor anew"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     if info.data_state == "freed" and spread is not None:
         return _FREED_PART.format(spread.detail, held, reach)
-    inner = ", ".join(f"t.{name}" for name in info.inner_names)
+    inner = ", ".join(f"t.{name}" for name in info._inner_names)
     instead = "what it returns"
     if inner:
         instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
-    told = {"wrapper": info.wrapper, "instead": instead, "shard": _shard_text(info)}
+    told = {"wrapper": info._wrapper, "instead": instead, "shard": _shard_text(info)}
     return _NO_DATA[info.data_state].format(held=held, reach=reach, **told)
 
 
 def _shard_text(info: TensorInfo) -> str:
     """Return which part this rank holds, and in how many bytes of how many."""
-    said = f"{counted(info.nbytes - info.nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
+    said = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
     return f"{info.shard}, {said}" if info.shard is not None else said
 
 
@@ -111,22 +109,20 @@ def warning_texts(
 ) -> tuple[str, ...]:
     """Return what may surprise later, a sentence each."""
     warnings = []
-    if info.has_tangent:
+    if info._has_tangent:
         warnings.append("the tangent of forward-mode differentiation is not part of the array")
     if as_bits:
         warnings.append(
             f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
         )
-    if info.is_unsharded and shares:
+    if info._is_unsharded and shares:
         warnings.append(UNSHARDED_HAZARD)
-    if info.saved_for and shares:
-        warnings.append(saved_text(info.saved_for, frozen))
+    if info._saved_for and shares:
+        warnings.append(saved_text(info._saved_for, frozen))
     if shares and not frozen:
-        if info.requires_grad and not info.saved_for:
+        if info.requires_grad and not info._saved_for:
             warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
-        elif info.untold:
-            warnings.append(f"{info.untold}: a NumPy write may give wrong gradients without an error")
-        if info.may_overlap_itself:
+        if info._may_overlap_itself:
             warnings.append("several indices may address one element, so a NumPy write may change more than one")
         if info.is_inference:
             warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
@@ -165,7 +161,7 @@ def code_text(
         Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.extension})",
         Step.CAST: f".numpy().astype({_dtype_code(target)})",
     }
-    code = info.access
+    code = info._access
     for step in steps:
         if step is Step.UNPACK:
             # What a single byte holds has one dimension already.
@@ -175,7 +171,7 @@ def code_text(
             code += calls[step]
     if ".numpy()" not in code:
         code += ".numpy()"
-    shape = f"{info.access}.shape" if info.array_shape == info.shape else str(info.array_shape)
+    shape = f"{info._access}.shape" if info._array_shape == info.shape else str(info._array_shape)
     return f"np.broadcast_to({code}, {shape})" if frozen else code
 
 

@@ -7,23 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.convert import receipt
-from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
+from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.view_share_copy import check_shard
-from tensornp.core.lowlevel.units import counted, with_article
-from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.kinds import LOCAL, PENDING, STRIDED, Kind, Obstacle
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.kinds import LOCAL, Kind, Obstacle
 from tensornp.core.tensor.steps import Step
-from tensornp.errors import NoDataError, UnsupportedTensorError
+from tensornp.errors import NoDataError
 
 if TYPE_CHECKING:
-    import torch
-
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.shards import ShardFacts
 
 
-REDUCTIONS = {"sum", "avg", "product", "max", "min"}
-"""How parts that are still to be reduced are put together."""
 _GATHERED = Kind(
     "gathered",
     step=Step.GATHER,
@@ -45,46 +40,18 @@ def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> Conve
 
 def _decide_whole(info: TensorInfo, facts: ShardFacts, **arguments: Any) -> ConversionPlan:
     if info.data_state != "remote":
-        # This rank has all of it, and so has each other one.
+        # Each rank has all of it.
         return decide(info, **arguments)
-    part = spread_in(info).inner
-    while part is not None and part.kind is PENDING:
-        part = part.inner
-    assert part is not None
-    check_readable(part)
-    if why := _why_not_gathered(facts, part):
-        raise UnsupportedTensorError(f"{why}; take t.full_tensor() on all ranks together")
-    if any(one.reduction == "avg" for one in facts.placements) and not _has_fractions(part.dtype):
-        said = f"the average of {name_of(part.dtype)} over ranks may be no whole number"
-        raise UnsupportedTensorError(f"{said}; gather one made of t.to_local().double() on each")
     if facts.coordinate is None:
-        raise NoDataError(f"{facts}; take it on these")
+        raise NoDataError(f"{facts}; convert it on these")
     whole = replace(
-        info, kind=_GATHERED, data_state="available", inner=None, storage=None, access="t", is_conj=False, is_neg=False
+        info, kind=_GATHERED, data_state="available", inner=None, storage=None, _access="t", is_conj=False, is_neg=False
     )
     plan = decide(whole, **arguments)
     if not info.numel:
         return plan
-    ranks = counted(math.prod(facts.mesh_shape), "rank")
-    taken, sent = (counted(n, "byte") for n in (plan.nbytes_copied, facts.nbytes if facts.is_owner else 0))
-    reason = f"copy: gathered from {ranks}, {taken} of new memory on each; {facts.who} sends {sent}"
-    return replace(plan, reason=reason)
-
-
-def _why_not_gathered(facts: ShardFacts, part: TensorInfo) -> str:
-    """Return why the parts cannot be put together here; empty if they can."""
-    if facts.held is None and facts.coordinate is not None:
-        return "the placements do not tell where this rank's part lies"
-    if part.kind is not STRIDED:
-        return f"this rank's part is {with_article(str(part.kind))} tensor"
-    reductions = {one.reduction for one in facts.placements if one.is_pending}
-    if len(reductions) > 1 or not reductions <= REDUCTIONS:
-        return f"how to reduce {', '.join(str(one) for one in facts.placements if one.is_pending)} is not known here"
-    return ""
-
-
-def _has_fractions(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
+    ranks, taken = counted(math.prod(facts.mesh_shape), "rank"), counted(plan.nbytes_copied, "byte")
+    return replace(plan, reason=f"copy: gathered from {ranks}, {taken} of new memory on each")
 
 
 def is_spread(info: TensorInfo) -> bool:
@@ -96,12 +63,7 @@ def has_part(info: TensorInfo) -> bool:
     """Return whether other ranks have more of a tensor, and this one a part with values."""
     if not is_spread(info) or info.shard is None or info.shard.pending or info.inner is None:
         return False
-    return info.inner.data_state == "available" and info.inner.numel > 0 and not info.is_pending
-
-
-def spread_in(info: TensorInfo) -> TensorInfo:
-    """Return the metadata of the DTensor that an object stands for, or which it is."""
-    return info if info.kind is LOCAL or info.inner is None else spread_in(info.inner)
+    return info.inner.data_state == "available" and info.inner.numel > 0 and not info._is_pending
 
 
 def shard_of(info: TensorInfo) -> ShardFacts | None:

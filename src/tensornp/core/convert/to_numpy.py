@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,15 +12,14 @@ import torch
 from tensornp.core.convert import float4
 from tensornp.core.convert.budget import Budget, within_budget
 from tensornp.core.convert.dense import dense, dequantized
-from tensornp.core.convert.gathering import Spread, gathered
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, flag
-from tensornp.core.convert.sharded import decide_shard, is_spread
+from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.ordinary import is_ordinary
+from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -36,7 +35,7 @@ from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NoDataError, NotATensorError, NotReadError
+from tensornp.errors import NoDataError, NotATensorError, NotReadError, RanksError
 
 _IS_ARRAY = "it is an array already, which tnp.card shows and tnp.to_tensor makes a tensor of"
 
@@ -81,9 +80,8 @@ def to_numpy(
     max_nbytes : int, optional
         Bytes that new arrays may take at most, all of a container together; None: what main memory has free.
     shard : {"local", "full"}, optional
-        Of a tensor that is spread over ranks, "local" takes the part that this rank holds, and "full" gathers all of
-        it, for which all ranks call this together: in new memory on each, and with whichever of them is missing named
-        after 2 seconds. Any other tensor is all of it here, and is converted as ever.
+        "local" takes the part of a DTensor on this rank. "full" calls its ``full_tensor()``, so all ranks must call
+        this together. Other tensors are converted as without it.
 
     Returns
     -------
@@ -105,14 +103,12 @@ def to_numpy(
         If that kind of tensor has no conversion; the message names what to convert instead.
     NotATensorError
         If `obj` is neither a tensor nor such a container.
-    RanksError
-        For ``shard="full"``, if a rank does not come, or has failed. The groups of the job are as they were.
 
     Notes
     -----
     Sharing an ordinary CPU tensor costs some microseconds and ends the storage's resizability, as every `Tensor.numpy`
-    does. Other devices synchronize and transfer all elements. No collective is ever issued but for ``shard="full"``,
-    by a gloo group of its own; of one that is under way, the result is waited for.
+    does. Other devices synchronize and transfer all elements. Only ``shard="full"`` issues a
+    collective. The result of one that is under way is waited for.
     """
     if dtype is None and max_nbytes is None and shard is None and (writeable is None or writeable is False):
         array = _convert_plain(obj, copy, None)
@@ -123,13 +119,11 @@ def to_numpy(
     check_shard(shard)
     if is_weight(obj):
         if max_nbytes is not None:
-            values = obj.values() if shard is None else obj.values_here()
+            values = obj._values() if shard is None else obj._values_here()
             _check_budget(values, max_nbytes, copy=copy, dtype=dtype, shard=shard)
         return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype, shard=shard)
     if is_storage(obj):
         obj = tensor_of(obj)
-    if shard == "full":
-        return _convert_whole(obj, max_nbytes, copy=copy, writeable=writeable, dtype=dtype)
     if is_tensor_like(obj):
         return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype, shard=shard)
     _check_container(obj)
@@ -165,38 +159,6 @@ def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: obj
         plan_from(values.info, copy=True, dtype=dtype, max_nbytes=max_nbytes)
 
 
-def _convert_whole(obj: Any, max_nbytes: int | None, **arguments: Any) -> Any:
-    """Return the arrays of what is brought together from all ranks; they are told of an error that one has before."""
-    budget = Budget(max_nbytes)
-    plans: dict[int, ConversionPlan] = {}
-    spread: dict[int, Spread] = {}
-    problem = None
-
-    def look(leaf: Any) -> Any:
-        leaf = stood_for(leaf) if stand_in_of(leaf) is not None else leaf
-        if is_tensor(leaf) and id(leaf) not in spread and is_spread(info := inspect(leaf)):
-            spread[id(leaf)] = Spread(leaf, info)
-            plans[id(leaf)] = decide_shard(info, "full", **arguments)
-            budget.take(plans[id(leaf)].nbytes_copied)
-        return leaf
-
-    def convert(leaf: Any) -> Any:
-        planned = plans.get(id(leaf))
-        if planned is None:
-            leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-            return _convert(leaf, budget, shard="full", **arguments)
-        return execute(_without(planned, Step.GATHER), wholes[id(leaf)])
-
-    try:
-        every = look(obj) if is_tensor_like(obj) else map_leaves(look, obj, leaf_type=(torch.Tensor, *STORAGES))
-        if not is_tensor_like(every):
-            _check_container(every)
-    except Exception as error:
-        problem = error
-    wholes = dict(zip(spread, gathered(list(spread.values()), problem), strict=True))
-    return convert(every) if is_tensor_like(every) else map_leaves(convert, every, leaf_type=(torch.Tensor, *STORAGES))
-
-
 def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
     stand_in = stand_in_of(obj)
     if stand_in is None:
@@ -226,8 +188,7 @@ def plan(
 
     Where a writeable array is asked for, its ``warnings`` tell whether the graph behind `tensor` has saved it for
     backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.
-    Raises the same errors as `to_numpy` for the same arguments. No rank is asked, for ``shard="full"`` neither: its
-    ``reason`` tells the bytes that each rank would take, and what this one would send.
+    Raises the same errors as `to_numpy` for the same arguments. No rank is asked, even for ``shard="full"``.
     """
     if is_storage(tensor):
         tensor = tensor_of(tensor)
@@ -239,7 +200,7 @@ def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
     if flag("writeable", arguments["writeable"]) and info.grad_fn is not None and is_tensor(tensor):
         saved = saved_for(tensor)
-        info = replace(info, saved_for=saved.names, untold=saved.untold)
+        info = replace(info, _saved_for=saved.names)
     return _decided(info, **arguments)
 
 
@@ -267,7 +228,7 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     `plan` would decide the same, at several times the cost.
     """
     if (
-        not is_ordinary(tensor)
+        not is_of_torch(tensor)
         or not (copy is None or copy is False)
         or not modes.is_plain_and_undisturbed(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL
@@ -339,6 +300,8 @@ def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
         return [carry_out(_without(plan, first), part) for part in tensor.unbind()]
     if first is Step.WAIT:
         return carry_out(_without(plan, first), tensor.trigger_wait())
+    if first is Step.GATHER:
+        return carry_out(_without(plan, first), _full(tensor))
     if first is Step.TO_LOCAL:
         return carry_out(_without(plan, first), held_tensor(tensor, form_of(tensor).kind))
     if Step.MASK in plan.steps:
@@ -346,6 +309,14 @@ def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
     if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
         return _array(_without(plan, Step.DEQUANTIZE), dequantized(tensor))
     return _array(plan, plain(tensor))
+
+
+def _full(dtensor: Any) -> torch.Tensor:
+    """Return the whole of a DTensor; all ranks of its mesh call this together."""
+    try:
+        return cast(torch.Tensor, dtensor.full_tensor())
+    except Exception as error:
+        raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
 
 
 def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:

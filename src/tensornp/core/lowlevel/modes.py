@@ -1,8 +1,4 @@
-"""Standing outside the modes that a user has entered, where values can be read and nobody notices.
-
-With the private names of torch, which has no public way to do so, and in another way where one is missing. Tried with
-torch 2.4 to 2.15.
-"""
+"""Leave the modes that a user has entered, so that values can be read and nobody notices."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.forked import PROCESS
-from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 
@@ -29,10 +24,10 @@ _disable_torch_function = find("_C.DisableTorchFunction")
 _is_torch_function_off = find("_C._is_torch_function_all_disabled")
 _disable_functorch = find("_C._DisableFuncTorch")
 _inference_mode = find("_C._InferenceMode")
-_set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
+_set_grad_enabled = find("_C._set_grad_enabled")
 _function_modes = find("_C._len_torch_function_stack")
 _enable_torch_function = find("_C._EnableTorchFunction")
-_function_mode_stack = find("overrides._get_current_function_mode_stack") or list
+_function_mode_stack = find("overrides._get_current_function_mode_stack")
 _pop_function_mode, _push_function_mode = find("_C._pop_torch_function_stack"), find("_C._push_on_torch_function_stack")
 _dispatch_modes = find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
@@ -41,19 +36,11 @@ _get_tracing_state = find("_C._get_tracing_state")
 _set_tracing_state = find("_C._set_tracing_state")
 _is_grad_enabled, _is_inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
 _disable_dispatch_modes = find("utils._python_dispatch._disable_current_modes")
-_mode_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
-_push_mode = find("utils._python_dispatch._push_mode")
 _pop_dispatch_mode, _push_dispatch_mode = find("_C._pop_torch_dispatch_stack"), find("_C._push_on_torch_dispatch_stack")
 _dispatch_keys = find("_C._dispatch_keys")
 _exclude_keys, _key_set = find("_C._ExcludeDispatchKeyGuard"), find("_C.DispatchKeySet")
 _python_key = find("_C.DispatchKey.Python")
 _raw_repr = find("_C.DispatchKeySet.raw_repr")
-_CAN_TELL_MODES = all(
-    (
-        _disable_torch_function, _is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level,
-        _get_tracing_state,
-    )
-)  # fmt: skip
 
 
 def unnoticed(function: _F) -> _F:
@@ -69,7 +56,7 @@ def unnoticed(function: _F) -> _F:
         # In a block that is `undisturbed`, the context is the user's still.
         if _stands_outside.get() and is_undisturbed():
             return function(*args, **kwargs)
-        outside = _way_out()
+        outside = _outside()
         try:
             next(outside)
             # NumPy keeps print options and what becomes of errors there.
@@ -89,7 +76,7 @@ def is_own_look() -> bool:
 
 def undisturbed() -> AbstractContextManager[Any]:
     """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
-    return _INSIDE if is_undisturbed() else _Block(_way_out())
+    return _INSIDE if is_undisturbed() else _Block(_outside())
 
 
 def outside(function: Callable[..., _T], *args: Any) -> _T:
@@ -100,9 +87,9 @@ def outside(function: Callable[..., _T], *args: Any) -> _T:
     """
     if is_undisturbed():
         return function(*args)
-    num_modes = _dispatch_modes() if _CAN_LEAVE_ONE else 2
+    num_modes = _dispatch_modes()
     if num_modes > 1 or _is_inference() or _is_further_in(num_modes):
-        with _Block(_way_out()):
+        with _Block(_outside()):
             return function(*args)
     guard, had_grad, popped = _disable_torch_function(), _is_grad_enabled(), list[Any]()
     put_back = map(_push_dispatch_mode, popped)
@@ -133,7 +120,7 @@ def with_grad(function: Callable[..., _T], *args: Any) -> _T:
 
 def below_autograd() -> AbstractContextManager[Any]:
     """Stand outside every mode inside a dispatch mode, where torch records no graph: cheap where it is the only one."""
-    is_alone = _CAN_TELL_MODES and not _is_inference() and not _is_further_in()
+    is_alone = not _is_inference() and not _is_further_in()
     guard: AbstractContextManager[Any] = _disable_torch_function() if is_alone else undisturbed()
     return guard
 
@@ -166,7 +153,7 @@ def with_overrides() -> AbstractContextManager[Any]:
 
     No mode sees that code all the same.
     """
-    return _Block(_overriding()) if _enable_torch_function and _pop_function_mode and _push_function_mode else _INSIDE
+    return _Block(_overriding())
 
 
 def _overriding() -> Generator[None, None, None]:
@@ -185,17 +172,14 @@ def _overriding() -> Generator[None, None, None]:
 
 def below_classes() -> AbstractContextManager[Any]:
     """Have no class of a tensor called for operators in the block: for those that read and write no values."""
-    if not (_exclude_keys and _key_set and _python_key is not None):
-        return _INSIDE
     guard: AbstractContextManager[Any] = _exclude_keys(_key_set(_python_key))
     return guard
 
 
 def is_undisturbed() -> bool:
-    """Return whether this thread stands outside every mode; False where that is unknown."""
-    return (
-        _CAN_TELL_MODES
-        and _is_torch_function_off()
+    """Return whether this thread stands outside every mode."""
+    return bool(
+        _is_torch_function_off()
         and not _is_grad_enabled()
         and not _is_inference()
         and (_stands_outside.get() or not _is_further_in())
@@ -208,39 +192,18 @@ def _outside() -> Generator[None, None, None]:
     Function modes come off first, because all that follows is itself a call that they would see. Outside of inference
     mode, in which some kinds of tensors cannot be taken apart.
     """
-    with _without_torch_function():
+    with _disable_torch_function():
         is_inference = _is_inference()
-        with (_inference_mode or torch.inference_mode)(False) if is_inference else nullcontext():
+        with _inference_mode(False) if is_inference else nullcontext():
             had_grad = _is_grad_enabled()
             try:
                 _set_grad_enabled(False)
-                if _CAN_TELL_MODES and not _is_further_in():
+                if not _is_further_in():
                     yield
                 else:
                     yield from _further_outside()
             finally:
                 _set_grad_enabled(had_grad)
-
-
-def _without_torch_function() -> AbstractContextManager[Any]:
-    if not _disable_torch_function:
-        return nullcontext()
-    guard = _disable_torch_function()
-    return Held(guard.__enter__, functools.partial(guard.__exit__, None, None, None))
-
-
-def _outside_and_kept() -> Generator[None, None, None]:
-    """Do so, and in the end set back what NumPy before 2.0 keeps for the whole process, not for a context."""
-    errors, options = np.geterr(), np.get_printoptions()
-    try:
-        yield from _outside()
-    finally:
-        np.seterr(**errors)
-        np.set_printoptions(**options)
-
-
-_way_out = _outside if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else _outside_and_kept
-_CAN_LEAVE_ONE = _way_out is _outside and _CAN_TELL_MODES and _pop_dispatch_mode and _push_dispatch_mode
 
 
 def _is_further_in(num_modes: int = 0) -> bool:
@@ -252,9 +215,9 @@ def _is_further_in(num_modes: int = 0) -> bool:
 
 def _further_outside() -> Iterator[None]:
     """Stand outside transforms, dispatch modes and `torch.jit.trace`, which would hand out sizes as tensors."""
-    tracer = _get_tracing_state() if _get_tracing_state and _set_tracing_state else None
+    tracer = _get_tracing_state()
     # This guard works from its construction to its deletion, and the statement keeps it.
-    with _disable_functorch() if _disable_functorch else nullcontext():
+    with _disable_functorch():
         try:
             if tracer is not None:
                 _set_tracing_state(None)
@@ -266,48 +229,30 @@ def _further_outside() -> Iterator[None]:
 
 def _has_dispatch_modes() -> bool:
     """Return whether a dispatch mode may be active; taking them off costs four times this question."""
-    return not (_dispatch_modes and _pre_dispatch_modes) or bool(_dispatch_modes() or _pre_dispatch_modes())
+    return bool(_dispatch_modes() or _pre_dispatch_modes())
 
 
 def _without_dispatch_modes() -> Iterator[None]:
-    stack = _mode_stack if _push_mode else None
-    modes = stack() if stack else []
-    disabled: Any = _disable_dispatch_modes() if _disable_dispatch_modes else None
-    try:
-        if disabled:
-            disabled.__enter__()
+    with _disable_dispatch_modes():
         yield
-    finally:
-        try:
-            if disabled:
-                # A `with` that Ctrl-C has ended as it began would leave this to the garbage collector.
-                disabled.gen.close()
-        finally:
-            # What Ctrl-C has kept torch from putting back.
-            for mode in modes[len(stack()) :] if stack else ():
-                _push_mode(mode)
 
 
 def _plain_keys() -> frozenset[int]:
     """Return the dispatch keys of an ordinary dense CPU tensor, which has no lazy bit, wrapper or odd layout."""
-    if not (_dispatch_keys and _raw_repr):
-        return frozenset()
     with undisturbed(), torch.inference_mode(False):
         return frozenset({_raw_repr(_dispatch_keys(torch.empty(0, device="cpu")))})
 
 
 _PLAIN_KEYS = _plain_keys()
-_CAN_TELL_PLAIN = bool(_PLAIN_KEYS and _function_modes and _dispatch_modes and _functorch_level)
 
 
 def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is an ordinary dense CPU tensor and no mode is active; False where that is unknown."""
+    """Return whether `tensor` is an ordinary dense CPU tensor and no mode is active."""
     return (
-        _CAN_TELL_PLAIN
-        and not _function_modes()
+        not _function_modes()
         and not _dispatch_modes()
         and _functorch_level() is None
-        and not (_get_tracing_state and _get_tracing_state())
+        and not _get_tracing_state()
         and has_plain_keys(tensor)
     )
 

@@ -6,8 +6,6 @@ from typing import Any, TypeGuard
 
 import torch
 
-from tensornp.core.lowlevel.partitioned import placeholder_of
-
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether an object is of one of these classes; no metaclass is asked."""
@@ -15,11 +13,6 @@ def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
     return cls is torch.Tensor or cls is torch.nn.Parameter
 
 
-def is_ordinary(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether it is, and no placeholder of another tensor."""
-    return is_of_torch(obj) and (not obj.__dict__ or placeholder_of(obj) is None)
-
-
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether it is an ordinary tensor with strides, of one size in each dimension."""
-    return is_ordinary(obj) and obj.layout is torch.strided and not obj.is_nested
+    return is_of_torch(obj) and obj.layout is torch.strided and not obj.is_nested

@@ -6,7 +6,7 @@ there is nothing to read. On other systems it is read where it lies, and a file 
 
 Two questions for which torch has no words, public or private, are answered here as well: which tensors share a version
 counter, and which tensor an array was lent from by DLPack. Each is tried on tensors whose answer is known, and gives no
-answer where it fails there. Tried with torch 2.4 to 2.15 on Linux.
+answer where it fails there..
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.mappings import mappings
 from tensornp.core.lowlevel.modes import undisturbed
 from tensornp.core.lowlevel.private_names import find
@@ -90,17 +89,15 @@ def read(memory: Memory, addresses: Sequence[int] | np.ndarray[Any, Any], nbytes
 
 
 def can_be_read_in_place(memory: Memory, nbytes: int) -> bool:
-    """Return whether nobody can take the memory away: no other thread runs, and it is none of a file.
+    """Return whether the memory is not that of a file.
 
-    Ask it behind `threads.GATE`, which stays closed until it is read. What torch or NumPy has allocated is no file's;
+    What torch or NumPy has allocated is no file's;
     of anything else the system is asked where that costs less than a copy. Where the system copies no memory there is
     no other way, and the answer is yes.
     """
     if _known.system_copy is None:
         return True
     owner = memory.owner
-    if threads.others_run():
-        return False
     is_own = owner.untyped_storage().resizable() if type(owner) is torch.Tensor else owner.flags.owndata
     return is_own or (nbytes > _ASKED_NBYTES and _is_of_no_file(memory.address, memory.address + memory.nbytes))
 

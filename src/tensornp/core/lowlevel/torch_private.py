@@ -1,8 +1,4 @@
-"""What torch has no public word for, by its private names where it has them, and in another way where not.
-
-Private, because torch has no public way to ask whether a tensor is a tracer's wrapper, or what a sparse one stores.
-Tried with torch 2.4 to 2.15.
-"""
+"""Ask torch by private names what it has no public name for."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ import torch
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.quiet import quietly
 
-_dispatch_keys = find("_C._dispatch_keys")
 _data_address = find("_C._data_address")
 _is_cow_tensor = find("_C._is_cow_tensor")
 _is_functorch_wrapped = find("_C._functorch.is_functorch_wrapped_tensor")
@@ -25,7 +20,7 @@ _nnz, _indices, _values = (find(f"Tensor.{name}") for name in ("_nnz", "_indices
 _nested_layout = [find(f"Tensor._nested_tensor_{name}") for name in ("size", "strides", "storage_offsets")]
 _quantize_per_tensor = find("_make_per_tensor_quantized_tensor")
 _quantize_per_channel = find("_make_per_channel_quantized_tensor")
-_storage_use_count = find("_C._storage_Use_Count")
+_storage_use_count = getattr(torch._C, "_storage_Use_Count", None)
 _scripted_table = find("jit._script.OrderedDictWrapper")
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
@@ -33,41 +28,17 @@ PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_disp
 
 def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` stands for a value inside (or escaped from) a torch.func transform."""
-    if _is_functorch_wrapped is not None:
-        return bool(_is_functorch_wrapped(tensor))
-    return _has_key(tensor, "FuncTorch") if _dispatch_keys is not None else _nbytes_of_storage(tensor) is None
+    return bool(_is_functorch_wrapped(tensor))
 
 
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
-    if _is_functional_tensor is not None:
-        return bool(_is_functional_tensor(tensor))
-    return _has_key(tensor, "Functionalize") if _dispatch_keys is not None else _is_nowhere(tensor)
+    return bool(_is_functional_tensor(tensor))
 
 
 def is_zero_tensor(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
-    return bool(_is_zerotensor(tensor) if _is_zerotensor else _has_key(tensor, "ZeroTensor"))
-
-
-def _nbytes_of_storage(tensor: torch.Tensor) -> int | None:
-    """Return the bytes of the storage, which sparse and other layouts need not have; None where one is missing."""
-    try:
-        return torch.Tensor.untyped_storage(tensor).nbytes()
-    except RuntimeError:
-        layout: Any = torch.Tensor.layout
-        return None if layout.__get__(tensor) == torch.strided else 0
-
-
-def _is_nowhere(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor with elements has no address."""
-    device: Any = torch.Tensor.device
-    return bool(_nbytes_of_storage(tensor)) and device.__get__(tensor).type != "meta" and not storage_address(tensor)
-
-
-def _has_key(tensor: torch.Tensor, name: str) -> bool:
-    """Return whether torch dispatches `tensor` by the key `name`; False where that is unknown."""
-    return _dispatch_keys is not None and name in str(_dispatch_keys(tensor))
+    return bool(_is_zerotensor(tensor))
 
 
 def is_mkldnn(layout: torch.layout) -> bool:
@@ -82,33 +53,22 @@ def has_tangent(tensor: torch.Tensor) -> bool:
     level = getattr(forward_ad, "_current_level", 0)
     if level < 0:
         return False
-    unpacked = _unpack_dual(tensor, level=level) if _unpack_dual else forward_ad.unpack_dual(tensor)
-    return unpacked[1] is not None
+    return _unpack_dual(tensor, level=level)[1] is not None
 
 
 def num_stored(sparse: Any) -> int:
     """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
-    if _nnz is not None:
-        return int(_nnz(sparse))
-    values = stored_elements(sparse)[1] if sparse.layout == torch.sparse_coo else sparse.values()
-    return int(values.shape[0])
+    return int(_nnz(sparse))
 
 
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
-    if _indices is not None and _values is not None:
-        return _indices(sparse), quietly(_values, sparse)
-    try:
-        coalesced = quietly(sparse.coalesce)
-    except RuntimeError:
-        # torch adds no float8 numbers.
-        coalesced = sparse.to(torch.complex64 if sparse.is_complex() else torch.float32).coalesce()
-    return coalesced.indices(), coalesced.values()
+    return _indices(sparse), quietly(_values, sparse)
 
 
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
     """Return the tensors by which a strided nested tensor tells its parts apart."""
-    return [read(nested) for read in _nested_layout if read is not None]
+    return [read(nested) for read in _nested_layout]
 
 
 def untyped(storage: Any) -> torch.UntypedStorage:
@@ -119,13 +79,8 @@ def untyped(storage: Any) -> torch.UntypedStorage:
 
 def quantized_like(
     codes: torch.Tensor, scheme: torch.Tensor, take: Callable[[torch.Tensor, int], torch.Tensor]
-) -> torch.Tensor | None:
-    """Return `codes`, which are some of `scheme`, with the scales that `take` takes out of all along a dimension.
-
-    None where torch has no way to put the two together.
-    """
-    if not (_quantize_per_tensor and _quantize_per_channel):
-        return None
+) -> torch.Tensor:
+    """Return `codes`, which are some of `scheme`, with the scales that `take` takes out of all along a dimension."""
     made: torch.Tensor
     if "channel" not in str(scheme.qscheme()):
         made = quietly(_quantize_per_tensor, codes, scheme.q_scale(), scheme.q_zero_point())
@@ -138,8 +93,6 @@ def quantized_like(
 
 def address_of(tensor: torch.Tensor) -> int:
     """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
-    if _data_address is None:
-        return quietly(tensor.data_ptr)
     # The private call gives the address of the storage.
     start = int(_data_address(tensor))
     if not start:
@@ -149,19 +102,13 @@ def address_of(tensor: torch.Tensor) -> int:
 
 def storage_address(tensor: torch.Tensor) -> int:
     """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
-    if _data_address is None:
-        try:
-            return quietly(torch.Tensor.untyped_storage(tensor).data_ptr)
-        except RuntimeError:
-            # So torch says that there is no memory.
-            return 0
     return int(_data_address(tensor))
 
 
 def is_lazily_copied(tensor: torch.Tensor) -> bool:
     """Return whether the memory of `tensor` becomes its own at the first write, although others share it until then."""
     try:
-        return bool(_is_cow_tensor and _is_cow_tensor(tensor))
+        return bool(_is_cow_tensor(tensor))
     except RuntimeError:
         # Sparse and other layouts have no storage to copy.
         return False
@@ -177,15 +124,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     """Return in which order the dimensions of the mesh cut a DTensor; None where it is the usual one, or not told."""
     order = getattr(getattr(dtensor, "_spec", None), "shard_order", None)
     return [at for entry in order for at in entry.mesh_dims] if order else None
-
-
-def store_of_all_ranks() -> Any:
-    """Return the store by which the processes of the default group have met; None without one, or if not told."""
-    dist = torch.distributed
-    if not dist.is_available() or not dist.is_initialized():
-        return None
-    get = getattr(dist.distributed_c10d, "_get_default_store", None)
-    return get() if get is not None else None
 
 
 def simulated_tensors(local_tensor: Any) -> dict[int, torch.Tensor]:
@@ -204,7 +142,7 @@ def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
 
 
 def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
-    """Return whether tensors have `storage`, which is held here too; True where torch cannot tell."""
+    """Return whether tensors have `storage`, which is held here too."""
     return _storage_use_count is None or int(_storage_use_count(storage._cdata)) > 1
 
 
@@ -224,4 +162,4 @@ def has_constant_tensors(module: Any) -> bool:
 
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
-    return _scripted_table is not None and isinstance(table, _scripted_table)
+    return isinstance(table, _scripted_table)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_EVAL_FRAME = "_C._dynamo.eval_frame"
 
 
 def never_compiled(function: _F) -> _F:
@@ -16,27 +15,24 @@ def never_compiled(function: _F) -> _F:
 
     As `torch.compiler.disable` does, which would import the whole compiler, and costs time at each call.
     """
-    set_strategy, skipped, skip_code = _ways() if "torch" in sys.modules else (None, None, None)
-    if set_strategy and skipped:
+    if "torch" in sys.modules:
+        set_strategy, skipped = _way()
         set_strategy(function.__code__, skipped)
         never = function
     else:
         never = _disabled_when_compiling(function)
-        if skip_code is not None:
-            skip_code(cast(Any, never).__code__)
     never._torchdynamo_disable = True  # type: ignore[attr-defined]
     never._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
     return never
 
 
 @functools.cache
-def _ways() -> tuple[Any, Any, Any]:
-    """Return what tells torch to skip code, and how; and what there was in the place of both before 2.7."""
-    from tensornp.core.lowlevel.private_names import find
+def _way() -> tuple[Any, Any]:
+    """Return the function that makes torch skip code, and its second argument."""
+    from torch._C._dynamo import eval_frame
 
-    strategy, skip = find(f"{_EVAL_FRAME}._FrameExecStrategy"), find(f"{_EVAL_FRAME}._FrameAction.SKIP")
-    skipped = strategy(skip, skip) if strategy and skip else None
-    return find(f"{_EVAL_FRAME}.set_code_exec_strategy"), skipped, find(f"{_EVAL_FRAME}.skip_code")
+    skip = eval_frame._FrameAction.SKIP
+    return eval_frame.set_code_exec_strategy, eval_frame._FrameExecStrategy(skip, skip)
 
 
 def _disabled_when_compiling(function: _F) -> _F:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import torch
 
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint_or_why
 from tensornp.core.memory.identity import TensorReference, VersionCounter
@@ -37,14 +36,8 @@ class Snapshot:
         A copy of the values, where one was asked for and could be had.
     has_grad : bool or None
         None where that has never been looked at.
-    nbytes_read : int
-        What was read to know a change again.
-    left_out : str
-        Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
     operation : int
         The number of the first operation that autograd may have recorded since.
-    is_alone : bool
-        Whether no other thread can have written between what was read of the count of writes and of the values.
     unreadable : str
         Why its memory cannot be read, as where the file behind it has become shorter.
     """
@@ -56,16 +49,22 @@ class Snapshot:
     max_nbytes: int
     values: Any = None
     has_grad: bool | None = None
-    nbytes_read: int = 0
-    left_out: str = ""
     operation: int = 0
-    is_alone: bool = True
     unreadable: str = ""
 
     @property
     def nbytes_copied(self) -> int:
         """Bytes that its copy of the values takes."""
         return self.values.nbytes if self.values is not None else 0
+
+    @property
+    def left_out(self) -> str:
+        """Why not all of it was read: "sampled", "unread", "pending" (a collective), or empty."""
+        if self.info is not None and self.info._is_pending:
+            return "pending"
+        if not self.max_nbytes:
+            return "unread"
+        return "sampled" if self.fingerprint is not None and self.fingerprint.one_in > 1 else ""
 
     @property
     def counter(self) -> VersionCounter | None:
@@ -130,13 +129,11 @@ class Change:
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
-    is_alone = not threads.others_run()
     is_read = max_nbytes and info.data_state == "available"
     known, why = fingerprint_or_why(tensor, max_nbytes, info) if is_read else (None, "")
-    is_alone = is_alone and not threads.others_run()
     reference = TensorReference(tensor)
     operation = next_operation()
-    return Snapshot(event, reference, info, known, max_nbytes, operation=operation, is_alone=is_alone, unreadable=why)
+    return Snapshot(event, reference, info, known, max_nbytes, operation=operation, unreadable=why)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -161,7 +158,7 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if (before.fingerprint.way, before.fingerprint.one_in) != (after.fingerprint.way, after.fingerprint.one_in):
         return None
     if before.fingerprint != after.fingerprint:
-        is_told = is_same_counter and new.version is not None and (is_counted or (before.is_alone and after.is_alone))
+        is_told = is_same_counter and new.version is not None
         cause: Cause = "unknown" if not is_told else "torch" if is_counted else "uncounted"
         return Change(before.event, cause, coverage, operation=before.operation)
     if has_moved:

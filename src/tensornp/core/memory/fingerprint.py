@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import raw_memory, threads
-from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel import raw_memory
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.blocks import Block
@@ -143,8 +142,7 @@ def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_n
     """Return the fingerprint of bytes of `memory` without gaps: `nbytes` from the address `low`."""
     pieces, one_in = pieces_of(nbytes, max_nbytes)
     if one_in > 1:
-        with threads.GATE, uncollected():
-            sample = raw_memory.read(memory, [low + first for first, _ in pieces], SAMPLE_NBYTES)
+        sample = raw_memory.read(memory, [low + first for first, _ in pieces], SAMPLE_NBYTES)
         return Fingerprint(tuple(map(number_of, sample)), one_in)
     every = Strided(memory, low, (nbytes,), (1,), bits_of(1))
     return Fingerprint(_digests(every, [Block((i,), (j - i,)) for i, j in pieces]), one_in)
@@ -168,17 +166,16 @@ def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
     def digest(block: np.ndarray[Any, Any], _: Block) -> int:
         return number_of(block.data)
 
-    with threads.GATE, uncollected():
-        in_place = strided.can_be_read_in_place()
-        nbytes = sum(math.prod(block.shape) for block in blocks) * strided.dtype.itemsize
-        if nbytes < _PARALLEL_NBYTES:
-            return tuple(strided.use_each(blocks, digest, in_place=in_place))
-        # Both xxhash and the system's copy let go of the interpreter's lock while they read.
-        share = -(-len(blocks) // _NUM_THREADS)
-        shares = [blocks[i : i + share] for i in range(0, len(blocks), share)]
-        with ThreadPoolExecutor(_NUM_THREADS) as pool:
-            parts = pool.map(lambda some: strided.use_each(some, digest, in_place=in_place), shares)
-            return tuple(item for part in parts for item in part)
+    in_place = strided.can_be_read_in_place()
+    nbytes = sum(math.prod(block.shape) for block in blocks) * strided.dtype.itemsize
+    if nbytes < _PARALLEL_NBYTES:
+        return tuple(strided.use_each(blocks, digest, in_place=in_place))
+    # Both xxhash and the system's copy let go of the interpreter's lock while they read.
+    share = -(-len(blocks) // _NUM_THREADS)
+    shares = [blocks[i : i + share] for i in range(0, len(blocks), share)]
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        parts = pool.map(lambda some: strided.use_each(some, digest, in_place=in_place), shares)
+        return tuple(item for part in parts for item in part)
 
 
 def _of_rows(

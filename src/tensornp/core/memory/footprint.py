@@ -78,7 +78,7 @@ def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
             return
         known = info if info is not None and not info.kind.gives_several else inspect(tensor)
         if known.data_state == "freed":
-            raise NotReadError(known.wrapper or raw_memory.GIVEN_BACK)
+            raise NotReadError(known._wrapper or raw_memory.GIVEN_BACK)
         for _, found, _ in _parts_under(tensor, (), known, is_read=True):
             for extent in _extents_at(found):
                 if extent.device == "cpu" and not extent.is_empty:
@@ -185,7 +185,7 @@ def _parts_under(
 
 def _extents_at(info: TensorInfo) -> Iterator[Extent]:
     # What lies past the end of a storage that was freed or shrunk belongs to others; codes without scales are there.
-    if info.storage is not None and info.stride is not None and (info.data_state == "available" or info.wrapper):
+    if info.storage is not None and info.stride is not None and (info.data_state == "available" or info._wrapper):
         yield extent_of(info)
 
 

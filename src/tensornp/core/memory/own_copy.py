@@ -34,7 +34,7 @@ Bytes = np.ndarray[Any, Any]
 def elements(raw: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places` of an alias that nobody else has, in new memory; its lazy bits must be off.
 
-    Call it behind `threads.GATE`. Raises `NotReadError` where they cannot be read, or no longer.
+    Raises `NotReadError` where they cannot be read, or no longer.
     """
     if raw.device.type != "cpu" or not is_on() or not all(places):
         return indexed(raw, places)
@@ -73,7 +73,7 @@ def _first_of(raw: torch.Tensor) -> tuple[int, int]:
 
 
 def is_steady(raw: torch.Tensor) -> bool:
-    """Return whether nobody can take the memory of such an alias away behind `threads.GATE`; raises if it is gone."""
+    """Return whether the memory of such an alias is not that of a file; raises if it is gone."""
     if raw.device.type != "cpu" or not is_on() or not raw.numel():
         return True
     memory = memory_of(raw)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -21,33 +20,30 @@ from tensornp.core.memory.relations import WRITTEN, Target
 MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
-_MAX_ASKED = 1000
-"""Operations that are asked whether they have saved anything, where torch does not tell what."""
-_UNTOLD = f"this torch ({torch.__version__}) does not tell what backward has saved"
 _grad_fn_slot: Any = torch.Tensor.grad_fn
 
 
-_data_of_saved = find("_C._autograd.SavedTensor.data")
+_data_of_saved = getattr(torch._C._autograd.SavedTensor, "data", None)
+"""Missing before torch 2.9."""
 _sequence_nr = find("autograd._get_sequence_nr")
 
 
 class Saved(NamedTuple):
     """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
 
-    `left_out` tells that another thread runs, so that what they have saved was not looked at; `untold` is a clause
-    where some have saved something, and this torch does not tell what. `oldest` is the number of the first of them.
+    `left_out` tells that another thread runs, so that what they have saved was not looked at.
+    `oldest` is the number of the first of them.
     """
 
     names: tuple[str, ...]
     stopped_at: int = 0
     left_out: bool = False
-    untold: str = ""
     oldest: int = NEVER
 
 
 def next_operation() -> int:
     """Return the number that autograd gives to the next operation of this thread; 0 where torch does not tell."""
-    return _sequence_nr() if _sequence_nr is not None else 0
+    return int(_sequence_nr())
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
@@ -66,8 +62,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         if not begin:
             return Saved(())
         if _data_of_saved is None:
-            has_saved = any(_saved_names(type(node)) for node in itertools.islice(_nodes(begin), _MAX_ASKED))
-            return Saved((), untold=_UNTOLD if has_saved else "")
+            return Saved(())
         target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1

@@ -89,7 +89,7 @@ class Strided:
         return blocks_of(self.shape, max_numel)
 
     def can_be_read_in_place(self) -> bool:
-        """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
+        """Return whether the memory is not that of a file."""
         return raw_memory.is_on() and raw_memory.can_be_read_in_place(self.memory, self.numel * self.dtype.itemsize)
 
     def use_each(self, blocks: Sequence[Block], use: Callable[[Array, Block], _T], *, in_place: bool) -> list[_T]:

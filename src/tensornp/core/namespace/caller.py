@@ -36,7 +36,7 @@ def _names_at(address: int) -> Mapping[str, Any]:
 
 
 def _caller_of(frame: FrameType) -> FrameType:
-    """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
+    """Return the frame that called, over those that keep `torch.compile` out."""
     caller = frame.f_back
     while caller is not None and _keeps_compiling_out(caller.f_globals):
         caller = caller.f_back

@@ -12,6 +12,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.failing_formatter import printed_without
+from tensornp.core.values.shown.preview import MAX_ELEMENTS
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
@@ -78,7 +79,7 @@ def _text_of(array: np.ndarray, options: DisplayOptions, num_first: int | None) 
 def _printed(array: np.ndarray, options: DisplayOptions) -> str:
     asked = {**np.get_printoptions(), **options.printoptions}
     kept = {**options.printoptions, "formatter": asked["formatter"]}
-    with np.printoptions(**{**kept, "threshold": min(asked["threshold"], options.max_elements)}):
+    with np.printoptions(**{**kept, "threshold": min(asked["threshold"], MAX_ELEMENTS)}):
         return repr(array)
 
 

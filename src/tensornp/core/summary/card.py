@@ -22,7 +22,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import stood_for
-from tensornp.core.values.shown.preview import Preview, first_values, preview
+from tensornp.core.values.shown.preview import MAX_ELEMENTS, Preview, first_values, preview
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
@@ -75,7 +75,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         if options.style == "line":
             number = max(info.numel, 1) if is_told_whole(info) else LINE_VALUES
             return Preview(first_values(tensor, info, plan, number, options.printoptions).replace("\n", ""))
-        return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
+        return preview(tensor, info, plan, max_elements=MAX_ELEMENTS, printoptions=options.printoptions)
 
     summary = _guarded(tensor, options, show, look)
     # What could be an array has figures, whether or not it could be printed.
@@ -85,7 +85,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if style == "auto":
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
-    return replace(summary, style=style, stats=Unasked(options.unasked_nbytes).figures(tensor, summary.info))
+    return replace(summary, style=style, stats=Unasked(options.stats_nbytes).figures(tensor, summary.info))
 
 
 def is_told_whole(info: TensorInfo) -> bool:
@@ -104,8 +104,8 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
         # That names the tensor for which it stands.
         around = replace(around, name="")
     is_buffer = around.is_buffer or info.is_buffer
-    if around.saved_for or around.untold or is_buffer is not info.is_buffer:
-        info = replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer)
+    if around.saved_for or is_buffer is not info.is_buffer:
+        info = replace(info, _saved_for=around.saved_for, is_buffer=is_buffer)
     return info, around
 
 

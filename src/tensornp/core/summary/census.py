@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from tensornp.core.tensor.paths import Kind, expression_of
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.record import TensorStats
 
-SORTS = ("bytes", "name", "shape", "dtype", "device")
 MAX_READ_NBYTES = 2**26
 """Bytes that are read to find NaN and infinities."""
 MIN_ROWS_OF_GROUP = 8
@@ -146,27 +144,18 @@ def census_of(
     survey: Survey,
     *,
     max_rows: int,
-    sort: str = "bytes",
     patterns: tuple[str, ...] = (),
-    is_changed: bool = False,
     change_of: Any = None,
     max_read_nbytes: int = MAX_READ_NBYTES,
 ) -> Census:
     """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
 
-    Of its tensors and arrays, up to `max_read_nbytes` are read to find NaN and infinities. With `is_changed`, only
-    groups are counted and shown of which a member has changed, as `change_of` tells.
+    Up to `max_read_nbytes` of its tensors and arrays are read to find NaN and infinities.
     """
     unasked = Unasked(max_read_nbytes)
     look = _Look(_once(change_of) if change_of is not None else None, _once(unasked.not_finite))
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
-    if is_changed:
-        groups = [
-            group
-            for group in groups
-            if any(row.change for row in _rows(survey, group, None, replace(look, stats_of=None)))
-        ]
-    groups.sort(key=_sort_key(sort))
+    groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
         CensusGroup(_rows(survey, group, limit, look), group.nbytes, _pins(survey, group))
@@ -238,18 +227,6 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def _sort_key(sort: str) -> Any:
-    def key(group: Group) -> Any:
-        first = _ordered(group)[0]
-        name = expression_of(first.path)
-        if sort == "bytes":
-            # Equal ones stay as they were found.
-            return -group.nbytes
-        return (() if sort == "name" else _fact(first.obj, sort), _natural(name))
-
-    return key
-
-
 def _rows(survey: Survey, group: Group, limit: int | None, look: _Look) -> tuple[CensusRow, ...]:
     ordered = _ordered(group)[:limit]
     first = ordered[0]
@@ -293,7 +270,7 @@ def _ordered(group: Group) -> list[Found]:
 
     def key(f: Found) -> Any:
         # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
-        return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes), kinds.get(f.kind, 1)
+        return order[f.holding], f.kind == "grad", -min(_nbytes_of(f.obj), group.nbytes), kinds.get(f.kind, 1)
 
     return sorted(told, key=key)
 
@@ -303,22 +280,15 @@ def _is_own_name(found: Found) -> bool:
     return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key by which m[9] comes before m[10]."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def _fact(obj: Any, name: str) -> Any:
-    """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
+def _nbytes_of(obj: Any) -> int:
+    """Return the bytes of a tensor, a storage or an array, past whatever its class overrides."""
     bare: Any = obj
     try:
         if not is_storage(obj):
             bare = Bare(obj) if is_tensor(obj) else _bare_array(array_over(obj), np.ndarray)
-        if name in ("shape", "nbytes"):
-            return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
-        return name_of(getattr(bare, name, "cpu"))
+        return int(bare.nbytes)
     except Exception:
-        return {"shape": (), "nbytes": 0}.get(name, "")
+        return 0
 
 
 def _relation(first: Any, other: Any) -> Relation:
@@ -340,10 +310,10 @@ def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusR
             change = look.change_of(obj, info) if look.change_of is not None else None
             alarm = alarm_text(look.stats_of(obj, info)) if look.stats_of is not None else ""
             # One that was freed, or is on the meta device, takes no byte.
-            nbytes = info.held_nbytes - info.nbytes_elsewhere if found.spans else 0
+            nbytes = info._held_nbytes - info._nbytes_elsewhere if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             facts = shape, dtype, device, nbytes
-            elsewhere = info.nbytes_elsewhere
+            elsewhere = info._nbytes_elsewhere
             return CensusRow(name, found.kind, *facts, shared, found.holding, change, alarm, nbytes_elsewhere=elsewhere)
         array = _bare_array(array_over(obj), np.ndarray)
         nbytes = array.size * array.dtype.itemsize

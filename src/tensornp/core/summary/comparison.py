@@ -30,7 +30,7 @@ def summary_of_comparison(found: Comparison, options: DisplayOptions) -> Compari
 def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
     """Return what differs between two tensors or arrays; raises as `compare` does."""
     comparison = compare(a, b)
-    if options.pictures == "off" or not comparison.num_changed:
+    if not options.has_pictures or not comparison._num_changed:
         return ComparisonSummary(names, comparison)
     try:
         picture = difference_map(a, b)

@@ -13,7 +13,6 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.footprint import extents_of
@@ -85,11 +84,10 @@ class Numbers(list[Any]):
 @modes.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    with uncollected():
-        found, is_complete = _leaves(container)
-        # One that is empty is a leaf of itself.
-        found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
-        table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
+    found, is_complete = _leaves(container)
+    # One that is empty is a leaf of itself.
+    found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
+    table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
     return replace(
         table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
     )
@@ -103,7 +101,7 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
     named = _names([path for path, _ in found])
-    unasked = Unasked(options.unasked_nbytes)
+    unasked = Unasked(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, unasked) for path, leaf in shown)
     # What only stands for a tensor may compute it: no more of them are asked than have rows.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}

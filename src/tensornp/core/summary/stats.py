@@ -47,7 +47,7 @@ class StatsSummary:
 def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSummary:
     """Return statistics as a card shows them, which do not know their tensor any more."""
     each = "" if np.ndim(found.count) == 0 else f" for each of {len(found.count):,} indices"
-    return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.pictures == "small")
+    return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.has_pictures)
 
 
 @modes.unnoticed
@@ -62,7 +62,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]
     places = tuple(filter(None, (_located(obj, what) for what in sought)))
-    has_pictures = options.pictures == "small"
+    has_pictures = options.has_pictures
     picture = _picture(obj, _plane_of(places)) if has_pictures else None
     shard = card.info.shard if card is not None and card.info is not None else None
     axis_runs = shard.held[axis] if shard is not None and shard.held is not None and axis is not None else None

@@ -43,8 +43,6 @@ class Surroundings:
         What was not looked at for another reason: gradients, while another thread runs; or empty.
     saved_for : tuple of str
         Operations that have saved its elements for backward.
-    untold : str
-        What this torch does not tell of that, as a clause, or empty.
     oldest_saver : int
         The number of the first of these operations.
     module_with_grads : str
@@ -63,7 +61,6 @@ class Surroundings:
     stopped: str = ""
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
-    untold: str = ""
     oldest_saver: int = NEVER
     module_with_grads: str = ""
     change: Change | None = None
@@ -123,7 +120,6 @@ def find_surroundings(
         stopped="; ".join(stopped),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
-        untold=saved.untold,
         oldest_saver=saved.oldest,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
         is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),

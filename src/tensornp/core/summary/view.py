@@ -1,4 +1,4 @@
-"""What is summed up as what: a tensor or an array for a card, a container or a generator for a table."""
+"""Choose the summary of an object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 if TYPE_CHECKING:
     from tensornp.core.summary.array import ArraySummary
     from tensornp.core.summary.container import ContainerSummary
-    from tensornp.core.summary.generator import GeneratorSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Unshown:
     reason: str
 
 
-Summary: TypeAlias = "TensorSummary | ArraySummary | GeneratorSummary | ContainerSummary | Unshown"
+Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
 """All that is shown of one object."""
 
 
@@ -58,10 +57,7 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
         from tensornp.core.summary.container import summarize_container
 
         return summarize_container(obj, options)
-    from tensornp.core.summary.generator import leaves_of, summarize_generator
-
-    leaves = leaves_of(obj)
-    return summarize_generator(leaves, options) if leaves else None
+    return None
 
 
 def _metadata_of(obj: Any, options: DisplayOptions, reason: str) -> Summary:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
@@ -60,8 +59,8 @@ class TensorInfo:
 
     `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
     those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
-    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that. `untold` is what
-    this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
+    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that.
+    `is_buffer` is None where it is not known: no tensor says whether a
     module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
 
     `is_unsharded` tells that FSDP has gathered a parameter into this storage, which it frees when it reshards.
@@ -70,8 +69,8 @@ class TensorInfo:
     the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
     `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
-    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, `numel_here` how
-    many elements of what another library has partitioned, and `spread` what else is noted on how it is spread over
+    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, and
+    `spread` what else is noted on how it is spread over
     ranks, a few words each.
     """
 
@@ -87,13 +86,12 @@ class TensorInfo:
     requires_grad: bool = False
     is_leaf: bool = True
     grad_fn: str | None = None
-    next_functions: tuple[str, ...] = ()
+    _next_functions: tuple[str, ...] = ()
     has_grad: bool | None = False
-    retains_grad: bool = False
-    grad_dtype: torch.dtype | None = None
-    grad_layout: torch.layout | None = None
-    saved_for: tuple[str, ...] = ()
-    untold: str = ""
+    _retains_grad: bool = False
+    _grad_dtype: torch.dtype | None = None
+    _grad_layout: torch.layout | None = None
+    _saved_for: tuple[str, ...] = ()
     is_parameter: bool = False
     is_buffer: bool | None = None
     is_conj: bool = False
@@ -102,57 +100,56 @@ class TensorInfo:
     is_pinned: bool = False
     is_inference: bool = False
     is_contiguous: bool = True
-    has_tangent: bool = False
+    _has_tangent: bool = False
     version: int | None = None
     storage: StorageSpan | None = None
-    is_readonly_map: bool = False
-    is_unsharded: bool = False
+    _is_readonly_map: bool = False
+    _is_unsharded: bool = False
     data_state: DataState = "available"
-    wrapper: str = ""
-    inner_names: tuple[str, ...] = ()
+    _wrapper: str = ""
+    _inner_names: tuple[str, ...] = ()
     kind: Kind = kinds.STRIDED
     detail: str = ""
     inner: TensorInfo | None = None
-    access: str = "t"
-    part_nbytes: int | None = None
+    _access: str = "t"
+    _part_nbytes: int | None = None
     shard: ShardFacts | None = None
-    numel_here: int | None = None
-    spread: tuple[str, ...] = ()
+    _spread: tuple[str, ...] = ()
 
     @property
-    def form(self) -> str:
+    def _form(self) -> str:
         """The name of its kind: how the values are held."""
         return self.kind.name
 
     @property
-    def is_quantized(self) -> bool:
+    def _is_quantized(self) -> bool:
         """Whether the elements are codes of a quantized tensor, which have a scale."""
         return bool(self.kind.values_dtype)
 
     @property
-    def is_nested(self) -> bool:
+    def _is_nested(self) -> bool:
         """Whether it is several tensors in one."""
         return self.kind.gives_several
 
     @property
-    def is_pending(self) -> bool:
+    def _is_pending(self) -> bool:
         """Whether a collective is still writing the values, as far as `inner` tells too."""
         is_awaited = self.kind.is_awaited and self.detail == kinds.WRITING
-        return is_awaited or (self.inner is not None and self.inner.is_pending)
+        return is_awaited or (self.inner is not None and self.inner._is_pending)
 
     @property
-    def numel_elsewhere(self) -> int:
+    def _numel_elsewhere(self) -> int:
         """Elements that this rank does not hold, where the tensor is spread over several."""
-        here = self.inner.numel if self.inner is not None else self.numel_here
+        here = self.inner.numel if self.inner is not None else None
         return self.numel - here if self.data_state == "remote" and here is not None else 0
 
     @property
-    def nbytes_elsewhere(self) -> int:
+    def _nbytes_elsewhere(self) -> int:
         """The bytes of these."""
-        return self.numel_elsewhere * self.itemsize
+        return self._numel_elsewhere * self.itemsize
 
     @property
-    def array_shape(self) -> tuple[int, ...]:
+    def _array_shape(self) -> tuple[int, ...]:
         """The shape of the array: that of the tensor, or longer where one element packs several values."""
         num_packed = _NUM_PACKED.get(self.dtype, 1)
         if num_packed == 1:
@@ -165,12 +162,12 @@ class TensorInfo:
         return self.numel * self.itemsize
 
     @property
-    def held_nbytes(self) -> int:
+    def _held_nbytes(self) -> int:
         """Bytes of what it holds for them: of a sparse tensor, indices and values; of an expanded one, each once."""
-        if self.part_nbytes is not None:
-            return self.part_nbytes
+        if self._part_nbytes is not None:
+            return self._part_nbytes
         # Of one in parts on several ranks, how this one has its own says nothing of the others.
-        if self.stride is None or not self.is_expanded or self.data_state == "remote":
+        if self.stride is None or not self._is_expanded or self.data_state == "remote":
             return self.nbytes
         sizes = (size if step else min(size, 1) for size, step in zip(self.shape, self.stride, strict=True))
         return math.prod(sizes) * self.itemsize
@@ -181,14 +178,14 @@ class TensorInfo:
         return len(self.shape)
 
     @property
-    def is_expanded(self) -> bool:
+    def _is_expanded(self) -> bool:
         """Whether a stride of 0 shows one element at several indices."""
         return self.stride is not None and any(
             step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True)
         )
 
     @property
-    def may_overlap_itself(self) -> bool:
+    def _may_overlap_itself(self) -> bool:
         """Whether two indices may address the same element.
 
         Dimensions sorted by stride cannot overlap if each stride steps over all that the smaller ones reach; anything
@@ -205,9 +202,8 @@ class TensorInfo:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
-        return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
+        return "\n".join(f"{field.name.lstrip('_')}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # A newline within a text would not be counted.

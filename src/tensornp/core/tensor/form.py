@@ -12,7 +12,6 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
-from tensornp.core.lowlevel.partitioned import placeholder_of
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.units import counted, number_ranges
 from tensornp.core.tensor import kinds
@@ -80,10 +79,6 @@ def _held_by_torch(bare: Any, tensor: torch.Tensor | None = None) -> Form:
     if bare.is_quantized:
         return Form("available", kinds.QUANTIZED)
     if bare.layout == torch.strided:
-        # Nothing is noted on most.
-        placeholder = placeholder_of(t) if tensor is not None or t.__dict__ else None
-        if placeholder is not None:
-            return Form("remote", kinds.PARTITIONED, placeholder.words)
         return Form("available", kinds.ZERO if torch_private.is_zero_tensor(t) else kinds.STRIDED)
     return Form("available", kinds.MKLDNN if torch_private.is_mkldnn(bare.layout) else kinds.SPARSE)
 

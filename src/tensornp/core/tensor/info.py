@@ -22,13 +22,12 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.ordinary import is_ordinary, is_strided
-from tensornp.core.lowlevel.partitioned import Placeholder, placeholder_of, spread_of
+from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, NESTED, PARTITIONED, QUANTIZED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.kinds import LOCAL, NESTED, QUANTIZED, SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of, scales_misfit
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
@@ -84,7 +83,7 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
         return (device, address, address + num_reached(tensor.shape, tensor.stride()) * tensor.element_size()), nbytes
     info = _read(tensor)
     if info.storage is None:
-        return None, info.held_nbytes
+        return None, info._held_nbytes
     low, is_row = info.storage.address, info.is_contiguous or info.stride is None
     reach = info.nbytes if is_row else num_reached(info.shape, info.stride or ()) * info.itemsize
     return (str(info.device), low, low + reach), info.nbytes
@@ -95,10 +94,10 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 
     Call it `unnoticed`.
     """
-    if is_ordinary(tensor):
+    if is_of_torch(tensor):
         return 0, 0
     info = _read(tensor)
-    return info.numel_elsewhere, info.numel_elsewhere * info.itemsize
+    return info._numel_elsewhere, info._numel_elsewhere * info.itemsize
 
 
 @modes.unnoticed
@@ -133,20 +132,18 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
             class_name(cls), shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
-            is_parameter=is_parameter, data_state="freed", wrapper=damage, storage=missing,
+            is_parameter=is_parameter, data_state="freed", _wrapper=damage, storage=missing,
             kind=form.kind,
         )  # fmt: skip
-    placeholder = placeholder_of(tensor) if form.kind is PARTITIONED else None
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
-        info = _with_shape(tensor, t, form, inner, placeholder, is_parameter=is_parameter, is_buffer=is_buffer)
-        is_gathered = info.is_unsharded and not may_be_sharded(own, info.ndim)
-        is_gathered = is_gathered or (inner is not None and inner.is_unsharded)
-        spread = spread_of(own) if own else ()
-        if spread or is_gathered:
-            info = dataclasses.replace(info, spread=(*spread, GATHERED) if is_gathered else spread)
+        info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+        is_gathered = info._is_unsharded and not may_be_sharded(own, info.ndim)
+        is_gathered = is_gathered or (inner is not None and inner._is_unsharded)
+        if is_gathered:
+            info = dataclasses.replace(info, _spread=(GATHERED,))
         if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
-            info = dataclasses.replace(info, data_state="freed", wrapper=damage)
+            info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
         return info
     except Exception as error:
         # A class may compute even its own sizes.
@@ -163,9 +160,9 @@ def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Ten
 
 def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
     values, kind, detail = read_stand_in(obj, stand_in)
-    inner = dataclasses.replace(_read(values), access=kind.access)
+    inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
-        inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, access="t"
+        inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, _access="t"
     )
     return info, values
 
@@ -174,7 +171,7 @@ def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> Te
     """Return what is known of a parameter that waits for its first forward pass."""
     return TensorInfo(
         type_name, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
-        requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, wrapper=form.wrapper,
+        requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, _wrapper=form.wrapper,
     )  # fmt: skip
 
 
@@ -183,15 +180,14 @@ def _with_shape(
     t: Any,
     form: Form,
     inner: TensorInfo | None,
-    placeholder: Placeholder | None,
     *,
     is_parameter: bool,
     is_buffer: bool | None,
 ) -> TensorInfo:
     """Return what is known of a tensor that has a shape; `t` gives its attributes, `inner` is what it holds them in."""
     state, kind = form.state, form.kind
-    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape) if placeholder is None else placeholder.shape
-    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape and placeholder is None
+    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
+    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
     stride = _sizes(t.stride()) if strided else None
     # Another thread may have given it others in between.
     while strided and t.shape != shape:
@@ -219,21 +215,20 @@ def _with_shape(
         is_pinned=storage is not None and _is_pinned(t),
         is_inference=is_inference,
         is_contiguous=stride is not None and is_in_order(shape, stride),
-        has_tangent=has_storage and torch_private.has_tangent(tensor),
+        _has_tangent=has_storage and torch_private.has_tangent(tensor),
         version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
-        is_unsharded=storage is not None and is_unsharded(tensor),
+        _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
-        wrapper=form.wrapper,
-        inner_names=inner_names(tensor) if state == "wrapped" else (),
+        _wrapper=form.wrapper,
+        _inner_names=inner_names(tensor) if state == "wrapped" else (),
         kind=kind,
         detail=detail_of(tensor, kind) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,
-        part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
+        _part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
         shard=_shard_of(tensor, shape, inner) if kind is LOCAL and inner is not None else None,
-        numel_here=placeholder.numel_here if placeholder is not None else None,
         **_graph_facts(tensor, t),
     )
 
@@ -276,7 +271,7 @@ def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
     if held is None:
         return None
     tracked = Bare(tensor).requires_grad
-    return dataclasses.replace(_read(held), requires_grad=tracked, access=kind.access)
+    return dataclasses.replace(_read(held), requires_grad=tracked, _access=kind.access)
 
 
 def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardFacts | None:
@@ -353,11 +348,11 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
         "requires_grad": t.requires_grad,
         "is_leaf": is_leaf,
         "grad_fn": grad_fn,
-        "next_functions": next_functions,
+        "_next_functions": next_functions,
         "has_grad": None if unguarded.left_out else grad is not None,
-        "retains_grad": retains_grad,
-        "grad_dtype": grad.dtype if grad is not None else None,
-        "grad_layout": grad.layout if grad is not None else None,
+        "_retains_grad": retains_grad,
+        "_grad_dtype": grad.dtype if grad is not None else None,
+        "_grad_layout": grad.layout if grad is not None else None,
     }
 
 

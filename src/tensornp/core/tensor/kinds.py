@@ -167,11 +167,6 @@ LOCAL = Kind(
     sentence="Spread over ranks, or replicated on each.",
     access="t.to_local()",
 )
-PARTITIONED = Kind(
-    "partitioned",
-    label="DeepSpeed",
-    sentence="Partitioned over ranks by DeepSpeed, and gathered while a pass needs it.",
-)
 PENDING = Kind(
     "pending",
     step=Step.WAIT,
@@ -191,7 +186,7 @@ STAND_IN = Kind(
 WRITING = "pending"
 """The detail of what a collective is still writing."""
 _EVERY = (
-    STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PARTITIONED, PENDING, STAND_IN,
+    STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PENDING, STAND_IN,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _EVERY}
 """All of them, by name."""

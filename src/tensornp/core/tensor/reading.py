@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import raw_memory, threads, torch_private
+from tensornp.core.lowlevel import raw_memory, torch_private
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.partitioned import flat_parts
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
@@ -92,7 +91,7 @@ def misfit(nested: Any) -> str:
             _check_readable(one)
     except NotReadError as reason:
         return str(reason)
-    if nested.layout != torch.jagged or threads.others_run() or any(one.numel() > _MAX_OFFSETS for one in own):
+    if nested.layout != torch.jagged or any(one.numel() > _MAX_OFFSETS for one in own):
         return ""
     numbers: list[list[int]] = [one.tolist() for one in own]
     begins = numbers[0]
@@ -155,7 +154,6 @@ READINGS = {
     kinds.NESTED.name: Reading(held=lambda t: t.values(), parts=_nested_parts, detail=_num_parts),
     kinds.MASKED.name: Reading(held=lambda t: t.get_data(), parts=lambda t: [mask_of(t)]),
     kinds.LOCAL.name: Reading(held=lambda t: t.to_local(), detail=lambda t: legible(", ".join(map(str, t.placements)))),
-    kinds.PARTITIONED.name: Reading(parts=flat_parts),
     kinds.STAND_IN.name: Reading(held=stood_for),
     kinds.PENDING.name: Reading(held=lambda t: t.elem, detail=lambda t: "arrived" if t.completed else kinds.WRITING),
 }

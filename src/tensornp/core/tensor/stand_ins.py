@@ -1,4 +1,4 @@
-"""Classes of the user's own whose instances stand for a tensor, as was registered or as the class itself says."""
+"""Register classes whose instances stand for a tensor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import BadRequestError, UnsupportedTensorError
@@ -80,43 +79,45 @@ _by_protocol: _Table = {}
 
 def register_kind(
     cls: type,
+    values: Callable[[Any], torch.Tensor | np.ndarray[Any, Any]] | None = None,
     *,
-    values: Callable[[Any], torch.Tensor | np.ndarray[Any, Any]],
     label: str = "",
     detail: str | Callable[[Any], str] = "",
 ) -> None:
-    """Have instances of `cls` and of its subclasses shown, converted and found as the tensor that they stand for.
+    """Display, convert and find instances of a class as the tensor that `values` returns.
 
-    A class of one's own may have a method ``__tensornp__`` instead, which returns that tensor; nothing needs to be
-    imported for it. What was registered goes first.
+    Your own class can have a method ``__tensornp__`` instead, which returns that tensor.
 
     Parameters
     ----------
     cls : type
-        Any class, also one that derives from `torch.Tensor`.
-    values : callable
-        Takes an instance and returns a tensor or a NumPy array. Where it returns the same memory each time, views and
-        shares of it are offered; where it computes new values, copies. It is called whenever an instance is looked at,
-        with gradients off, so it should be quick and must not change anything.
+        Any class, also a subclass of `torch.Tensor`. Its subclasses are included.
+    values : callable, optional
+        Takes an instance and returns a tensor or a NumPy array. None removes the registration of `cls`.
     label : str, optional
-        What the badge says instead of "stand-in".
+        Text of the badge. The default is "stand-in".
     detail : str or callable, optional
-        A few words after that, or what returns them for an instance.
+        A few words after the label, or a function of an instance that returns them.
 
     Raises
     ------
     BadRequestError
-        If `cls` is no class, or one that belongs to Python, NumPy or torch; if `values` cannot be called.
+        If `cls` is not a class, or is a class of Python, NumPy or torch, or `values` cannot be called.
 
     Notes
     -----
-    Where `values` raises, the card says so, and a conversion raises `UnsupportedTensorError`. A search that meets an
-    instance calls `values` where that has ever taken less than a millisecond. The class is not kept alive unless
-    `values` does so, which is kept until `unregister_kind`. Registering again takes the place of what was registered.
+    - `values` is called whenever an instance is displayed, without gradients. It must be quick and change nothing.
+    - If it returns the same memory each time, view and share are offered, otherwise copy alone.
+    - If it raises, the card shows the error, and a conversion raises `UnsupportedTensorError`.
+    - A search calls it only if it has ever taken less than a millisecond.
+    - A second registration replaces the first one.
     """
+    if values is None:
+        _registered.pop(id(cls), None)
+        return
     _check(cls, values)
     if not isinstance(label, str) or not (isinstance(detail, str) or callable(detail)):
-        raise BadRequestError("label= takes a text, and detail= a text or a function of one instance")
+        raise BadRequestError("label must be a string, and detail a string or a function of one instance")
     name = getattr(values, "__name__", "")
     # In the code, t is the object itself.
     name = name if is_attribute_name(name) and name != "t" else "values"
@@ -124,11 +125,6 @@ def register_kind(
     access = f"t.{name}()" if is_method else f"{name}(t)"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=access)
     _put(_registered, cls, StandIn(kind, name, values, detail))
-
-
-def unregister_kind(cls: type) -> None:
-    """Take back what `register_kind` has done for `cls`; does nothing where that is nothing."""
-    _registered.pop(id(cls), None)
 
 
 def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
@@ -142,10 +138,9 @@ def _check(cls: Any, values: Any) -> None:
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
     if id(cls) in _OURS or module_name(cls).partition(".")[0] in _NOBODYS:
-        raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
+        raise BadRequestError(f"{class_name(cls)} cannot be registered; register a subclass")
     if not callable(values):
-        said = class_name(type(values))
-        raise BadRequestError(f"values= takes a function of one instance, and {with_article(said)} cannot be called")
+        raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
 
 
 def stand_in_of(obj: Any) -> StandIn | None:

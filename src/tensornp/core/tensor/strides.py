@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
-MAX_NDIM = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
-"""Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
+MAX_NDIM = 64
+"""Dimensions of an array at most."""
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,10 +25,10 @@ class Weight(ABC):
     ) -> Any: ...
 
     @abstractmethod
-    def values(self) -> Any: ...
+    def _values(self) -> Any: ...
 
     @abstractmethod
-    def values_here(self) -> Any: ...
+    def _values_here(self) -> Any: ...
 
 
 def is_weight(obj: Any) -> TypeGuard[Weight]:
@@ -38,7 +38,7 @@ def is_weight(obj: Any) -> TypeGuard[Weight]:
 
 def values_of(obj: Any) -> Any:
     """Return what the values of a weight of an explorer are read from; anything else is read itself."""
-    return obj.values() if is_weight(obj) else obj
+    return obj._values() if is_weight(obj) else obj
 
 
 def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What the command line takes: one parser, from which its help and its completion derive."""
+"""The arguments of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ COMMANDS = {
 """The words that may stand before a path, with what each does."""
 SORTED_BY = ("name", "kind", "shape", "elements", "dtype", "where", "bytes", "notes")
 """Columns by which weights are sorted that are known without reading a value."""
-SHELLS = ("bash", "zsh", "fish")
 _USAGE = """tensornp [OPTION ...] PATH
        tensornp scan [OPTION ...] PATH
        tensornp diff [OPTION ...] A B"""
@@ -65,7 +64,6 @@ def parser() -> Parser:
         "--color", metavar="WHEN", choices=("auto", "always", "never"), default="auto",
         help="auto, always or never; auto heeds NO_COLOR",
     )  # fmt: skip
-    made.add_argument("--completion", metavar="SHELL", choices=SHELLS, help=f"print what completes {', '.join(SHELLS)}")
     made.add_argument("--version", action="store_true", help="print the version")
     made.add_argument("-h", "--help", action="store_true", help="print this help")
     return made
@@ -78,7 +76,7 @@ def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     asked = made.parse_intermixed_args(arguments[:end])
     asked.paths += arguments[end + 1 :]
     asked.command = asked.paths.pop(0) if asked.paths and asked.paths[0] in COMMANDS else ""
-    if asked.version or asked.help or asked.completion:
+    if asked.version or asked.help:
         return asked
     wanted = ("A", "B") if asked.command == "diff" else ("PATH",)
     if len(asked.paths) != len(wanted):

@@ -6,17 +6,15 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensornp
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.fallback import RAISE
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.fronts.command_line.arguments import parsed, parser
-from tensornp.fronts.command_line.interrupts import INTERRUPTED, end_as_interrupted, leave_to_the_system
 
 if TYPE_CHECKING:
     import argparse
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
     from tensornp.render.layout.document import Document
 
 _BEGIN = b"<!DOCTYPE html>"
-EQUAL, DIFFERENT, TROUBLE = 0, 1, 2
-"""What the status of the process tells."""
+EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
 
 
 class _Answer(NamedTuple):
@@ -38,10 +36,8 @@ class _Answer(NamedTuple):
 
 
 def main() -> int:
-    """Run the command with the arguments of the process, which is ended with the status that is returned."""
-    leave_to_the_system()
-    status = run(sys.argv[1:])
-    return end_as_interrupted() if status == INTERRUPTED else status
+    """Run the command with the arguments of the process; return the exit status."""
+    return run(sys.argv[1:])
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -63,20 +59,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    _spell_what_is_lacking()
+    _replace_unknown_characters()
     made = parser()
     asked = parsed(made, arguments)
     if asked.help:
         return _print(made.format_help().rstrip())
     if asked.version:
         return _print(f"tensornp {tensornp.__version__}")
-    if asked.completion:
-        from tensornp.fronts.command_line.completion import completion
-
-        return _print(completion(made, asked.completion))
-    # What a list is made of stays until it is printed, and is visited for nothing.
-    with nullcontext() if asked.command else uncollected():
-        return _answered(asked)
+    return _answered(asked)
 
 
 def _answered(asked: argparse.Namespace) -> int:
@@ -100,17 +90,14 @@ def _listed(asked: argparse.Namespace) -> _Answer:
 
 
 def _scanned(asked: argparse.Namespace) -> _Answer:
-    from tensornp.fronts.command_line.interrupts import raising
     from tensornp.fronts.command_line.records import scanned_record
-    from tensornp.models.scan.progress import progress_of
     from tensornp.render.models.scan import scan_document
 
     (explorer,) = _opened(asked)
-    with progress_of(_progress(), "scan") as bar, raising(bar) as told:
-        found = explorer.scan(progress=told)
-    # Ctrl-C has ended it, and what was finished is told.
+    # Ctrl-C ends the scan, which then has a partial result.
+    found = explorer.scan(progress=_progress())
     unread = [name for name in found.failed if name not in explorer or not explorer[name].problem]
-    lost = [one for one in explorer.values() if one.problem and not one.is_pending and not one.is_nothing]
+    lost = [one for one in explorer.values() if one.problem and not one._is_pending and not one._is_nothing]
     status = INTERRUPTED if found.num_left else TROUBLE if unread or lost else EQUAL
     trouble = f"{counted(len(unread) + len(lost), 'weight')} could not be read" if status == TROUBLE else ""
     document = partial(scan_document, found, ("--json", "--json"))
@@ -125,7 +112,7 @@ def _compared(asked: argparse.Namespace) -> _Answer:
 
     first, second = _opened(asked)
     found = compare(first, second, progress=_progress())
-    differs = found.changed() or found.missing or found.unexpected or found.requantized or found.beside
+    differs = found.changed() or found.missing or found.unexpected or found._beside
     status, trouble = (DIFFERENT, "") if differs else (EQUAL, "")
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"
@@ -185,14 +172,12 @@ def _is_page(path: str) -> bool:
         return file.read(len(_BEGIN)) == _BEGIN
 
 
-def _spell_what_is_lacking() -> None:
-    """Have streams spell the glyphs that their encoding lacks."""
-    from tensornp.core.lowlevel.spelled import SPELLED
-
+def _replace_unknown_characters() -> None:
+    """Print a question mark for characters that the encoding of a stream lacks."""
     for stream in (sys.stdout, sys.stderr):
-        # What stands in for one may have no encoding.
+        # A replacement for a stream may have no encoding.
         with suppress(AttributeError):
-            stream.reconfigure(errors=SPELLED)  # type: ignore[union-attr]
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
 def _print(text: str, status: int = EQUAL) -> int:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _OF_ENTRY = "name kind shape dtype nbytes location tied_to note problem wanted_imports".split()
 _OF_STATS = "count nan posinf neginf zeros min max mean std norm scope".split()
 _OF_COMPARED = (
-    "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp only_finite_first "
-    "only_finite_second"
+    "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp _only_finite_first "
+    "_only_finite_second"
 ).split()
 _OF_BOTH = (
-    "equal same_bits missing unexpected renamed reshaped retyped retied requantized beside not_compared exempt failed "
-    "not_listed"
+    "equal same_bits missing unexpected _renamed reshaped retyped _retied _beside _not_compared _exempt "
+    "failed _not_listed"
 ).split()
 
 
@@ -61,13 +61,13 @@ def scanned_record(explorer: WeightsExplorer, found: ScanTable) -> dict[str, Any
 
 def compared_record(found: WeightsComparison) -> dict[str, Any]:
     """Return what differs, what moved most first."""
-    first, second = found.sources
+    first, second = found._sources
     weights = [{"name": name, **_some(one, _OF_COMPARED)} for name, one in found.items()]
-    return {"first": first, "second": second, "verdict": found.told(), **_some(found, _OF_BOTH), "weights": weights}
+    return {"first": first, "second": second, "verdict": found._told(), **_some(found, _OF_BOTH), "weights": weights}
 
 
 def _some(obj: Any, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(obj, name) for name in names}
+    return {name.lstrip("_"): getattr(obj, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

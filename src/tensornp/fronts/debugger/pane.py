@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.receipt import no_data_text
-from tensornp.core.lowlevel import modes, threads, torch_private
+from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, error_text
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.units import counted, format_nbytes
@@ -107,8 +107,7 @@ def _guarded(tell: Callable[[], _Told], simpler: Callable[[str], _Told]) -> _Tol
 
 @modes.unnoticed
 def _unnoticed(tell: Callable[[], _Told], simpler: Callable[[str], _Told]) -> _Told:
-    with threads.at_once() as is_free:
-        return tell() if is_free else simpler(_IN_USE)
+    return tell()
 
 
 def _facts(tensor: torch.Tensor) -> TensorInfo:
@@ -132,7 +131,7 @@ def _line(tensor: torch.Tensor, info: TensorInfo) -> str:
     texts = {badge.kind: badge.text for badge in badges_of(shown) if badge.kind not in ("type", "memory")}
     what = " ".join(texts.pop(kind) for kind in ("shape", "dtype", "device"))
     said = [_state(info), *texts.values(), _shared(tensor)]
-    is_row = info.numel == (info.array_shape or (1,))[-1]
+    is_row = info.numel == (info._array_shape or (1,))[-1]
     if is_row and 0 < info.numel <= MAX_VALUES_IN_LINE and not _unread(tensor, info):
         values = _first_values(tensor, info)
         said.append(f"[{values}]" if info.shape else values)
@@ -221,7 +220,7 @@ def _grad(tensor: torch.Tensor, info: TensorInfo) -> tuple[Any, str | None]:
 
 
 def _memory(tensor: torch.Tensor, info: TensorInfo) -> str:
-    said = [format_nbytes(info.held_nbytes)]
+    said = [format_nbytes(info._held_nbytes)]
     if info.storage is not None:
         offset = f", from element {info.storage_offset:,} on" if info.storage_offset else ""
         said[0] += f" in a storage of {format_nbytes(info.storage.nbytes)}{offset}"

@@ -1,35 +1,26 @@
-"""The line of a magic: its options in front, and the expression after them exactly as it was typed."""
+"""The line of a magic: options in front, then the expression exactly as it was typed."""
 
 from __future__ import annotations
 
 import getopt
-import inspect
 import re
 import textwrap
-import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from IPython.core.error import UsageError
 
 from tensornp.errors import TensornpError
 
 NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
-"""What compiling may raise: ValueError for NUL bytes and lone surrogates, the last two for what is nested deeply."""
-_MAGICS = {
-    "to_numpy": "%tonumpy", "to_tensor": "%totensor", "stats": "%tensorstats", "compare": "%tensordiff",
-    "weights": "%weights", "follow": "%%follow", "ranks": "%weights --ranks",
-}  # fmt: skip
-_CALLED = rf"^({'|'.join(_MAGICS)}) takes "
-"""How errors of a function begin, which name the magic that was called."""
+"""Errors of compiling: ValueError for NUL bytes and lone surrogates, the last two for deep nesting."""
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
-"""What spaces separate, which in quotes they do not."""
+"""A word; spaces in quotes do not end it."""
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
-MAX_MESSAGE = 1000
-"""Characters of a usage error."""
+_WIDTH = 16
+"""Characters before the help of an option."""
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -45,25 +36,18 @@ class Option:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """How it is typed: ``("-c", "--copy")``."""
+        """The ways to type it: ``("-c", "--copy")``."""
         return (f"-{self.short}", f"--{self.long}") if self.short else (f"--{self.long}",)
 
     def lines(self) -> list[str]:
-        """Return the lines of a help text that say what it does."""
+        """Return its lines in a help text."""
         typed = f"{', '.join(self.flags)} {self.value}".rstrip()
-        first, *more = textwrap.wrap(self.help, 80)
-        below = [" " * _WIDTH + line for line in more]
-        if len(typed) >= _WIDTH:
-            return [typed, " " * _WIDTH + first, *below]
-        return [f"{typed:<{_WIDTH}}{first}", *below]
-
-
-_WIDTH = 16
-"""Characters before what an option does; one whose name is longer has that in the next line."""
+        first, *more = textwrap.wrap(self.help, 90)
+        return [f"{typed:<{_WIDTH - 1}} {first}", *(" " * _WIDTH + line for line in more)]
 
 
 def documented(*options: Option) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Have the line ``{options}`` of a magic's docstring list what it takes."""
+    """Replace the line ``{options}`` in the docstring of a magic."""
 
     def document(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         lines = [line for option in options for line in option.lines()]
@@ -75,133 +59,53 @@ def documented(*options: Option) -> Callable[[Callable[_Arguments, _Result]], Ca
     return document
 
 
-def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return `magic` with usage errors that hold no tensor: Python keeps the last error, and with it all its frames."""
-
-    @wraps(magic)
-    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        # IPython leaves frames out that say so: of an error in the user's code, only that code is shown.
-        __tracebackhide__ = True
-        try:
-            result = magic(*args, **kwargs)
-        except UsageError as error:
-            message = _printable(error)
-        else:
-            return cast(_Result, _keeping_nothing_later(result)) if inspect.iscoroutine(result) else result
-        # Not where it was caught: the new error would keep the old one as its context.
-        raise UsageError(message)
-
-    return run
-
-
-def keeping_no_frames(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return `magic`, in which nothing of the user's runs, with errors and interrupts whose frames hold nothing."""
-
-    @wraps(magic)
-    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        try:
-            return magic(*args, **kwargs)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)
-            raise
-
-    return run
-
-
-async def _keeping_nothing_later(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-    try:
-        return await coroutine
-    except UsageError as error:
-        message = _printable(error)
-    raise UsageError(message)
-
-
-def _printable(error: UsageError) -> str:
-    """Return the sentence, without the middle of what was typed too long, and with lone surrogates as escapes.
-
-    These could not be sent to the page.
-    """
-    text = str(error).encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE // 2]} … {text[-MAX_MESSAGE // 2 :]}"
-
-
 @contextmanager
-def as_usage_errors(looking: str = "", expression: str = "") -> Iterator[None]:
-    """Let an error of tensornp end in its sentence alone, and in a magic that is named as only `looking` any other.
-
-    The sentence has the `expression` that was typed, where a cure is written of it.
-    """
+def as_usage_errors(magic: str = "") -> Iterator[None]:
+    """Show an error of tensornp as one sentence; with the name of a magic that only reads, any other error too."""
     try:
         yield
     except TensornpError as error:
-        said = re.sub(_CALLED, lambda found: f"{_MAGICS[found[1]]} takes ", str(error))
-        if expression:
-            said = said.replace("tnp.weights(...)", f"tnp.weights({expression})")
-            said = said.replace("pass its state_dict()", f"%tonumpy {expression}.state_dict() converts all of it")
-        raise UsageError(said) from None
+        raise UsageError(str(error)) from None
     except UsageError:
         raise
     except Exception as error:
-        if not looking:
+        if not magic:
             raise
         from tensornp.core.lowlevel.fallback import told
 
-        raise UsageError(f"{looking} has failed: {told(looking, error)}") from None
+        raise UsageError(f"{magic} failed: {told(magic, error)}") from None
 
 
-def why_not_python(error: BaseException) -> str:
-    """Return what compiling has to say, one of `NOT_PYTHON`, in a few words."""
-    if isinstance(error, (RecursionError, MemoryError)):
-        return "too deeply nested"
-    # Python says what to change about it behind a semicolon.
-    return str(getattr(error, "msg", "") or error).partition(";")[0]
-
-
-def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], str]:
+def split_line(line: str, options: tuple[Option, ...], magic: str) -> tuple[dict[str, str], str]:
     """Return the options in front of `line` by long name, and the rest of it verbatim.
 
     IPython's own parsers join the rest with single spaces or look for options inside it, which changes expressions
-    such as ``d["a  b"]``. Quotes around the value of an option are taken off, as a shell does.
+    such as ``d["a  b"]``.
     """
     words = list(_WORD.finditer(line))
     count = 0
     while count < len(words):
         word = words[count].group()
-        if word == "--":
-            count += 1
-            break
         if not word.startswith("-") or word == "-":
             break
         count += 2 if _wants_next(word, options) else 1
-    front = [word.group() for word in words[:count]]
+        if word == "--":
+            break
     rest = line[words[count].start() :].strip() if count < len(words) else ""
-    rest, behind = _without_options_behind(rest, options)
-    return _parsed(front, options) | behind, rest
-
-
-def _without_options_behind(rest: str, options: tuple[Option, ...]) -> tuple[str, dict[str, str]]:
-    """Return what stands before options that were typed behind an expression, where it can be nothing else, and these.
-
-    ``w -c`` is a difference, while ``w -o name`` is no Python.
-    """
-    body = rest.removesuffix(";")
-    if not any(option.long for option in options) or is_expression(body):
-        return rest, {}
-    for word in re.finditer(r"(?<=\s)-\S+", body):
-        words = _WORD.findall(body[word.start() :])
-        before = body[: word.start()].strip()
-        try:
-            found = _parsed(words, options, is_all=True)
-        except UsageError:
-            continue
-        return before + rest[len(body) :], found
-    return rest, {}
+    found = _parsed([word.group() for word in words[:count]], options)
+    flags = {flag for option in options for flag in option.flags}
+    for behind in _WORD.finditer(rest):
+        flag = behind.group().rstrip(";").partition("=")[0]
+        if behind.start() and flag in flags and not is_expression(rest):
+            option, before = rest[behind.start() :].rstrip("; "), rest[: behind.start()].strip()
+            raise UsageError(f"options stand before the expression: {magic} {option} {before}")
+    return found, rest
 
 
 def is_expression(text: str) -> bool:
     """Return whether Python could evaluate a text."""
     try:
-        compile(text.strip(), "<expression>", "eval")
+        compile(text.strip().removesuffix(";"), "<expression>", "eval")
     except NOT_PYTHON:
         return False
     return True
@@ -214,24 +118,22 @@ def _wants_next(word: str, options: tuple[Option, ...]) -> bool:
     return any(option.short == word[-1] and option.value for option in options)
 
 
-def _parsed(words: list[str], options: tuple[Option, ...], *, is_all: bool = False) -> dict[str, str]:
-    """Return the options that words are, by long name; with `is_all`, UsageError where one is none."""
+def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
+    """Return the values of options by long name, without the quotes around them."""
     short = "".join(option.short + (":" if option.value else "") for option in options if option.short)
     long = [option.long + ("=" if option.value else "") for option in options]
     try:
-        pairs, left = getopt.getopt(words, short, long)
-        if is_all and left:
-            raise getopt.GetoptError(f"{left[0]} is no option")
+        pairs, _ = getopt.getopt(words, short, long)
     except getopt.GetoptError as error:
         known = ", ".join("/".join(option.flags) for option in options)
         said = f"the options are {known}" if known else "there are no options"
-        raise UsageError(f"{error.msg}; {said}, and an expression that begins with - goes into parentheses") from None
+        raise UsageError(f"{error.msg}; {said}; put an expression that begins with - into parentheses") from None
     names = {flag: option.long for option in options for flag in option.flags}
     return {names[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs}
 
 
 def split_names(text: str) -> list[str]:
-    """Return expressions that are separated by spaces, up to a comment; in brackets or quotes, nothing separates."""
+    """Return expressions separated by spaces, up to a comment; spaces in brackets or quotes do not separate."""
     names, depth, quote = [""], 0, ""
     for char in text:
         if quote:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any
 
-from traitlets import All, Bool, Enum, Int, observe
+from traitlets import All, Enum, Int, Union, observe
 from traitlets.config import Configurable
 
 from tensornp.core.summary.options import DisplayOptions
@@ -15,14 +15,14 @@ def _trait(option: Field[Any]) -> Any:
     """Return the trait of an option."""
     known: dict[str, Any] = dict(option.metadata)
     default: Any = option.default
-    allow_none: Any = "numpy" in known
+    made: list[Any] = []
     if "choices" in known:
-        made: Any = Enum(known["choices"], default, help=known["help"])
-    elif "min" in known:
-        made = Int(default, help=known["help"], min=known["min"], max=known["max"], allow_none=allow_none)
-    else:
-        made = Bool(default, help=known["help"], allow_none=allow_none)
-    return made.tag(config=True)
+        made.append(Enum(known["choices"], default))
+    if "min" in known:
+        made.append(Int(default if isinstance(default, int) else 0, min=known["min"], max=known["max"]))
+    trait = made[0] if len(made) == 1 else Union(made, default_value=default)
+    trait.help = known["help"]
+    return trait.tag(config=True)
 
 
 _TRAITS = {option.name: _trait(option) for option in fields(DisplayOptions)}
@@ -34,12 +34,6 @@ class TensorDisplay(Configurable):
     # The traits are collected from what the class statement has bound.
     vars().update(_TRAITS)
     _options: DisplayOptions | None = None
-
-    @observe("raw_memory")
-    def _switch_raw_memory(self, change: Any) -> None:
-        from tensornp.core.lowlevel import raw_memory
-
-        raw_memory.switch(change["new"])
 
     @property
     def options(self) -> DisplayOptions:

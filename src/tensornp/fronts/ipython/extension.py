@@ -5,23 +5,17 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from copy import deepcopy
-from importlib.metadata import version
 from traceback import walk_stack
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.spelled import OUTPUT
-from tensornp.fronts.ipython.ahead import Ahead
 from tensornp.fronts.ipython.anchors import Anchors
-from tensornp.fronts.ipython.cell import awaiting
-from tensornp.fronts.ipython.cell_bar import CellBar
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.guide import GREETING, GuideMagics
+from tensornp.fronts.ipython.guide import GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
-from tensornp.fronts.ipython.live import LiveToggle, runs_without_page
-from tensornp.fronts.ipython.live_film import LiveFilm
+from tensornp.fronts.ipython.live import LiveToggle
 from tensornp.fronts.ipython.live_passes import LivePasses
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
@@ -31,11 +25,9 @@ from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
 from tensornp.fronts.ipython.weight_magics import WeightMagics
-from tensornp.models.scan import progress
 from tensornp.session.ledger import Ledger
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
-_greeted: WeakSet[Any] = WeakSet()
 
 
 class Extension:
@@ -62,14 +54,10 @@ class Extension:
         ours: list[Any] = []
         undo.callback(self._remove_configurables, ours)
         config = TensorDisplay(parent=shell)
-        # It holds for the process, which goes on without this shell's options.
-        undo.callback(setattr, config, "raw_memory", config.traits()["raw_memory"].default_value)
         ours.append(config)
         shell.configurables.append(config)
         ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
-        undo.callback(setattr, OUTPUT, "is_for_paper", False)
-        OUTPUT.is_for_paper = runs_without_page(shell)
         live = LiveToggle(shell, config, ledger)
         undo.callback(live.close)
         for publisher in live.publishers:
@@ -80,20 +68,14 @@ class Extension:
         undo.callback(weights.close)
         passes = LivePasses(shell, config, live.bind)
         undo.callback(passes.close)
-        film = LiveFilm(shell, config)
-        undo.callback(film.close)
-        if getattr(shell, "kernel", None) is not None:
-            # A console has a bar of its own.
-            undo.callback(progress.take_out, CellBar)
-            progress.put_in(CellBar)
         printers = TensorPrinters(shell, config, anchors, ledger.look, live.note, weights.note, passes.note)
         undo.callback(printers.unregister)
         printers.register()
-        memory = MemoryMagics(shell, config, anchors, ledger, live)
+        memory = MemoryMagics(shell, config, anchors, ledger)
         ours.append(memory)
         undo.callback(memory.end)
         ours += [
-            TensorMagics(shell, config, live, ledger),
+            TensorMagics(shell, config, ledger),
             ValueMagics(shell, config, anchors, weights),
             WeightMagics(shell, anchors, weights),
             PassMagics(shell, passes),
@@ -102,15 +84,9 @@ class Extension:
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)
-        for where, own in (
-            (shell.Completer.custom_matchers, make_matcher(shell)),
-            (shell.input_transformers_post, awaiting(shell, "tonumpy")),
-            (shell.input_transformers_post, awaiting(shell, "follow")),
-        ):
-            undo.callback(_remove, where, own)
-            where.append(own)
-        ahead = Ahead()
-        undo.callback(ahead.forget)
+        matchers, matcher = shell.Completer.custom_matchers, make_matcher()
+        undo.callback(_remove, matchers, matcher)
+        matchers.append(matcher)
         for event, callback in (
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
@@ -119,10 +95,8 @@ class Extension:
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
-            ("post_run_cell", film.after_cell),
             ("post_run_cell", weights.after_cell),
             ("post_run_cell", passes.after_cell),
-            ("post_run_cell", ahead.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):
@@ -131,13 +105,6 @@ class Extension:
         undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
         if _is_in_cell():
             threads.cells.begin()
-            self._greet(config)
-
-    def _greet(self, config: TensorDisplay) -> None:
-        """Tell in one line what there is, the first time that a cell of this shell loads us."""
-        if config.options.greeting and self._shell not in _greeted:
-            print(GREETING.format(version("tensornp")))
-        _greeted.add(self._shell)
 
     def _remove_configurables(self, ours: list[Any]) -> None:
         """Take out what is ours; IPython appends each Magics object here and never takes it out."""

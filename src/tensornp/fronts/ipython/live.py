@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import threading
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import OUTPUT, for_paper
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
+from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
-_ANCHOR, _OURS = re.compile(r"tnp-[0-9a-f]{8}"), '<div class="tensornp'
+_ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 _SAID = "the live part of the output above, which is there while its kernel runs"
 """What is left of a live part in a file, or where no widget can be made."""
 NOTHING = {"text/html": "", "text/plain": ""}
@@ -39,21 +38,6 @@ def can_show_live(shell: Any, config: TensorDisplay) -> bool:
     """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
     has_kernel = getattr(shell, "kernel", None) is not None
     return config.options.widget != "never" and has_kernel and not runs_without_page(shell)
-
-
-def runs_without_page(shell: Any) -> bool:
-    """Return whether the cells are run for a file, as by nbconvert or papermill, with nobody there who sees a page.
-
-    nbclient, by which all of these run them, says that it answers no `input`, as pages do; of those, voila has pages.
-    """
-    if getattr(getattr(shell, "kernel", None), "_allow_stdin", True) or _keeps_outputs_apart(shell):
-        return False
-    return not os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
-
-
-def _keeps_outputs_apart(shell: Any) -> bool:
-    """Return whether the front end is Colab or VS Code."""
-    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in shell.user_ns
 
 
 class IsolatedOutput:
@@ -69,7 +53,7 @@ class IsolatedOutput:
     @property
     def is_needed(self) -> bool:
         """Whether the front end is one of these."""
-        return _keeps_outputs_apart(self._shell)
+        return keeps_outputs_apart(self._shell)
 
     def show(self, widget: DockingWidget) -> None:
         """Show `widget` under the cell that runs, and no longer under the one before."""
@@ -98,7 +82,7 @@ class _Card(NamedTuple):
 
 
 class _Resident(NamedTuple):
-    """A widget that stays where it is: with the card that it docks into, or pinned by the cell `cell_id`."""
+    """A widget that stays with its card, which the cell `cell_id` has shown."""
 
     widget: TensorWidget
     reference: TensorReference
@@ -149,23 +133,14 @@ class LiveToggle:
             self._made[anchor] = _Card(TensorReference(tensor), summary, anchor)
 
     def see(self, message: Any) -> Any:
-        """Look at a message on its way to the page: whoever only asks for a representation gets no toggle.
-
-        A page that names its cells shows our HTML, and the text beside it is for what reads the file, as LaTeX is.
-        """
-        content = message.get("content", {})
-        data = content.get("data", {})
-        html = str(data.get("text/html", ""))
+        """Note the cards in a message to the page; a representation that is never published gets no toggle."""
         if self._made:
+            html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
             self._published |= self._made.keys() & _ANCHOR.findall(html)
-        if _OURS in html and "text/plain" in data and cell_id(self._shell) is not None:
-            # What is displayed may be the user's own dictionary.
-            content["data"] = {**data, "text/plain": for_paper(data["text/plain"])}
         return message
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
-        OUTPUT.is_for_paper = runs_without_page(self._shell)
         own = cell_id(self._shell)
         if own is None:
             return
@@ -215,7 +190,7 @@ class LiveToggle:
 
     def _close_outlived(self) -> None:
         """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
-        docked = [resident for resident in self._residents if resident.widget.anchor]
+        docked = list(self._residents)
         if not docked:
             return
         # It brings torch, which a notebook need not have imported.
@@ -256,41 +231,13 @@ class LiveToggle:
         resident.widget.close()
 
     def close(self) -> None:
-        """Take every live part out of the page, pinned ones too, and let go of their tensors."""
+        """Take every live part out of the page, and let go of their tensors."""
         self._output.clear()
         self._toggle, self._residents, self._made = None, [], {}
         if "tensornp.widget.dock" in sys.modules:
             from tensornp.widget.dock import close_all
 
             close_all()
-
-    def pin(self, tensor: Any) -> TensorWidget:
-        """Return a live card of `tensor` that stands alone, stays, and binds names in this shell.
-
-        It keeps a tensor that no name reaches; that goes when its cell runs again.
-        """
-        from tensornp.core.memory.identity import TensorReference
-        from tensornp.widget.toggle import TensorWidget
-
-        reference = TensorReference(tensor)
-        widget = TensorWidget(
-            tensor,
-            options=self._config.options,
-            look=self._ledger.surroundings_of,
-            held=(lambda: reference.find(self._likely(widget.reached))) if self._is_named(tensor) else None,
-            binder=self.bind,
-            has_values=not self._output.is_needed,
-            reaches=self._reaches,
-        )
-        widget.suggestion = self._suggest(reference, widget.reached)
-        self._residents.append(_Resident(widget, reference, cell_id(self._shell)))
-        return widget
-
-    def unpin_unnamed(self) -> None:
-        """Close the pinned cards, which alone may keep their tensors."""
-        for resident in list(self._residents):
-            if not resident.widget.anchor:
-                self._close(resident)
 
     def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
         """Bind what `make` returns to `name` for the user; `NameTakenError` if that cannot be, or is taken."""
@@ -322,13 +269,6 @@ class LiveToggle:
             return not name or look_up(name, self._shell.user_ns) is tensor
         except BadRequestError:
             return False
-
-    def _is_named(self, tensor: Any) -> bool:
-        """Return whether a name of the notebook reaches `tensor`, as far as a search comes."""
-        from tensornp.core.memory.aliases import aliases
-
-        found = aliases(tensor, self._shell.user_ns)
-        return any(alias.relation == "same object" for alias in found)
 
     def _suggest(self, reference: TensorReference, reached: str = "") -> str:
         """Return ``layer_weight_np`` for a tensor that is reached as layer.weight, ``array_np`` for one of no name."""

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.models.explorer import WeightsExplorer
-    from tensornp.models.live.last_scan import LastScan
     from tensornp.models.module_view import ModuleView
 
 
 class LiveWeights:
     """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none.
 
-    What nobody else holds, since it was typed into the magic alone, is kept as long as its tree. All trees know what
-    the last scan has kept.
+    What nobody else holds, since it was typed into the magic alone, is kept as long as its tree.
     """
 
     def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
@@ -30,7 +28,6 @@ class LiveWeights:
         self._residents = Residents(shell)
         self._kept: list[WeakView] = []
         self._made: tuple[Any, ModuleView, str, str] | None = None
-        self._last_scan: LastScan | None = None
 
     def note(self, module: Any, view: ModuleView, anchor: str, expression: str) -> None:
         """Remember that a table of a module was made, which `expression` gives."""
@@ -47,22 +44,10 @@ class LiveWeights:
             del view
             self.settle()
 
-    def last_scan(self) -> LastScan | None:
-        """Return what the last scan has kept; None where statistics are turned off, and nothing is kept."""
-        if self._config.options.stats == "off":
-            self._last_scan = None
-        elif self._last_scan is None:
-            from tensornp.models.live.last_scan import LastScan
-
-            self._last_scan = LastScan()
-        return self._last_scan
-
     def _look_again(self) -> None:
-        """Have what was scanned say so where the cell has written to it, and keep no copy of what is gone."""
+        """Mark scanned weights that the cell has written to."""
         for widget in self._residents:
             widget.look_again()
-        if self._last_scan is not None and (last := self.last_scan()) is not None:
-            last.forget_gone()
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer.
@@ -84,7 +69,7 @@ class LiveWeights:
             own.keep()
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
-            has_values=not output.is_needed, classes=explorer.classes, last_scan=self.last_scan,
+            has_values=not output.is_needed, classes=explorer.classes,
         )  # fmt: skip
         if view is not None:
             widget.tell(view)
@@ -124,4 +109,3 @@ class LiveWeights:
         """Take all out of the page, and let go of what was shown."""
         self._made = None
         self._residents.close()
-        self._last_scan = None

@@ -17,17 +17,13 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import for_output
-from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
     documented,
-    keeping_nothing,
     split_line,
 )
-from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, run_async
+from tensornp.fronts.ipython.cell import compile_body, run
 from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable, check_reachable
 
@@ -37,22 +33,18 @@ if TYPE_CHECKING:
     from tensornp.core.convert.plan import ConversionPlan
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.live import LiveToggle
     from tensornp.session.ledger import Ledger
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tonumpy": (
-        Option("v", "view", "share memory, read-only (the default; %config TensorDisplay.mode changes it)"),
-        Option("s", "share", "share memory, writeable; an error where that is impossible"),
+        Option("v", "view", "share memory, read-only (the default; see %config TensorDisplay.mode)"),
+        Option("s", "share", "share memory, writeable; an error if that is impossible"),
         Option("c", "copy", "always copy"),
-        Option("d", "dtype", "convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes", "D"),
+        Option("d", "dtype", "convert to D: float32, bfloat16, float8_e4m3fn, ...", "D"),
         Option("o", "out", "bind the array to NAME", "NAME"),
-        Option("", "shard", "of what is spread over ranks, local takes this rank's part, full gathers all of it", "S"),
-        Option("m", "max-nbytes", "bytes that a new array may take (the default: what main memory has free)", "N"),
         Option("", "explain", "print the receipt and convert nothing"),
-        Option("w", "widget", "show the live card, which stays where it is"),
     ),
     "totensor": (Option("o", "out", "bind the tensor to NAME", "NAME"),),
 }
@@ -74,40 +66,31 @@ class TensorMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle, ledger: Ledger) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
         super().__init__(shell)
         self._display = config
-        self._live = live
         self._ledger = ledger
 
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
-    @keeping_nothing
     @documented(*OPTIONS["tonumpy"])
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
-        """Convert a tensor to the NumPy array that it is, and show the receipt.
+        """Convert a tensor, or a container of tensors, to NumPy, and show the receipt.
 
         Usage::
 
-            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--shard S] [--explain] [-w] EXPR
-            %%tonumpy [the same options] [NAME ...]
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [--explain] EXPR
+            %%tonumpy [the same options] [NAME ...]    run the cell, then convert NAME or its last line
 
-        Options, before the expression:
+        Options, before the expression::
 
             {options}
-
-        EXPR is any expression that gives a tensor, or a container with tensors inside; it is taken exactly as typed.
-        One that begins with - goes into parentheses. A trailing ; shows nothing.
-
-        As a cell magic it runs the cell as IPython does, also with await, then converts the variables NAME, or the
-        value of the cell's last line: one array, or a dict of arrays by name.
 
         Examples::
 
             a = %tonumpy model.fc.weight
             %tonumpy -c -o w_np w
-            %tonumpy --explain x.T
         """
         __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")
@@ -120,31 +103,31 @@ class TensorMagics(Magics):
             for name in names:
                 check_reachable(name)
         body = compile_body(self.shell, cell)
-        expression = names[0] if len(names) == 1 else body.last
+        expression = names[0] if len(names) == 1 else body.expression
         request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
-        if is_awaited(self.shell, cell):
-            return self._tonumpy_later(body, names, request)
         return self._tonumpy(self._wanted(names, run(self.shell, body)), request)
 
     @no_var_expand
     @needs_local_scope
     @output_can_be_silenced
     @line_magic
-    @keeping_nothing
     @documented(*OPTIONS["totensor"])
     def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
-        """Convert a NumPy array to the tensor that it is: the way back of %tonumpy.
+        """Convert a NumPy array to a tensor, and say whether memory is shared.
+
+        Read-only arrays are copied, because torch has no read-only tensors.
 
         Usage::
 
             %totensor [-o NAME] EXPR
 
-        Options, before the expression:
+        Options, before the expression::
 
             {options}
 
-        Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors. Which of
-        the two was done is said, unless the line ends with a semicolon.
+        Example::
+
+            t = %totensor a
         """
         from tensornp.core.exchange.to_tensor import holds_arrays, to_tensor
         from tensornp.core.lowlevel.attributes import is_array
@@ -163,7 +146,7 @@ class TensorMagics(Magics):
 
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
         """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
-        options, rest = split_line(line, OPTIONS[magic])
+        options, rest = split_line(line, OPTIONS[magic], f"%{magic}")
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
@@ -176,18 +159,12 @@ class TensorMagics(Magics):
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
-        limit = (
-            _limit_of(options["max-nbytes"]) if "max-nbytes" in options else self._display.options.max_nbytes or None
-        )
         mode = modes[0] if modes else self._display.options.mode
-        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit, "shard": options.get("shard")}
-        return {**mode_arguments(mode), **arguments}
-
-    async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:
-        return self._tonumpy(self._wanted(names, await run_async(self.shell, body)), request)
+        limit = self._display.options.max_nbytes or None
+        return {**mode_arguments(mode), "dtype": options.get("dtype"), "max_nbytes": limit}
 
     def _tonumpy(self, value: Any, request: _Request) -> Any:
-        with as_usage_errors(expression=request.expression):
+        with as_usage_errors():
             array = self._converted(value, request)
         return None if request.is_quiet else array
 
@@ -202,14 +179,9 @@ class TensorMagics(Magics):
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
-        from tensornp.core.tensor.weight import is_weight, refused
+        from tensornp.core.tensor.weight import is_weight
 
         options, arguments = request.options, request.arguments
-        if "widget" in options:
-            if not is_tensor(value):
-                raise UsageError(f"--widget takes a tensor, not {refused(value, 'tnp.to_tensor(entry.to_numpy())')}")
-            display(self._live.pin(value))
-            return None
         if is_weight(value) and "explain" in options:
             raise UsageError("--explain takes a tensor or a container of them; a weight of an explorer has .plan()")
         receipts: list[ConversionPlan] = []
@@ -220,37 +192,23 @@ class TensorMagics(Magics):
             if is_tensor(leaf):
                 tensors.append(leaf)
 
-        is_together = arguments["shard"] == "full" and "explain" not in options
-        try:
-            map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
-            if is_tensor(value):
-                receipts = [plan_from(self._seen(value), **arguments)]
-        except TensornpError:
-            if is_together:
-                # It raises the same, once the other ranks are told.
-                to_numpy(value, **arguments)
-            raise
+        map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
+        if is_tensor(value):
+            receipts = [plan_from(self._seen(value), **arguments)]
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
-            print(for_output(_explained(value, receipts, request.expression)))
+            print(_explained(value, receipts, request.expression))
             return None
-
-        def show() -> None:
-            if receipts and not request.is_quiet:
-                expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-                _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
-
-        if is_together:
-            show()
         array = to_numpy(value, **arguments)
         if not request.is_quiet and "out" not in options:
             map_leaves(check_printed, array, leaf_type=np.ndarray)
         with undisturbed():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
-        if not is_together:
-            show()
+        if receipts and not request.is_quiet:
+            expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
+            _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
@@ -326,14 +284,3 @@ def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> s
         # A mapping that is asked for its items, which no walk does.
         names = [f"tensor {i}" for i in range(len(receipts))]
     return explained_text(zip(names, receipts, strict=True), expression)
-
-
-def _limit_of(text: str) -> int:
-    """Return the number of bytes that an option gives."""
-    try:
-        if text.startswith(("-", "+")):
-            raise ValueError
-        return int(text)
-    except ValueError:
-        # It may also have more digits than Python reads.
-        raise UsageError(f"--max-nbytes takes a whole number of bytes, such as 1_000_000, not {quoted(text)}") from None

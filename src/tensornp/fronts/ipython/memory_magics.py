@@ -9,15 +9,12 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
     documented,
-    keeping_no_frames,
-    keeping_nothing,
     split_line,
     split_names,
 )
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from tensornp.core.summary.census import Census
     from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.live import LiveToggle
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import LiveTable
@@ -41,13 +37,10 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(
             "",
             "release",
-            "drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many bytes came "
-            "free; a name of yours is never touched",
+            "drop results that only Out[n], _ and the last traceback hold; your own names are never touched",
         ),
-        Option("", "changed", "only what has changed since a card of its own showed it or %tonumpy converted it"),
-        Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
     ),
-    "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
+    "tensorwatch": (Option("", "off", "stop watching NAME, or everything"),),
 }
 
 
@@ -57,12 +50,11 @@ class MemoryMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, ledger: Ledger, live: LiveToggle) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, ledger: Ledger) -> None:
         super().__init__(shell)
         self._display = config
         self._anchors = anchors
         self._ledger = ledger
-        self._live = live
         self._output = IsolatedOutput(shell)
         self._table: LiveTable | None = None
         self._watch: ShellWatch | None = None
@@ -82,45 +74,32 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
-    @keeping_nothing
-    @keeping_no_frames
     @documented(*OPTIONS["tensors"])
     def tensors(self, line: str) -> None:
         """Show all tensors and arrays of the notebook, grouped by the memory that they share.
 
         Usage::
 
-            %tensors [-s KEY] [--changed] [NAME ...]
+            %tensors [NAME ...]     NAME may have wildcards: model, model.*, *.grad
             %tensors --release
 
-        Options:
+        Options::
 
             {options}
 
-        NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
-        heading count each storage once, as the first of parameters and buffers, gradients, optimizer states, other
-        names, and history. "pinned by" tells what else keeps one: a result of a cell, or a traceback. In JupyterLab
-        and Notebook 7 the table sorts and filters up to 2,000 rows, also those that are not printed.
-
-        --release drops nothing where your names could not all be searched, since one of them may reach it.
+        The heading counts each storage once. "pinned by" names what else keeps a tensor alive.
         """
-        from tensornp.core.summary.census import SORTS
-
-        options, rest = split_line(line, OPTIONS["tensors"])
+        options, rest = split_line(line, OPTIONS["tensors"], "%tensors")
         names = split_names(rest)
         if "release" in options:
-            if names or len(options) > 1:
-                raise UsageError("--release takes no name and no other option; a name of yours goes with del")
-            self._live.unpin_unnamed()
+            if names:
+                raise UsageError("--release takes no name; use `del name` for your own variables")
             print(self._surveyor().release())
             return
-        sort = options.get("sort", "bytes")
-        if sort not in SORTS:
-            raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {quoted(sort)}")
         with as_usage_errors("%tensors"):
-            self._show_table(sort, tuple(names), is_changed="changed" in options)
+            self._show_table(tuple(names))
 
-    def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
+    def _show_table(self, patterns: tuple[str, ...]) -> None:
         from tensornp.render.collections.census import census_document
         from tensornp.render.layout.document import displayed
 
@@ -128,16 +107,8 @@ class MemoryMagics(Magics):
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
-        limits = {} if self._display.options.unasked_nbytes else {"max_read_nbytes": 0}
-        census = self._surveyor().census(
-            max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed, **limits
-        )
-        if is_changed and not census.groups:
-            print(
-                "nothing has changed since a card of its own or %tonumpy showed it; the table of a model or container "
-                "does not count: %tensorwatch NAME tells what each cell changes in one"
-            )
-            return
+        limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
+        census = self._surveyor().census(max_rows=max_rows, patterns=patterns, **limits)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._anchors.new()
@@ -168,36 +139,23 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
-    @keeping_nothing
-    @keeping_no_frames
     @documented(*OPTIONS["tensorwatch"])
     def tensorwatch(self, line: str) -> None:
-        """Tell after each cell what that cell has changed.
+        """Report after each cell what that cell has changed: rows, largest difference, gradients, moves.
 
         Usage::
 
-            %tensorwatch NAME ...        watch tensors, arrays, or all that a module or a container holds
-            %tensorwatch                 list what is watched
+            %tensorwatch NAME ...     tensors, arrays, modules or containers: model.fc.weight, d["a"][0]
+            %tensorwatch              list what is watched
             %tensorwatch --off [NAME ...]
 
-        Options:
+        Options::
 
             {options}
 
-        NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
-        It is looked up after each cell, and nothing is run for that: no call, no property.
-
-        A report names the rows, the largest absolute difference, whether torch has counted a write, gradients that
-        were set or dropped, and moves to another device or storage. Not counted are writes of NumPy, .data and DLPack
-        for example, and those of some kernels of torch: batch norm, fused optimizers, fake quantization, apply_,
-        GradScaler's unscale, dist.scatter.
-
-        Watching keeps no tensor alive, and waits for no collective. After each cell it reads up to %config
-        TensorDisplay.max_watch_read_nbytes of all that is watched, and says what is left out; it keeps copies of up to
-        max_watch_nbytes; of what has none, it tells which blocks changed. Where a cell runs many others, a loop of
-        training cells for instance, a report is updated in place, and the last one tells of all that they changed.
+        No tensor is kept alive. Tensors above %config TensorDisplay.max_read_nbytes are compared by a sample.
         """
-        options, rest = split_line(line, OPTIONS["tensorwatch"])
+        options, rest = split_line(line, OPTIONS["tensorwatch"], "%tensorwatch")
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
             gone = self._watching().remove(names)

@@ -13,7 +13,6 @@ from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import for_output
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.standing_in import (
     BundleFormatter,
@@ -64,7 +63,6 @@ class TensorPrinters:
         self._stand_ins: list[tuple[str, Any, Any]] = []
         self._displays: Any = None
         self._before_displays: Any = None
-        self._has_met_torch = False
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
@@ -165,14 +163,6 @@ class TensorPrinters:
         self._prepared.summaries = dict.fromkeys(mimes, prepared)
         return True
 
-    def _meet_torch(self) -> None:
-        """Log once if this torch is newer than all that were tried; the extension may be loaded before torch is."""
-        if not self._has_met_torch:
-            from tensornp.core.lowlevel.private_names import warn_of_untried_torch
-
-            self._has_met_torch = True
-            warn_of_untried_torch()
-
     def _serve_plain(self, obj: Any) -> Served:
         """Return the text of what was prepared, unless another library prints its class."""
 
@@ -225,7 +215,6 @@ class TensorPrinters:
     def _summarize(self, obj: Any) -> Any:
         from tensornp.render.view import shown_of
 
-        self._meet_torch()
         expression = "" if is_met_tensor(obj) else self._reaching(obj)
         return _as_typed(shown_of(obj, self._config.options, self._look, expression), self._formatter.parent)
 
@@ -280,7 +269,7 @@ class TensorPrinters:
         from tensornp.core.summary.card import summarize_line
         from tensornp.render.tensor.card import tensor_line
 
-        return for_output(tensor_line(summarize_line(obj, self._config.options)))
+        return tensor_line(summarize_line(obj, self._config.options))
 
     def _text_of(self, obj: Any) -> str | None:
         """Return the text of a card or a table; None where IPython's own is to stand."""
@@ -296,7 +285,7 @@ class TensorPrinters:
             return None
         # Another thread may have made something else of it just now.
         max_height = self._config.options.max_height if self._is_in_terminal() else 0
-        return for_output(summary_text(summary, max_height)) if summary is not None else None
+        return summary_text(summary, max_height) if summary is not None else None
 
     def _is_in_terminal(self) -> bool:
         """Return whether text is all that is seen: what a notebook keeps beside a page is complete."""

@@ -10,14 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, needs_local_sco
 from IPython.display import display
 
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.fronts.ipython.arguments import (
-    Option,
-    as_usage_errors,
-    documented,
-    keeping_nothing,
-    split_line,
-    split_names,
-)
+from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line, split_names
 from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.typed import typed_value
 
@@ -27,7 +20,7 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.live_weights import LiveWeights
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
-    "tensorstats": (Option("a", "axis", "also the figures of each index of this dimension", "D"),),
+    "tensorstats": (Option("a", "axis", "also one row for each index of dimension D", "D"),),
     "tensordiff": (),
 }
 
@@ -45,21 +38,17 @@ class ValueMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_magic
-    @keeping_nothing
     @documented(*OPTIONS["tensorstats"])
     def tensorstats(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show all figures of a tensor or an array, quantiles, a histogram, a heat map, and where the NaNs are.
+        """Show statistics of a tensor or array: quantiles, histogram, heat map, and the places of NaNs.
 
         Usage::
 
             %tensorstats [-a D] EXPR
 
-        Options, before the expression:
+        Options, before the expression::
 
             {options}
-
-        Reads all elements once, and again to find the places; on an accelerator it does so there, block by block.
-        ``tnp.stats(EXPR)`` returns the figures as an object.
 
         Examples::
 
@@ -72,45 +61,32 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
-        options, rest = split_line(line, OPTIONS["tensorstats"])
+        options, rest = split_line(line, OPTIONS["tensorstats"], "%tensorstats")
         value = evaluated(self.shell, rest, local_ns, usage)
-        with as_usage_errors("%tensorstats", rest.rstrip("; ")):
+        with as_usage_errors("%tensorstats"):
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
             display(displayed("statistics", lambda: stats_document(summary)), raw=True)
 
     @no_var_expand
     @needs_local_scope
     @line_magic
-    @keeping_nothing
     @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show what differs between two tensors or arrays, two models, state dicts or files of weights, or two passes.
+        """Compare two tensors or arrays, two models, state dicts or checkpoints, or two followed passes.
+
+        NaN equals NaN, and 0.0 equals -0.0. Checkpoints are neither loaded nor run.
 
         Usage::
 
-            %tensordiff A B
-
-        A and B are paths, or expressions; one with spaces outside of brackets goes into parentheses or quotes. A
-        checkpoint may be compared with a dictionary of what it was saved of: ``{"model": model, "optimizer": opt}``.
-        NaN equals NaN, and 0.0 equals -0.0. Of models, weights of one name are compared, what moved most first; with a
-        prefix such as ``module.`` on one side, a weight is found by either name, and that is said. Files are neither
-        loaded whole nor run.
-
-        ``model.state_dict()`` shares its memory with the model, and a step changes both, which is said; a copy keeps
-        what was: ``before = copy.deepcopy(model.state_dict())``. A row of several weights opens the one that moved
-        most, and leads to the others; what did not move is named in a line that opens.
-
-        Of two passes that were followed, the first call that differs is told, and whether it was born there.
-
-        ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
+            %tensordiff A B     expressions or paths; one with spaces goes into parentheses or quotes
 
         Examples::
 
             %tensordiff model.fc.weight backup["fc.weight"]
-            %tensordiff before model
             %tensordiff base.safetensors checkpoints/tuned.pt
-            %tensordiff model checkpoints/tuned.pt
-            %tensordiff run_a run_b
+            before = copy.deepcopy(model.state_dict())
+            ...
+            %tensordiff before model
         """
         from tensornp.core.summary.comparison import summarize_comparison
         from tensornp.models.comparing.comparable import is_comparable
@@ -124,13 +100,13 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
-        _, rest = split_line(line, OPTIONS["tensordiff"])
+        _, rest = split_line(line, OPTIONS["tensordiff"], "%tensordiff")
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) == 2:
             # A tuple of one is nobody's.
             names[0] = names[0].removesuffix(",")
         if len(names) != 2:
-            raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
+            raise UsageError(f"%tensordiff takes two expressions or paths, got {len(names)}; usage: {usage}")
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors("%tensordiff"):
             found: WeightsComparison | None = None
@@ -162,4 +138,4 @@ def _axis_of(options: dict[str, str]) -> int | None:
     try:
         return int(options["axis"])
     except ValueError:
-        raise UsageError(f"--axis takes the number of a dimension, not {quoted(options['axis'])}") from None
+        raise UsageError(f"--axis must be the number of a dimension, got {quoted(options['axis'])}") from None

@@ -14,7 +14,7 @@ class Comparable(ABC, Generic[Found]):
     """What another one of its class can be compared with."""
 
     @abstractmethod
-    def compared_with(self, other: Any) -> Found:
+    def _compared_with(self, other: Any) -> Found:
         """Return what differs; raises BadRequestError for what is not of its class."""
 
 

@@ -73,8 +73,8 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     """
     for one, other in ((a, b), (b, a)):
         if is_comparable(one):
-            return one.compared_with(other)
-    a, b = (one.values_here() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
+            return one._compared_with(other)
+    a, b = (one._values_here() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
@@ -133,17 +133,17 @@ def compare_weights(
     """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
     own, others = (_compared(one, other) for one, other in ((first, second), (second, first)))
     table = WeightsComparison(first, second, *without_exempt(_matched(own, others), (first, second)))
-    total, done = sum(own[a].nbytes for a in table.pairs), 0
-    for a, b in table.pairs.items():
+    total, done = sum(own[a].nbytes for a in table._pairs), 0
+    for a, b in table._pairs.items():
         try:
-            table.note(a, compare_tensors(own[a].values_here(), others[b].values_here()))
+            table._note(a, compare_tensors(own[a]._values_here(), others[b]._values_here()))
         except TensornpError as error:
-            table.note(a, str(error))
+            table._note(a, str(error))
         except MemoryError:
-            table.note(a, no_memory_for(own[a]))
+            table._note(a, no_memory_for(own[a]))
         except Exception as error:
             # Of torch, of a tensor that is not sound: the others are compared none the less.
-            table.note(a, error_text(error).partition("\n")[0])
+            table._note(a, error_text(error).partition("\n")[0])
         done += own[a].nbytes
         if progress is not None:
             progress(done, total)
@@ -157,7 +157,7 @@ def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Mat
     """
     names, other_names = list(own), list(others)
     first = matched(names, other_names)
-    if not any(one.saved_as for side in (own, others) for one in side.values()) or len(first.pairs) == len(own):
+    if not any(one._saved_as for side in (own, others) for one in side.values()) or len(first.pairs) == len(own):
         return first
     tried = (
         (names, _called(others, 0)), (_called(own, 0), other_names), (_called(own, 0), _called(others, 0)),
@@ -167,7 +167,7 @@ def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Mat
 
 
 def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:
-    return {name: one.saved_as[place] if one.saved_as else name for name, one in entries.items()}
+    return {name: one._saved_as[place] if one._saved_as else name for name, one in entries.items()}
 
 
 def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
@@ -175,6 +175,6 @@ def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, We
     return {
         name: one
         for name, one in explorer.items()
-        if not (one.is_nothing or one.is_pending)
+        if not (one._is_nothing or one._is_pending)
         and (one.kind != COMPUTED or (name in other and other[name].kind != COMPUTED))
     }

@@ -24,7 +24,7 @@ def directions_of(found: Comparison, first: WeightEntry, second: WeightEntry, nu
     """Return the share of the change of one matrix that lies in so many directions, between 0 and 1."""
     if type(num_directions) is not int or num_directions < 1:
         raise BadRequestError(f"num_directions is a number from 1 on, not {quoted(num_directions)}")
-    if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
+    if len(found._shapes[0]) != 2 or found._shapes[0] != found._shapes[1]:
         raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
     # Whoever looks shares nothing: that would end the storage's resizability.
     share = share_of_change(first.to_numpy(copy=True), second.to_numpy(copy=True), num_directions)
@@ -48,7 +48,7 @@ def low_rank_of(changed: Mapping[str, tuple[Comparison, WeightEntry, WeightEntry
 
 def _is_dense_change(found: Comparison, first: WeightEntry) -> bool:
     """Return whether a matrix of a model, of a bounded size, has changed in no way that is told in a word."""
-    shapes = found.shapes
+    shapes = found._shapes
     is_matrix = len(shapes[0]) == 2 and shapes[0] == shapes[1] and min(shapes[0]) > _MIN_SIZE
     is_small = 4 * found.count <= _MAX_SVD_NBYTES
     return is_matrix and not quantity_of(first) and is_small and found.verdict.endswith(DENSE)

@@ -49,7 +49,7 @@ def grouped_in(side: WeightsExplorer) -> Grouped | None:
 
 def _parameter_of(entry: WeightEntry) -> str:
     """Return the name of the parameter of which a live optimizer keeps a state; empty where none is told."""
-    numbers = [_NUMBERED.match(one) for one in entry.saved_as or () if entry.kind == "state"]
+    numbers = [_NUMBERED.match(one) for one in entry._saved_as or () if entry.kind == "state"]
     tails = [found.string[found.end() :] for found in numbers if found is not None]
     called = entry.name.partition(f"{STATE}.")[2]
     return called.removesuffix(tails[0]) if tails and not called.startswith(GROUPS) else ""

@@ -26,8 +26,8 @@ class HowFar:
         """The median norm of weights, and that of each quantity of optimizers, of what is not zero in the first."""
         norms: dict[str, list[float]] = {}
         for name, one in self._found.items():
-            if one.norm and self._is_measured(name) and math.isfinite(one.norm):
-                norms.setdefault(self._quantities[name], []).append(one.norm)
+            if one._norm and self._is_measured(name) and math.isfinite(one._norm):
+                norms.setdefault(self._quantities[name], []).append(one._norm)
         return {quantity: median(some) for quantity, some in norms.items()}
 
     def floor_of(self, name: str) -> float:
@@ -36,7 +36,7 @@ class HowFar:
 
     def is_floored(self, name: str) -> bool:
         """Return whether `moved` tells a share of the median norm that is far from that of a weight's own norm."""
-        norm = self._found[name].norm
+        norm = self._found[name]._norm
         is_far = bool(norm) and (norm or 0.0) < _MUCH_LESS * self.floor_of(name)
         return is_far and self.moved.get(name, 0.0) > 0
 
@@ -58,11 +58,11 @@ class HowFar:
 
     def _has_norm(self, name: str) -> bool:
         """Return whether a weight was not 0, or not all that it is beside."""
-        return bool(self._found[name].norm or self.floor_of(name))
+        return bool(self._found[name]._norm or self.floor_of(name))
 
     def _is_measured(self, name: str) -> bool:
         """Return whether numbers measure, and neither count nor index."""
-        return self._found[name].dtypes[0].startswith(_FLOATS) and self._quantities[name] != STEP
+        return self._found[name]._dtypes[0].startswith(_FLOATS) and self._quantities[name] != STEP
 
     def ordered(self) -> list[str]:
         """Return the names, what moved most first; what moved alike stays in the order of the model."""
@@ -73,11 +73,11 @@ class HowFar:
 
 def _moved(found: Comparison, median_norm: float) -> float | None:
     """Return the norm of the difference over that of the first or the median, whichever is larger."""
-    if found.norm is None or found.norm_of_difference is None:
+    if found._norm is None or found._norm_of_difference is None:
         return None
-    if not math.isfinite(found.norm):
+    if not math.isfinite(found._norm):
         return found.relative
-    return found.norm_of_difference / (max(found.norm, median_norm) or 1.0)
+    return found._norm_of_difference / (max(found._norm, median_norm) or 1.0)
 
 
 def _order(found: Comparison, moved: float | None, quantity: str) -> tuple[int, float]:
@@ -85,13 +85,13 @@ def _order(found: Comparison, moved: float | None, quantity: str) -> tuple[int, 
 
     The states of optimizers come behind the weights.
     """
-    if found.shapes[0] != found.shapes[1]:
+    if found._shapes[0] != found._shapes[1]:
         return 0, 0.0
-    if found.only_finite_first or found.only_finite_second:
-        return 1, -float(found.only_finite_first + found.only_finite_second)
+    if found._only_finite_first or found._only_finite_second:
+        return 1, -float(found._only_finite_first + found._only_finite_second)
     if found.equal:
         return 9, 0.0
     behind = 3 if quantity else 0
     if moved is None:
         return 3 + behind, 0.0
-    return (4 if not found.num_changed else 2) + behind, -moved
+    return (4 if not found._num_changed else 2) + behind, -moved

@@ -48,7 +48,7 @@ def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]
 
 def _pending(explorers: tuple[WeightsExplorer, WeightsExplorer]) -> Iterator[tuple[str, str]]:
     """Yield what has no values yet, and on which side; the other may have them, under names of their own."""
-    sides = [{name: one.problem for name, one in explorer.items() if one.is_pending} for explorer in explorers]
+    sides = [{name: one.problem for name, one in explorer.items() if one._is_pending} for explorer in explorers]
     for name, problem in (sides[1] | sides[0]).items():
         where = [side for own, side in zip(sides, sides_of(*explorers), strict=True) if name in own]
         yield name, f"without values in {'both' if len(where) > 1 else where[0]} ({problem})"
@@ -73,7 +73,7 @@ def _why_alone(
     entry = own[name]
     if _is_none(entry):
         return "where it is none"
-    if own.is_of_module and entry.saved_as is None:
+    if own.is_of_module and entry._saved_as is None:
         return "not persistent" if entry.kind == "buffer" else "not registered"
     # Files keep what is tied once.
     if own.is_of_module or is_of_file:
@@ -94,6 +94,6 @@ def _is_number(entry: WeightEntry, number: float) -> bool:
 def _is_none(entry: WeightEntry) -> bool:
     """Return whether a weight that may be there is not, which is told by making it."""
     try:
-        return is_maybe_none(entry.source) and not entry.stats().count
+        return is_maybe_none(entry._source) and not entry.stats().count
     except TensornpError:
         return False

@@ -22,7 +22,7 @@ def retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str
 
 def _is_known(entry: WeightEntry) -> bool:
     """Return whether it is known what it is tied to: a file that has a copy for each name tells nothing of that."""
-    return isinstance(entry.source, TensorSource) or bool(entry.tied_to)
+    return isinstance(entry._source, TensorSource) or bool(entry.tied_to)
 
 
 @unnoticed
@@ -37,7 +37,7 @@ def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
 
 def _elements_of(entry: WeightEntry) -> object:
     """Return what is equal for two weights of the same elements."""
-    if not isinstance(entry.source, TensorSource):
+    if not isinstance(entry._source, TensorSource):
         return entry.location, min(entry.name, *entry.tied_to)
     extents = extents_of(entry.tensor) if not entry.problem else ()
     return (extents, entry.shape, entry.dtype) if extents else id(entry)

@@ -13,7 +13,7 @@ from tensornp.models.outline.fold import Row, folded
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
     """Return all weights in rows: a layer is like another one whichever of its weights have moved, or are tied."""
     every = {one.name: one for one in entries}
-    alike = (one.with_(tied_to=(), related=()) for one in every.values())
+    alike = (one._with_(tied_to=(), related=()) for one in every.values())
     return [row._replace(entries=tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
 
 
@@ -44,7 +44,7 @@ def rows_of(
 
 def has_other_shape(found: Comparison) -> bool:
     """Return whether a weight has another shape on the other side."""
-    return found.shapes[0] != found.shapes[1]
+    return found._shapes[0] != found._shapes[1]
 
 
 def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]) -> Iterator[Row]:
@@ -53,7 +53,7 @@ def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]
     if len(some) == len(row.entries):
         yield row
     elif some:
-        alone = folded(one.with_(tied_to=(), related=()) for one in some)
+        alone = folded(one._with_(tied_to=(), related=()) for one in some)
         pattern = alone[0].pattern if len(alone) == 1 else row.pattern
         done = "did not move" if found[some[0].name].equal else "moved"
         part = f"{len(some):,} of {len(row.entries):,} {done}"

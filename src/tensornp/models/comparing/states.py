@@ -24,7 +24,7 @@ def quantity_of(entry: WeightEntry) -> str:
 
 def parameter_of(entry: WeightEntry) -> str:
     """Return that a state is "of 'weight'"; empty where its optimizer does not tell, or its own name does."""
-    if len(entry.saved_as or ()) < 2 or not quantity_of(entry):
+    if len(entry._saved_as or ()) < 2 or not quantity_of(entry):
         return ""
     return entry.note.partition(", ")[0]
 

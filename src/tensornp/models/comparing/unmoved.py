@@ -49,18 +49,18 @@ class _Parameter(NamedTuple):
 @unnoticed
 def memory_told(found: WeightsComparison) -> tuple[str, str]:
     """Return that both sides are one memory, and what would not be; or that some weights are. Empty where none is."""
-    num = len(found.same_memory)
+    num = len(found._same_memory)
     if not num:
         return "", ""
     are = "both sides are the same memory" if num == len(found) else f"{counted(num, 'weight')} of both sides "
     if num < len(found):
         return are + ("is one memory" if num == 1 else "are the same memory"), ""
-    sides = (found.second, found.first)
+    sides = (found._second, found._first)
     live = (f"{name}.state_dict()" for name in map(_live_name, sides) if name)
     typed = (one.source for one in sides if one.source.endswith(".state_dict()"))
     if shared := next(live, "") or next(typed, ""):
         return are, f": {shared} shares it; copy.deepcopy({shared}) before the step keeps what was"
-    return are, f": a copy that is made before a step, as by {_copied(found.first)}, keeps what was"
+    return are, f": a copy that is made before a step, as by {_copied(found._first)}, keeps what was"
 
 
 def _live_name(side: WeightsExplorer) -> str:
@@ -116,10 +116,10 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
         have = "has" if len(without) == 1 else "have"
         said = f"{counted(len(without), 'trainable weight')} did not move and {have} no .grad now"
         told.append(Unmoved(said, without))
-    elsewhere = next(grouped_of(found.second, found.first), None)
+    elsewhere = next(grouped_of(found._second, found._first), None)
     num = len({id(one.tensor) for one in _live(found).values() if one.kind == "parameter"})
     if trained and elsewhere is not None and elsewhere.names is None and elsewhere.num < num:
-        source = dict(zip(found.sources, found.sides, strict=True))[elsewhere.source]
+        source = dict(zip(found._sources, found._sides, strict=True))[elsewhere.source]
         told.append(Unmoved(f"the optimizer in {source} has {elsewhere.num:,} of {counted(num, 'parameter')}", []))
     return told
 
@@ -165,31 +165,31 @@ def _kind(one: _Parameter) -> tuple[bool | None, bool | None, str]:
 
 
 def _live(found: WeightsComparison) -> WeightsExplorer:
-    return found.second if found.second.is_of_module else found.first
+    return found._second if found._second.is_of_module else found._first
 
 
 def _parameters(found: WeightsComparison) -> Iterator[tuple[str, WeightEntry]]:
     """Yield the parameters of a live model, each once, by their names in the first."""
     side = _live(found)
     for name in found:
-        entry = side[found.pairs[name] if side is found.second else name]
-        if entry.kind == "parameter" and entry.is_trained is not None and name not in found.tied:
+        entry = side[found._pairs[name] if side is found._second else name]
+        if entry.kind == "parameter" and entry._is_trained is not None and name not in found._tied:
             yield name, entry
 
 
 def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]]:
     """Return which parameters that did not move are frozen, and what is known of the others."""
     # Of one memory on both sides nothing is known.
-    same = frozenset(found.same_memory)
+    same = frozenset(found._same_memory)
     unmoved = {name: one for name, one in _parameters(found) if found[name].equal and name not in same}
-    trained = {name: one for name, one in unmoved.items() if one.is_trained}
+    trained = {name: one for name, one in unmoved.items() if one._is_trained}
     # Where no state moved either, no step came in between; what may compute its gradient is not asked for it.
-    has_stepped = found.changed() or not any(quantity_of(found.first[name]) for name in found)
+    has_stepped = found.changed() or not any(quantity_of(found._first[name]) for name in found)
     plain = {name: one for name, one in trained.items() if has_stepped and is_of_torch(one.tensor)}
     unguarded = Unguarded()
     norms = gradients_of(plain.values(), unguarded)
     known = {} if unguarded.left_out else plain
-    grouped: Grouped | None = next(grouped_of(found.second, found.first), None)
+    grouped: Grouped | None = next(grouped_of(found._second, found._first), None)
     return [name for name in unmoved if name not in trained], {
         name: _Parameter(
             norms[one.name].norm if one.name in norms else None,
@@ -203,11 +203,11 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
 
 def parameter_names(found: WeightsComparison) -> list[str]:
     """Return the names of the parameters of a live model, and further ones that tied ones and one side alone have."""
-    return [*(name for name, _ in _parameters(found)), *found.tied, *found.missing, *found.unexpected]
+    return [*(name for name, _ in _parameters(found)), *found._tied, *found.missing, *found.unexpected]
 
 
 def _tells_something(found: WeightsComparison) -> bool:
     """Return whether a parameter that moved has a gradient now."""
     unguarded = Unguarded()
-    moved = (one for name, one in _parameters(found) if one.is_trained and not found[name].equal)
+    moved = (one for name, one in _parameters(found) if one._is_trained and not found[name].equal)
     return any(not is_of_torch(one.tensor) or unguarded.grad_of(one.tensor) is not None for one in moved)

@@ -9,7 +9,6 @@ import numpy as np
 from tensornp.core.convert.from_numpy import why_copied
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text, is_array
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.values.reading.stored import values_of_array
@@ -99,7 +98,7 @@ class ArraySource(Source):
         return scan(self.array, in_depth=True)
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def _cast(called: Called, part: Array, wanted: np.dtype[Any]) -> Array:
     check_array(part)
     try:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.convert.view_share_copy import check_shard
-from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 IN_PARTS = "this rank holds only a part of it"
-BY_DEEPSPEED = "DeepSpeed has partitioned it; take it within deepspeed.zero.GatheredParameters"
 """The problem of what is spread over ranks."""
 META = "meta"
 """The device of tensors that have no values."""
@@ -64,7 +61,7 @@ class Elsewhere(NamedTuple):
     nbytes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WeightEntry(Weight):
     """A tensor with a name, of which nothing is read before it is asked for.
 
@@ -113,111 +110,111 @@ class WeightEntry(Weight):
     shape: tuple[int, ...] | None
     dtype: str
     nbytes: int
-    source: Source
+    _source: Source
     code: str
     note: str = ""
     problem: str = ""
     tied_to: tuple[str, ...] = ()
     related: tuple[Related, ...] = ()
     wanted_imports: tuple[str, ...] = ()
-    saved_as: tuple[str, ...] | None = ()
-    packed: Packed | None = None
-    several_numel: int | None = None
-    elsewhere: Elsewhere | None = None
-    is_pending: bool = False
+    _saved_as: tuple[str, ...] | None = ()
+    _packed: Packed | None = None
+    _several_numel: int | None = None
+    _elsewhere: Elsewhere | None = None
+    _is_pending: bool = False
 
-    def with_(self, **facts: Any) -> WeightEntry:
+    def _with_(self, **facts: Any) -> WeightEntry:
         """Return the same weight, of which something else is said."""
         return replace(self, **facts)
 
     @property
     def location(self) -> str:
         """A device, the path of its file, or that of a folder in which each weight has a file."""
-        return self.source.location
+        return self._source.location
 
     @property
     def requires_grad(self) -> bool | None:
         """Whether backward adds up a gradient for it; None of what a file holds."""
-        return self.source.requires_grad
+        return self._source.requires_grad
 
     @property
-    def is_trained(self) -> bool | None:
+    def _is_trained(self) -> bool | None:
         """Whether a parameter requires a gradient; None of what nobody trains, and nobody freezes."""
         return self.requires_grad if self.kind == "parameter" or self.requires_grad else None
 
     @property
     def extents(self) -> tuple[Extent, ...]:
         """Where its bytes lie in files; empty in memory, and of elements that are not read."""
-        return () if self.problem and self.source.fills_extents else self.source.extents
+        return () if self.problem and self._source.fills_extents else self._source.extents
 
     @property
-    def chunks(self) -> tuple[Any, ...]:
+    def _chunks(self) -> tuple[Any, ...]:
         """The boxes in which a folder has it, each with `offsets`, `sizes` and the `rank` that wrote it; else none."""
-        found: tuple[Any, ...] = getattr(self.source, "chunks", ())
+        found: tuple[Any, ...] = getattr(self._source, "chunks", ())
         return found
 
     @property
     def numel(self) -> int:
         """How many elements it has; 0 where its shape is not known."""
-        if self.several_numel is not None:
-            return self.several_numel
+        if self._several_numel is not None:
+            return self._several_numel
         # A size of -1 is one that is not told.
         return math.prod(self.shape) if self.shape is not None and -1 not in self.shape else 0
 
     @property
-    def numel_elsewhere(self) -> int:
+    def _numel_elsewhere(self) -> int:
         """How many of its elements this rank does not hold, where it is sharded."""
-        return self.elsewhere.numel if self.elsewhere else 0
+        return self._elsewhere.numel if self._elsewhere else 0
 
     @property
-    def nbytes_elsewhere(self) -> int:
+    def _nbytes_elsewhere(self) -> int:
         """The bytes of these; `nbytes` are those of the others."""
-        return self.elsewhere.nbytes if self.elsewhere else 0
+        return self._elsewhere.nbytes if self._elsewhere else 0
 
     @property
-    def has_part(self) -> bool:
+    def _has_part(self) -> bool:
         """Whether it is spread over ranks, and this one has a part with values: ``shard="local"`` gives it."""
-        return self.problem == IN_PARTS and self.numel_elsewhere < self.numel
+        return self.problem == IN_PARTS and self._numel_elsewhere < self.numel
 
     @property
     def _is_in_shards(self) -> bool:
         """Whether its tensor knows this rank's part of it, as a DTensor does."""
-        return self.elsewhere is not None and self.problem != BY_DEEPSPEED
+        return self._elsewhere is not None
 
     @property
-    def can_be_read(self) -> bool:
+    def _can_be_read(self) -> bool:
         """Whether there are values, of all of it or of this rank's part."""
-        return not self.problem or self.has_part
+        return not self.problem or self._has_part
 
     @property
-    def num_parameters(self) -> int | None:
+    def _num_parameters(self) -> int | None:
         """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
-        return self.packed.num_parameters if self.packed is not None else self.numel
+        return self._packed.num_parameters if self._packed is not None else self.numel
 
     @property
-    def dtype_of_values(self) -> str:
+    def _dtype_of_values(self) -> str:
         """The dtype by which values are counted; another one than `dtype` where codes are stored."""
-        return self.source.dtype_of_values or self.dtype
+        return self._source.dtype_of_values or self.dtype
 
     @property
-    def is_nothing(self) -> bool:
+    def _is_nothing(self) -> bool:
         """Whether a module has registered it as None."""
-        return isinstance(self.source, NoSource) and not self.source.location
+        return isinstance(self._source, NoSource) and not self._source.location
 
     @property
     def tensor(self) -> Any:
         """The tensor or the array that it is, which is held as any variable would; None of what is not in memory."""
-        return self.source.held
+        return self._source.held
 
     @property
     def codes(self) -> WeightEntry | None:
         """The codes as they are stored, where the values are what these mean; else None."""
-        codes = self.source.codes
-        return self.with_(source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
+        codes = self._source.codes
+        return self._with_(_source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
-        return self.source.plan(self.called, index, **self._of_shard(shard))
+        return self._source.plan(self._called, index, **self._of_shard(shard))
 
     def to_numpy(
         self,
@@ -256,29 +253,29 @@ class WeightEntry(Weight):
             For another index, or one out of bounds.
         """
         of_shard = self._of_shard(shard)
-        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
+        return self._source.to_numpy(self._called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
         """Return what is told to a source that is spread over ranks; raise where another one has no values."""
         check_shard(shard)
         if shard is not None and self._is_in_shards:
             return {"shard": shard}
-        self.check_readable()
+        self._check_readable()
         return {}
 
-    def values(self) -> Any:
+    def _values(self) -> Any:
         """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
 
         Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
         """
-        self.check_readable()
-        return self.source.values(self.called)
+        self._check_readable()
+        return self._source.values(self._called)
 
-    def values_here(self) -> Any:
+    def _values_here(self) -> Any:
         """Return as `values`; of what is spread over ranks, of which this rank's part is read."""
         if not self._is_in_shards:
-            self.check_readable()
-        return self.source.values(self.called)
+            self._check_readable()
+        return self._source.values(self._called)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
@@ -286,31 +283,30 @@ class WeightEntry(Weight):
         Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
         """
         if not self._is_in_shards:
-            self.check_readable()
-        if self.packed is not None:
+            self._check_readable()
+        if self._packed is not None:
             # What codes mean is told by the format alone.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self.source.stats(self.called)
+        return self._source.stats(self._called)
 
     @property
-    def called(self) -> Called:
+    def _called(self) -> Called:
         """By what it is spoken of."""
         return Called(self.name, self.code)
 
-    def check_readable(self) -> None:
+    def _check_readable(self) -> None:
         """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
         if self.problem:
             tensor = self.code or "tensor"
             # A part of a sum is no value.
-            local = f"{tensor}.to_local(), or " if self.numel_elsewhere else ""
+            local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
             cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
             raise NoDataError(said + (cure if self._is_in_shards else ""))
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         shape = shape_text(self.shape, self.kind) or "shape not known yet"
         said = filter(None, [self.kind, shape, self.dtype, self.location, self.note, self.problem])
@@ -320,14 +316,14 @@ class WeightEntry(Weight):
 def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
     """Return the same weight with one note more, before the others or after them."""
     some = (note, entry.note) if first else (entry.note, note)
-    return entry.with_(note=", ".join(filter(None, some)))
+    return entry._with_(note=", ".join(filter(None, some)))
 
 
 def nothing(
     name: str, kind: str, code: str, problem: str, location: str = "", *, is_pending: bool = False
 ) -> WeightEntry:
     """Return a name without values: what is registered as None, or what a file at `location` does not have."""
-    return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, is_pending=is_pending)
+    return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, _is_pending=is_pending)
 
 
 def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.reading.supply import Supply
@@ -54,7 +53,7 @@ def tally_of(supply: Supply, number: int) -> Tally:
     return tasks.tally(next(islice(tasks, number, None)), in_place=False)
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
     """Return the statistics of all tasks."""
     return tasks_of(supply).result(tallies)

@@ -29,7 +29,7 @@ def moment_of(row: WeightEntry) -> Moment | None:
     Writes of NumPy, of ``.data`` and of fused optimizers are not counted.
     """
     try:
-        held = reached(row).source.held
+        held = reached(row)._source.held
         if is_array(held):
             return Moment(held.ctypes.data)
         if not is_tensor(held):

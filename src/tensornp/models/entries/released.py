@@ -33,17 +33,17 @@ class Find(ABC):
 
 def released(entry: WeightEntry, find: Find) -> WeightEntry:
     """Return the same weight, of which nothing is held in memory: `find` gives it again at each request."""
-    again = entry.source.again(entry.called, entry.kind)
-    return entry.with_(source=Released(entry, again, find)) if again is not None else entry
+    again = entry._source.again(entry._called, entry.kind)
+    return entry._with_(_source=Released(entry, again, find)) if again is not None else entry
 
 
 def reached(entry: WeightEntry) -> WeightEntry:
     """Return the weight itself; of one that was released, what is found by now. NoDataError if that is gone."""
-    if not isinstance(entry.source, Released):
+    if not isinstance(entry._source, Released):
         return entry
-    found, only_here = entry.source.found(entry.called), entry.source.note
-    now = entry.with_(source=found.source, nbytes=found.nbytes, problem=found.problem)
-    return noted(now.with_(code=""), only_here, first=False) if only_here else now
+    found, only_here = entry._source.found(entry._called), entry._source.note
+    now = entry._with_(_source=found._source, nbytes=found.nbytes, problem=found.problem)
+    return noted(now._with_(code=""), only_here, first=False) if only_here else now
 
 
 class Released(Source):
@@ -91,8 +91,8 @@ class Released(Source):
 
     def _source(self, called: Called) -> Source:
         found = self.found(called)
-        found.check_readable()
-        return found.source
+        found._check_readable()
+        return found._source
 
     def plan(self, called: Called, index: Any) -> Any:
         """Return what `to_numpy` would do with what is found."""

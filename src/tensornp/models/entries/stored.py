@@ -102,35 +102,15 @@ class StoredSource(Source):
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block."""
-        if (kept := self.kept()) is not None:
-            return kept
         from tensornp.models.entries.made_of_bits import stats_of
 
         with self.reading(called, is_whole=True) as opened:
-            found = stats_of(self.supply(opened), None if self.is_shared_out else 1)
-        return self._keep(found)
+            return stats_of(self.supply(opened), None if self.is_shared_out else 1)
 
     @property
     def key(self) -> object:
         """The source itself, which is equal for the same values in the same files, as these were when listed."""
         return self
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether an earlier reading has brought the statistics."""
-        from tensornp.models.reading.stats_cache import KEPT
-
-        return KEPT.get(self, self._paths) is not None
-
-    def kept(self) -> TensorStats | None:
-        """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
-        from tensornp.models.reading.stats_cache import KEPT
-
-        found = KEPT.get(self, self._paths)
-        for file in self.files if found is not None else ():
-            with file.opened():
-                pass
-        return found
 
     @property
     def num_tasks(self) -> int:
@@ -150,7 +130,7 @@ class StoredSource(Source):
         """Return the statistics of all tasks, as `stats` would."""
         from tensornp.models.entries.made_of_bits import put_together
 
-        return self._keep(put_together(self.supply(None), tallies))
+        return put_together(self.supply(None), tallies)
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
@@ -199,16 +179,6 @@ class StoredSource(Source):
         # Flat, as a tensor without gaps is read: the same blocks give the same bits.
         part = ReadPart(lambda first, count: self.row(opened, first, count), (math.prod(self.shape),), name)
         return Supply((part,), name, self.shape, order=self.order)
-
-    def _keep(self, found: TensorStats) -> TensorStats:
-        from tensornp.models.reading.stats_cache import KEPT
-
-        KEPT.keep(self, found, self._paths)
-        return found
-
-    @property
-    def _paths(self) -> set[str]:
-        return {file.path for file in self.files}
 
 
 def native(bits: Array) -> Array:

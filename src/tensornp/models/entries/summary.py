@@ -30,7 +30,7 @@ def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
 
     Of what is spread over ranks it is this rank's part.
     """
-    subject = subject_of(entry.values_here())
+    subject = subject_of(entry._values_here())
     found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
     if subject.num_parts < 2 and subject.shard is None:
         return found
@@ -40,7 +40,7 @@ def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:
     """Return the summary of a weight; never raises."""
-    if not entry.can_be_read:
+    if not entry._can_be_read:
         return EntrySummary(entry, Preview(""), f"no values: {entry.problem}")
     try:
         return EntrySummary(entry, preview_of(entry, options.printoptions))

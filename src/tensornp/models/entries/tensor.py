@@ -22,16 +22,15 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
-from tensornp.core.lowlevel.partitioned import spread_of
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_whole, plain_part
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, PARTITIONED, STAND_IN
+from tensornp.core.tensor.kinds import LOCAL, STAND_IN
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import BY_DEEPSPEED, IN_PARTS, META, Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -68,8 +67,8 @@ def weight_of(
         facts.problem = error_text(error)
     return WeightEntry(
         name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts, requires_grad, by_elements=by_elements),
-        code, facts.note, facts.problem, several_numel=facts.several_numel, elsewhere=facts.elsewhere,
-        is_pending=facts.is_pending,
+        code, facts.note, facts.problem, _several_numel=facts.several_numel, _elsewhere=facts.elsewhere,
+        _is_pending=facts.is_pending,
     )  # fmt: skip
 
 
@@ -105,8 +104,6 @@ class _Facts:
                 self._count_stored("expanded")
             elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
-            if tensor.__dict__:
-                self.note = ", ".join(filter(None, (*spread_of(tensor.__dict__), self.note)))
             return
         part = plain_part(tensor)
         if part is not None and self._read_part(part):
@@ -123,14 +120,12 @@ class _Facts:
         self.shape = info.shape
         self.several_numel = info.numel if info.kind.gives_several else None
         if info.data_state != "available":
-            wrapped = f"its data are {info.data_state}" + (f" by {info.wrapper.rstrip(',')}" if info.wrapper else "")
+            wrapped = f"its data are {info.data_state}" + (f" by {info._wrapper.rstrip(',')}" if info._wrapper else "")
             self.problem = _ON_META if info.data_state == META else wrapped
         if info.data_state == "remote":
-            said = self._count_elsewhere(info.numel, info.numel - info.numel_elsewhere, info.itemsize)
+            said = self._count_elsewhere(info.numel, info.numel - info._numel_elsewhere, info.itemsize)
             self.problem, self.note = IN_PARTS, f"{info.type_name}, {said}"
-            if info.kind is PARTITIONED:
-                self.problem, self.note = BY_DEEPSPEED, said
-            elif info.shard is not None and info.shard.pending:
+            if info.shard is not None and info.shard.pending:
                 self.problem = _PENDING.format(info.shard.pending_text)
                 self.note = info.type_name
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
@@ -225,7 +220,7 @@ class TensorSource(Source):
 
     def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
         """Return how the values at `index` would become an array; it waits for nothing, and raises as `to_numpy`."""
-        if index is not Ellipsis and inspect(self.tensor).is_pending:
+        if index is not Ellipsis and inspect(self.tensor)._is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
             if shard == "full":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.workers import carried_out
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import HTTP, Address, Version
@@ -34,7 +34,7 @@ class RemoteFile(ListedFile):
     address: Address
     version: Version
     pieces: list[tuple[int, Array]] = field(default_factory=list, repr=False, compare=False)
-    near: Lock = field(default_factory=Lock, repr=False, compare=False)
+    near: Any = field(default_factory=RLock, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteFile, (self.path, self.address, self.version)
@@ -91,7 +91,7 @@ class _Shared:
     """A piece that several threads take from, and how much of it nobody has taken yet."""
 
     def __init__(self, nbytes: int) -> None:
-        self.lock, self.left = Lock(), nbytes
+        self.lock, self.left = RLock(), nbytes
         self.data: Array | None = None
 
 
@@ -99,7 +99,7 @@ class _RemoteReader(Reader):
     """Several threads may read it."""
 
     def __init__(self, file: RemoteFile) -> None:
-        self._file, self._lock = file, Lock()
+        self._file, self._lock = file, RLock()
         self._shared: dict[int, _Shared] = {}
 
     def read_into(self, target: Array, offset: int) -> None:

@@ -12,11 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.memory.digest import digest_of
 from tensornp.errors import ChangedFileError, CheckpointError
 
@@ -216,7 +216,7 @@ class OpenFile(Reader):
 
     def __init__(self, source: SourceFile, descriptor: int) -> None:
         self._source, self._descriptor = source, descriptor
-        self._lock = Lock()
+        self._lock = RLock()
 
     def check(self) -> None:
         """Raise ChangedFileError unless it is what was listed."""

@@ -1,4 +1,4 @@
-"""Bytes that are packed by Zstandard, unpacked as they are read and never all at once."""
+"""Unpack bytes that are packed by Zstandard."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from tensornp.models.files.source_file import Array
 
 _LIBRARIES = ("zstandard", "compression.zstd", "pyzstd")
 """Any of which will do; the second comes with Python 3.14."""
-_STEP_NBYTES = 2**18
-_KEPT_NBYTES = 2**16
-"""Bytes of both ends that are kept: a zip has its directory and its pickle there."""
 
 
 def zstd_library() -> str:
@@ -40,66 +37,33 @@ def unpacking(packed: ByteSource) -> Any:
 
 
 class Unpacked:
-    """Bytes that are unpacked forwards; what lies before the last that were read is unpacked anew."""
+    """The unpacked bytes, all in memory once they are asked for."""
 
     def __init__(self, packed: ByteSource, limit: int) -> None:
         self.said, self._packed, self._limit = packed.said, packed, limit
-        self._nbytes = -1
-        self._head = self._tail = b""
-        self._stream: Any = None
-        self._at = 0
+        self._data: bytes | None = None
 
     @property
     def nbytes(self) -> int:
-        """How many there are, for which all are unpacked once; CheckpointError if more than the limit."""
-        if self._nbytes < 0:
-            self._begin_anew()
-            while some := self._next(_STEP_NBYTES):
-                self._head += some[: _KEPT_NBYTES - len(self._head)]
-                self._tail = (self._tail + some)[-_KEPT_NBYTES:]
-                if self._at > self._limit:
-                    raise CheckpointError(f"{self.said} unpacks to more than {self._limit:,} bytes")
-            self._nbytes = self._at
-        return self._nbytes
+        """How many there are; CheckpointError if more than the limit."""
+        return len(self._unpacked())
 
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on; CheckpointError past the end."""
         view = memoryview(target.data).cast("B")
-        if offset + len(view) <= len(self._head):
-            view[:] = self._head[offset : offset + len(view)]
-            return
-        if self._nbytes >= 0:
-            check_inside(self, offset, len(view))
-            from_end = offset - self._nbytes + len(self._tail)
-            if from_end >= 0:
-                view[:] = self._tail[from_end : from_end + len(view)]
-                return
-        if self._stream is None or offset < self._at:
-            self._begin_anew()
-        while self._at < offset:
-            self._some(min(offset - self._at, _STEP_NBYTES))
-        done = 0
-        while done < len(view):
-            some = self._some(min(len(view) - done, _STEP_NBYTES))
-            view[done : done + len(some)] = some
-            done += len(some)
+        check_inside(self, offset, len(view))
+        view[:] = self._unpacked()[offset : offset + len(view)]
 
-    def _begin_anew(self) -> None:
-        self._stream, self._at = unpacking(self._packed), 0
-
-    def _some(self, nbytes: int) -> bytes:
-        some = self._next(nbytes)
-        if not some:
-            raise CheckpointError(f"{self.said} unpacks to {self._at:,} bytes, and more are needed")
-        return some
-
-    def _next(self, nbytes: int) -> bytes:
-        try:
-            some: bytes = self._stream.read(nbytes)
-        except TensornpError:
-            raise
-        except Exception:
-            # Each library has its own.
-            raise CheckpointError(f"{self.said} is not packed soundly by Zstandard") from None
-        self._at += len(some)
-        return some
+    def _unpacked(self) -> bytes:
+        if self._data is None:
+            stream = unpacking(self._packed)
+            try:
+                self._data = bytes(stream.read(self._limit + 1))
+            except TensornpError:
+                raise
+            except Exception:
+                # Each library has its own.
+                raise CheckpointError(f"{self.said} is not packed soundly by Zstandard") from None
+            if len(self._data) > self._limit:
+                raise CheckpointError(f"{self.said} unpacks to more than {self._limit:,} bytes")
+        return self._data

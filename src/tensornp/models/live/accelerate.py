@@ -62,7 +62,7 @@ class OffloadedFile(FileSource):
 
 def is_in_memory(entry: WeightEntry) -> bool:
     """Return whether a weight is a tensor that a hook keeps in memory."""
-    return isinstance(entry.source, TensorSource) and entry.source.by_elements
+    return isinstance(entry._source, TensorSource) and entry._source.by_elements
 
 
 class _InFile(NamedTuple):
@@ -87,7 +87,7 @@ class Shelves:
             try:
                 found = _found_in(shelf, key)
             except _UnknownError:
-                live = live.with_(problem=_NOT_UNDERSTOOD)
+                live = live._with_(problem=_NOT_UNDERSTOOD)
                 continue
             if isinstance(found, _InFile):
                 try:
@@ -95,9 +95,9 @@ class Shelves:
                 except Exception as error:
                     # An index may hold anything, and other weights are listed none the less.
                     said = str(error) if isinstance(error, TensornpError) else "accelerate's index of it is malformed"
-                    return live.with_(note=_ON_DISK, problem=said)
+                    return live._with_(note=_ON_DISK, problem=said)
             if found is not None and not is_tensor(found[0]):
-                live = live.with_(problem=_NOT_UNDERSTOOD)
+                live = live._with_(problem=_NOT_UNDERSTOOD)
             elif found is not None:
                 tensor, code = found
                 return in_memory(live.name, live.kind, tensor, code, live.requires_grad)

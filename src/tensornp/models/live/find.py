@@ -26,7 +26,7 @@ def released_from(
 
     What an expression with a call in it has given is not had by another call: its memory is known, weakly.
     """
-    live = [entry for entry in explorer.values() if isinstance(entry.source, TensorSource)]
+    live = [entry for entry in explorer.values() if isinstance(entry._source, TensorSource)]
     first = next((entry.code for entry in live if entry.code), "")
     # What begins as the first does is reached if that is: to look each up would take seconds of large models.
     root = _ROOT.match(first)

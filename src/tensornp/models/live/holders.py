@@ -85,13 +85,13 @@ class Holders:
 
     def _listed(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
         if is_subclass(type(holder), WeightEntry):
-            return [holder.with_(name=name, tied_to=(), related=())]
+            return [holder._with_(name=name, tied_to=(), related=())]
         if is_subclass(type(holder), torch.optim.Optimizer):
             entries, said, problems = entries_of_optimizer(holder, code, self._model, self._names_of)
             self._problems += (problem_of_part(name, one) for one in problems)
             self._take(name, said)
             # What they are called in a state dict is told without what leads to it.
-            return [one.with_(name=joined(name, one.name)) for one in entries]
+            return [one._with_(name=joined(name, one.name)) for one in entries]
         if is_module(holder):
             entries, problems, classes = entries_of_module(holder, code)
             self.has_module = True
@@ -127,6 +127,6 @@ class Holders:
 
 
 def _below(name: str, entry: WeightEntry) -> WeightEntry:
-    is_kept = entry.kind == "state" or not entry.saved_as
-    saved_as = entry.saved_as if is_kept else tuple(joined(name, one) for one in entry.saved_as or ())
-    return entry.with_(name=joined(name, entry.name), tied_to=(), related=(), saved_as=saved_as)
+    is_kept = entry.kind == "state" or not entry._saved_as
+    saved_as = entry._saved_as if is_kept else tuple(joined(name, one) for one in entry._saved_as or ())
+    return entry._with_(name=joined(name, entry.name), tied_to=(), related=(), _saved_as=saved_as)

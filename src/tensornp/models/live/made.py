@@ -81,9 +81,9 @@ class MadeSource(Source):
     def plan(self, called: Called, index: Any) -> ConversionPlan:
         """Return how the values at `index` would become an array; the tensor is made for it."""
         made = self._made(called)
-        made.check_readable()
-        assert isinstance(made.source, TensorSource)
-        return made.source.plan(called, index, copy=True)
+        made._check_readable()
+        assert isinstance(made._source, TensorSource)
+        return made._source.plan(called, index, copy=True)
 
     def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
         """Return the values at `index`, in new memory; the whole tensor is made for it."""
@@ -93,7 +93,7 @@ class MadeSource(Source):
 
     def values(self, called: Called) -> Any:
         """Return the tensor, made for this call."""
-        return self._made(called).values()
+        return self._made(called)._values()
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values; of what may be there and is not, those of no value."""

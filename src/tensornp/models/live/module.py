@@ -15,7 +15,6 @@ from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed, NotSaved
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
@@ -61,7 +60,7 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     walk = _Walk(module)
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
-    entries = [one if one.name == name else one.with_(name=name) for (one, _), name in zip(found, names, strict=True)]
+    entries = [one if one.name == name else one._with_(name=name) for (one, _), name in zip(found, names, strict=True)]
     return entries, list(_problems(walk, entries)), walk.classes
 
 
@@ -71,7 +70,7 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
             f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
             "places of shared modules are not listed, whose weights are under other names"
         )
-    num_untold = sum(is_maybe_none(entry.source) for entry in entries)
+    num_untold = sum(is_maybe_none(entry._source) for entry in entries)
     if num_untold:
         one, many = "a packed bias is there", f"{num_untold:,} packed biases are there"
         yield f"only reading tells whether {one if num_untold == 1 else many}, and none is counted"
@@ -169,18 +168,18 @@ class _Walk:
                 entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
                 hooked = computed_by_hooks(module) if hooked is None else hooked
                 note = ", ".join(filter(None, ["not registered", hooked.get(names[0], "")]))
-                entry = noted(entry.with_(saved_as=None), note)
+                entry = noted(entry._with_(_saved_as=None), note)
                 if brackets:
-                    self._loose.add(id(entry.source))
+                    self._loose.add(id(entry._source))
                 yield entry, ".".join((*place.every, *names))
 
     def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
         """Return the weights, but those in lists and dictionaries that are listed otherwise."""
         if not self._loose:
             return found
-        listed = {id(one.tensor) for one, _ in found if id(one.source) not in self._loose}
+        listed = {id(one.tensor) for one, _ in found if id(one._source) not in self._loose}
         return [
-            (one, every) for one, every in found if id(one.source) not in self._loose or id(one.tensor) not in listed
+            (one, every) for one, every in found if id(one._source) not in self._loose or id(one.tensor) not in listed
         ]
 
     def packed(self) -> list[str]:
@@ -191,11 +190,10 @@ class _Walk:
         """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
         unlisted = Unlisted()
         others = [(name, held) for name, held in self._others.values() if name not in self.cut]
-        others += held_by_tensors(entries)
         for name, held in others:
             unlisted.note(name, held)
         if others:
-            for one in (self._root, *self._hidden.values(), *(entry.source.held for entry in entries)):
+            for one in (self._root, *self._hidden.values(), *(entry._source.held for entry in entries)):
                 unlisted.is_listed(one)
         return [*map(NotSaved, unlisted.problems())]
 
@@ -222,7 +220,7 @@ def _own_entries(
         is_aside = bool(place.shelves) and live.location == "meta"
         entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
         if kind == "buffer" and name in passing:
-            entry = noted(entry.with_(saved_as=None), "not in the state dict")
+            entry = noted(entry._with_(_saved_as=None), "not in the state dict")
         yield entry, every
 
 
@@ -231,8 +229,8 @@ def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str
     for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
         if is_met(module):
             for entry in source(module, place.code):
-                saved_as = tuple(".".join((*place.names, name)) for name in entry.saved_as or ())
-                named = entry.with_(name=".".join((*place.names, entry.name)), saved_as=saved_as)
+                saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
+                named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
                 yield named, ".".join((*place.every, entry.name))
 
 
@@ -277,6 +275,6 @@ def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> l
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
     for entry in entries_of_module(model, expression)[0]:
-        if isinstance(entry.source, TensorSource) and entry.kind == "parameter":
-            found.setdefault(id(entry.source.tensor), entry)
+        if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
+            found.setdefault(id(entry._source.tensor), entry)
     return list(found.values())

@@ -18,7 +18,6 @@ from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Beside
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
@@ -85,15 +84,13 @@ def entries_of_optimizer(
     found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
     names = own_names([entry.name for entry, *_ in found], [every for *_, every in found])
     entries = [
-        entry.with_(name=name, saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
+        entry._with_(name=name, _saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
     ]
     for entry in entries:
         unlisted.is_listed(entry.tensor)
     metadata.others = {
         name: cls for name, cls in unlisted.named().items() if name.startswith((f"{GROUPS}.", f"{STATE}."))
     }
-    for name, held in held_by_tensors(entries):
-        unlisted.note(name, held)
     hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
     return entries, metadata, [*hidden, *unlisted.problems()]
 
@@ -209,7 +206,7 @@ def _state_of(
     has_tensors = False
     for entry, tail in _weights_in(state, f"{STATE}.{name}", code, unlisted):
         has_tensors = True
-        yield entry.with_(kind=STATE), tail
+        yield entry._with_(kind=STATE), tail
     if not has_tensors:
         yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
 
@@ -222,7 +219,7 @@ def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted)
     for key, held in items_of(state):
         if id(key) not in known:
             name, code = _placed(f"{STATE}.", f"{expression}.{STATE}", key)
-            yield from (entry.with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
+            yield from (entry._with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
 
 
 def _tensors_of(

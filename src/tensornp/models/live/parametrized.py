@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
@@ -34,11 +34,11 @@ from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import BY_DEEPSPEED, COMPUTED, IN_PARTS, WeightEntry
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.made import MadeSource, Recipe
 
-_set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype
+_set_default_dtype = find("_C._set_default_dtype")
 _LISTS = "parametrizations"
 _OWN = "torch.nn.utils.parametrizations"
 _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
@@ -58,7 +58,7 @@ def _computed_weight(name: str, code: str, module: Any, holder: str, parametriza
     places = {one.location for one in lives}
     location = places.pop() if len(places) == 1 else ""
     problem = "what it is computed from is on the meta device" if location == "meta" else ""
-    if any(one.problem in (IN_PARTS, BY_DEEPSPEED) for one in lives):
+    if any(one.problem == IN_PARTS for one in lives):
         problem = _NEEDS_RANKS
     source = MadeSource(module, partial(_made, name), Recipe(holder, computed_of, name), location=location)
     note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
@@ -140,17 +140,13 @@ def _computed(parametrization: Any) -> Any:
     if all(_is_own(type(step)) for _, step in steps):
         with with_overrides():
             return _copy_of(parametrization)()
-    # Behind the gate no cell begins. Were random numbers given back while another thread draws, its would come again.
-    with threads.GATE:
-        if threads.others_run():
-            raise NoDataError("it is computed by code that may draw random numbers, and another thread runs; ask again")
-        set_back = map(call, _setters(parametrization))
-        try:
-            with with_overrides():
-                return _copy_of(parametrization)()
-        finally:
-            # One call of C, which no Ctrl-C ends before the last of them.
-            list(set_back)
+    set_back = map(call, _setters(parametrization))
+    try:
+        with with_overrides():
+            return _copy_of(parametrization)()
+    finally:
+        # One call of C, which no Ctrl-C ends before the last of them.
+        list(set_back)
 
 
 def _setters(parametrization: Any) -> list[Callable[[], object]]:

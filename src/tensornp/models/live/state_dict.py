@@ -21,7 +21,6 @@ from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.on_tensors import held_by_tensors
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
@@ -83,7 +82,7 @@ def contents_of_tree(
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
-            entries.append(one if one.name == name else one.with_(name=name))
+            entries.append(one if one.name == name else one._with_(name=name))
             is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
             alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
             # Of an optimizer that is saved, each state has its own.
@@ -93,8 +92,6 @@ def contents_of_tree(
     saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
-    for name, held in held_by_tensors(alone):
-        unlisted.note(name, held)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
     return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
 
@@ -128,9 +125,9 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
     unlisted.is_listed(what)
     has_code = is_writable(leaf.keys) or (not is_usual and is_own(what))
     for one in found:
-        if not is_usual and one.source.held is not None:
-            unlisted.is_listed(one.source.held)
-        yield one if has_code else one.with_(code="")
+        if not is_usual and one._source.held is not None:
+            unlisted.is_listed(one._source.held)
+        yield one if has_code else one._with_(code="")
 
 
 def _is_usual(obj: Any) -> bool:

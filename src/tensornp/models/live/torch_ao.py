@@ -59,7 +59,7 @@ class _Facts:
         code = f"{self.code}.{call}()" + (f"[{key!r}]" if key else "")
         said = ", ".join(filter(None, [self._said, note]))
         return WeightEntry(
-            name, "parameter", told, dtype, nbytes, source, code, said, saved_as=(saved_as,) if saved_as else ()
+            name, "parameter", told, dtype, nbytes, source, code, said, _saved_as=(saved_as,) if saved_as else ()
         )
 
 
@@ -73,12 +73,12 @@ def is_packed(module: Any) -> bool:
 
 def is_made_of_packed(entry: WeightEntry) -> bool:
     """Return whether a weight is one that a module unpacks."""
-    return isinstance(entry.source, MadeSource) and entry.source.recipe.source is packed_of
+    return isinstance(entry._source, MadeSource) and entry._source.recipe.source is packed_of
 
 
 def output_scheme(entry: WeightEntry) -> tuple[Any, Any] | None:
     """Return by which scale and zero point the module of a weight quantizes what it gives; None where it does not."""
-    held = dict_of(entry.source.module) if isinstance(entry.source, MadeSource) and is_made_of_packed(entry) else None
+    held = dict_of(entry._source.module) if isinstance(entry._source, MadeSource) and is_made_of_packed(entry) else None
     return (float(held["scale"]), int(held["zero_point"])) if held and {"scale", "zero_point"} <= held.keys() else None
 
 

@@ -10,7 +10,7 @@ from tensornp.models.entries.stored import StoredSource
 from tensornp.models.files.address import AbsentError, Address
 from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.table import INDEX_SUFFIX
 from tensornp.models.opening.folder import open_dcp
 from tensornp.models.opening.index import open_index
@@ -28,13 +28,13 @@ def open_address(there: Address) -> Contents:
     found = _open(there)
     # What hides a part of the address would not reach it.
     shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
-    entries = [one.with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
+    entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
     return found._replace(entries=entries, problems=[*found.problems, *_not_noticed(entries)])
 
 
 def _not_noticed(entries: list[WeightEntry]) -> Iterator[str]:
     """Yield that a change of the files could not be noticed, where their server tells nothing by which it would be."""
-    sources = (one.source for one in entries if isinstance(one.source, StoredSource))
+    sources = (one._source for one in entries if isinstance(one._source, StoredSource))
     # A member of a zip is in one.
     files = {getattr(file, "file", file) for source in sources for file in source.files}
     num = sum(isinstance(file, RemoteFile) and file.version.is_size_alone for file in files)
@@ -45,8 +45,8 @@ def _not_noticed(entries: list[WeightEntry]) -> Iterator[str]:
 
 
 def _open(there: Address) -> Contents:
-    if is_dcp_metadata(there.name):
-        return open_dcp(there.parent, [there.name])
+    if there.name == METADATA:
+        return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):

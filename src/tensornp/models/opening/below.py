@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from pathlib import Path
 
 from tensornp.models.entries.not_listed import NotListed, NotOfModule
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, metadata_among
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.formats.table import SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
@@ -125,7 +125,7 @@ def _is_folder(one: os.DirEntry[str]) -> bool:
 def _is_whole(names: list[str]) -> bool:
     """Return whether a folder is one checkpoint of torch.distributed.checkpoint, or one of offloaded weights."""
     is_offloaded = OFFLOAD_INDEX in names and any(name.endswith(OFFLOAD_SUFFIX) for name in names)
-    return bool(metadata_among(names)) or any(name.endswith(ITEMS_SUFFIX) for name in names) or is_offloaded
+    return METADATA in names or any(name.endswith(ITEMS_SUFFIX) for name in names) or is_offloaded
 
 
 def told_as_left(paths: list[str], one: str = "", several: str = "") -> list[str]:

@@ -8,12 +8,11 @@ from pathlib import Path
 from tensornp.errors import CheckpointError
 from tensornp.models.files.address import Place
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, are_of_ranks, metadata_among
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.below import Below
-from tensornp.models.opening.config import config_beside
 from tensornp.models.opening.index import open_index
 from tensornp.models.opening.offload_index import open_offload_folder
 from tensornp.models.opening.one_file import open_file
@@ -34,8 +33,8 @@ def open_folder(folder: Path) -> Contents:
     except OSError as error:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
     below = Below(folder)
-    if told := metadata_among(names):
-        return _with_problems(open_dcp(folder, told), below.passed_over([]))
+    if METADATA in names:
+        return _with_problems(open_dcp(folder), below.passed_over([]))
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     top = _of_safetensors(folder, names) or _of_torch(folder, names)
@@ -64,8 +63,6 @@ def _of_safetensors(folder: Path, names: list[str]) -> _Top | None:
         return None
     if len(indices) == 1:
         return _open_index(folder, indices[0])
-    if are_of_ranks(files):
-        return _open_ranks(folder, files), files
     if len(indices) > 1 or (len(files) > 1 and not are_shards(files)):
         raise _several(folder, indices or files)
     return (open_together(folder, dict.fromkeys(files, "")), files) if files else None
@@ -105,21 +102,13 @@ def _ending(names: list[str], suffix: str) -> list[str]:
     return [name for name in names if name.endswith(suffix)]
 
 
-def open_dcp(folder: Place, names: list[str]) -> Contents:
-    """Return what a folder of torch.distributed.checkpoint holds, as the files of these names tell it."""
+def open_dcp(folder: Place) -> Contents:
+    """Return the contents of a folder of torch.distributed.checkpoint."""
     from tensornp.models.formats.dcp.checkpoint import Checkpoint
 
-    found = Checkpoint(folder, names)
+    found = Checkpoint(folder)
     problems = [*found.problems, *problems_of(found.unread())]
     return Contents(found.entries, found.values, problems, found.optimizers)
-
-
-def _open_ranks(folder: Path, files: list[str]) -> Contents:
-    from tensornp.models.formats.dcp.rank_files import read_shards
-
-    found = read_shards(folder, files)
-    config, problems = config_beside(folder)
-    return Contents(found.entries, {**found.said, **config}, [*found.problems, *problems, *problems_of(found.entries)])
 
 
 def _several(folder: Path, names: list[str]) -> CheckpointError:

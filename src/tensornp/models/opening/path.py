@@ -8,14 +8,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, is_address, shown_path
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, weight_suffixes
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
@@ -43,18 +42,17 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         If the file has no state of an optimizer that `model` could name.
     """
     typed = os.path.expanduser(os.fsdecode(path))
-    with uncollected():
-        if is_address(typed):
-            from tensornp.models.opening.address import open_address
+    if is_address(typed):
+        from tensornp.models.opening.address import open_address
 
-            there = Address(typed)
-            found, typed = open_address(there), str(there)
-        else:
-            typed = str(Path(typed))
-            found = _open(Path(_found(typed)))
-        entries = with_packed(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
-        entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
-        return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
+        there = Address(typed)
+        found, typed = open_address(there), str(there)
+    else:
+        typed = str(Path(typed))
+        found = _open(Path(_found(typed)))
+    entries = with_packed(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
+    entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
+    return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
@@ -114,10 +112,10 @@ def _open(there: Path) -> Contents:
         from tensornp.models.opening.folder import open_folder
 
         return open_folder(there)
-    if is_dcp_metadata(there.name):
+    if there.name == METADATA:
         from tensornp.models.opening.folder import open_dcp
 
-        return open_dcp(there.parent, [there.name])
+        return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):

@@ -74,7 +74,7 @@ def _below(prefix: str, entry: WeightEntry) -> WeightEntry:
     """Return a weight of a component by its name in the whole."""
     tied_to = tuple(prefix + other for other in entry.tied_to)
     related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
-    return entry.with_(name=prefix + entry.name, tied_to=tied_to, related=related)
+    return entry._with_(name=prefix + entry.name, tied_to=tied_to, related=related)
 
 
 def _missing(names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from tensornp.models.optimizers.param_groups import STATE
 
 def number_told(entries: Iterable[WeightEntry]) -> str:
     """Return "137 weights and 387 optimizer states"; what is registered as None is neither, nor is a state to come."""
-    own = [(_is_state(one), one.is_pending) for one in entries if not one.is_nothing]
+    own = [(_is_state(one), one._is_pending) for one in entries if not one._is_nothing]
     num_weights = sum(not is_state for is_state, _ in own)
     told = [counted(num_weights, "weight")] if num_weights or not own else []
     if num_weights < len(own):

@@ -72,8 +72,8 @@ class SavedOptimizer:
         if not keys or keys[0] != STATE:
             # A tensor of a group, as a learning rate may be one, by its name where the optimizer is alone.
             is_option = bool(keys) and keys[0] == GROUPS
-            return entry.with_(saved_as=(".".join(map(str, keys)),)) if is_option else entry
-        saved_as = entry.saved_as
+            return entry._with_(_saved_as=(".".join(map(str, keys)),)) if is_option else entry
+        saved_as = entry._saved_as
         if len(keys) > 1 and is_number_or_name(keys[1]):
             key = self._of_texts.get(keys[1], keys[1])
             tail = "".join(f".{key}" for key in keys[2:])
@@ -84,7 +84,7 @@ class SavedOptimizer:
                 saved_as = tuple(called)
             if len(keys) == 3 and entry.shape is not None:
                 self._shapes.setdefault(key, []).append((keys[2], entry.shape))
-        return entry.with_(kind="state", saved_as=saved_as)
+        return entry._with_(kind="state", _saved_as=saved_as)
 
     def _apart(self, keys: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the keys that were joined to one: of a parameter's name, the dots are its own."""
@@ -226,4 +226,4 @@ def with_names(
 
 
 def _named(state: WeightEntry, parameter: str, called: str) -> WeightEntry:
-    return noted(state.with_(saved_as=(called, *(state.saved_as or ()))), f"of {shown_name(parameter)}")
+    return noted(state._with_(_saved_as=(called, *(state._saved_as or ()))), f"of {shown_name(parameter)}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import fitting
-from tensornp.models.names.timed_regex import found_by
 from tensornp.models.outline.columns import FINDINGS, column_called, columns
 
-MAX_PATTERN = 1000
-"""Characters that may be searched for."""
+MAX_PATTERN = 200
+"""Characters of a search; a regular expression is not timed."""
 STATES = ("trained", "frozen", "tied", "no values")
 NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
 FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "may be on purpose", "not read"
@@ -62,12 +62,16 @@ def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None
     Raises
     ------
     BadRequestError
-        For a regular expression that is none, or takes too long.
+        If `text` is too long, or is not a regular expression.
     """
     if len(text) > MAX_PATTERN:
-        raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
+        raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
     if is_expression(text):
-        return [i for i, is_found in enumerate(found_by(text[1:-1], names)) if is_found]
+        try:
+            search = re.compile(text[1:-1]).search
+        except (re.error, ValueError, RecursionError, OverflowError) as error:
+            raise BadRequestError(f"{text} is not a regular expression: {error}") from None
+        return [i for i, name in enumerate(names) if search(name)]
     return fitting(text, names, small)
 
 
@@ -106,8 +110,8 @@ def has_state(one: WeightEntry, state: str) -> bool:
     if state == "tied":
         return bool(one.tied_to)
     if state == "no values":
-        return not one.can_be_read
-    return one.is_trained is (state == "trained")
+        return not one._can_be_read
+    return one._is_trained is (state == "trained")
 
 
 def filters() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, percent
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
@@ -128,7 +128,6 @@ class Column(NamedTuple):
     has_large_first: bool = False
     width: int = 0
     rank: int = 20
-    rule: str = ""
 
     def sorted(self, some: Iterable[_Some], entry_of: Callable[[_Some], WeightEntry]) -> list[_Some]:
         """Return what has an entry each in the order of the first sorting by it, which a scan has no part in."""
@@ -165,7 +164,7 @@ def _where(row: Row) -> str:
 
 
 def _grad(row: Row) -> str:
-    grads = {entry.is_trained for entry in row.entries}
+    grads = {entry._is_trained for entry in row.entries}
     if grads == {True}:
         return "grad"
     return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
@@ -181,7 +180,7 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    problem = "" if first.can_be_read else f"no values: {first.problem}"
+    problem = "" if first._can_be_read else f"no values: {first.problem}"
     notes = [note_of(row.entries), problem, _tied(row), _related(row), row.unlike]
     return cut(", ".join(filter(None, notes)), _MAX_NOTE)
 
@@ -283,9 +282,6 @@ GRAD = "grad"
 """Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
-UPDATE = "moved"
-"""How far a live model's weight has moved since the last scan, beside its norm: as a comparison tells it."""
-_MOVED_RULE = "since the last scan: ‖Δ‖ over the norm before; where that is below the median norm, over the median"
 ABOUT = "≈"
 """Before a figure of a sample."""
 _MAX_NAME = 28
@@ -325,7 +321,7 @@ COLUMNS: tuple[Column, ...] = (
         is_always=True, is_right=True, has_large_first=True, width=14, rank=14,
     ),
     Column(
-        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=3,
+        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True, width=13, rank=3,
     ),
     Column("figures", heading="values", width=9, rank=7),
     _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
@@ -335,7 +331,6 @@ COLUMNS: tuple[Column, ...] = (
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
     _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
-    _figure(UPDATE, ScannedFigure(lambda _: None, percent), width=10, rank=4)._replace(rule=_MOVED_RULE),
     Column(FINDINGS, width=30, rank=15),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +35,6 @@ class Spreads:
         By the name of a weight, its figures by their columns; of one that was not read there are none.
     kinds : mapping
         By the name of a weight that stands out, by what; they are ordered, the worst first.
-    sampled : collection of str
-        The names of weights of which the update is that of a sample.
     """
 
     def __init__(
@@ -44,7 +42,6 @@ class Spreads:
         outline: Outline,
         figures: Mapping[str, Mapping[str, float]],
         kinds: Mapping[str, _Kind],
-        sampled: Collection[str] = (),
     ) -> None:
         weights = outline.in_order
         names = [one.name for one in weights]
@@ -58,7 +55,6 @@ class Spreads:
         self._names, self._kinds = names, sorted(set(kinds.values()))
         codes = {kind: i for i, kind in enumerate(self._kinds)}
         self._codes = np.array([codes[kinds[name]] if name in kinds else -1 for name in names], np.int64)
-        self._is_sampled = np.array([name in sampled for name in names], bool)
         self._is_unread = np.array([_is_read(one) and not figures.get(one.name) for one in weights], bool)
 
     def kinds(self, branch: int) -> list[tuple[_Kind, list[str]]]:
@@ -69,10 +65,6 @@ class Spreads:
             (self._kinds[code], [self._names[span.start + at] for at in np.flatnonzero(codes == code)])
             for code in np.unique(codes[codes >= 0])
         ]
-
-    def is_sampled(self, branch: int) -> bool:
-        """Return whether an update in a branch or below it is that of a sample."""
-        return bool(self._is_sampled[self._span(branch)].any())
 
     def num_weights(self, branch: int) -> int:
         """Return how many weights a branch and what is below it are."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensornp.models.pickles.records import Call, Global, Record
+from tensornp.models.pickles.records import Call, Global
 
 _MAX_LENGTH = 16
 """Parts of a tuple, the hash of which is found anew each time; those in it have a quarter of that."""
 _MAX_NUMBER = 2**61
 """Larger integers can be found that have one hash."""
-_PLAIN = frozenset((str, bool, bytes, type(None), Call, Record))
+_PLAIN = frozenset((str, bool, bytes, type(None), Call))
 """Classes of which the hash is not to be foreseen, or those of few values; calls and records have their identity."""
 
 

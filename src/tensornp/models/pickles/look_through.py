@@ -7,13 +7,10 @@ and inert records: what would be a call is a `Call`, and what would be imported 
 from __future__ import annotations
 
 import io
-from contextlib import suppress
 
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import CheckpointError
 from tensornp.models.pickles.machine import Machine, UnsoundError
-from tensornp.models.pickles.opcodes import BINGET, BY_CODE, LONG_BINGET, STOP, Acts, why_not
-from tensornp.models.pickles.plain_records import AskedAgainError, RecordMachine
+from tensornp.models.pickles.opcodes import BY_CODE, STOP, Acts, why_not
 from tensornp.models.pickles.records import XRay
 
 MAX_NBYTES = 2**28
@@ -23,18 +20,10 @@ FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
 
 Those that torch and others write take five bytes each, and more.
 """
-_KEEPING_RECORDS: Acts = {
-    **BY_CODE,
-    BINGET: (lambda machine, number: machine.get(number, 2), BY_CODE[BINGET][1]),
-    LONG_BINGET: (lambda machine, number: machine.get(number, 5), BY_CODE[LONG_BINGET][1]),
-}
 
 
-def xray(data: bytes | memoryview, max_made: int | None = None, *, are_records_kept: bool = False) -> XRay:
+def xray(data: bytes | memoryview, max_made: int | None = None) -> XRay:
     """Return what the pickle at the beginning of `data` would build, as far as that is `max_made` records at most.
-
-    If `are_records_kept`, an instance of a few plain fields is a `Record`, and a `torch.Size` in it a tuple, where the
-    pickle does nothing else with them.
 
     Raises
     ------
@@ -45,13 +34,7 @@ def xray(data: bytes | memoryview, max_made: int | None = None, *, are_records_k
         raise CheckpointError(f"a pickle of {len(data):,} bytes is not read; {MAX_NBYTES:,} are allowed")
     stream, num_records = io.BytesIO(data), FREE_RECORDS + len(data) // NBYTES_PER_RECORD
     try:
-        # Of millions of records that all stay, the collector would go through all over and over.
-        with uncollected():
-            if are_records_kept:
-                with suppress(AskedAgainError):
-                    return _carried_out(stream, RecordMachine(data, stream, num_records, max_made), _KEEPING_RECORDS)
-            stream.seek(0)
-            return _carried_out(stream, Machine(num_records, max_made), BY_CODE)
+        return _carried_out(stream, Machine(num_records, max_made), BY_CODE)
     except CheckpointError:
         raise
     except RecursionError:

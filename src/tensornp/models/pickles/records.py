@@ -40,32 +40,6 @@ class Call:
         self.appended: Sequence[Any] = ()
 
 
-class Kind(NamedTuple):
-    """The class of which a record would be an instance, and the names of its fields."""
-
-    func: Global
-    names: tuple[str, ...]
-
-
-class Record(tuple[Any, ...]):
-    """A `Kind`, and the value of each field; no other one is equal to it."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-    __ne__ = object.__ne__
-
-    @property
-    def kind(self) -> Kind:
-        """The class and the names."""
-        kind: Kind = self[0]
-        return kind
-
-    def fields(self) -> dict[str, Any]:
-        """Return the values by their names."""
-        return dict(zip(self.kind.names, self[1:], strict=True))
-
-
 class Mark:
     """Where a group of values on the stack begins."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.blocks import BLOCK_NUMEL, blocks_of
 from tensornp.errors import NoDataError
 from tensornp.models.entries.in_file import FileSource
@@ -84,7 +83,7 @@ class AffineCodes(Codec):
         """Return the wanted indices along the axis, of each."""
         return (ranges[self.axis].slice,) * len(self.sources) if self.axis is not None else ()
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
         """Return the values, of some elements at a time."""
         made = np.empty(stored.shape, VALUES)

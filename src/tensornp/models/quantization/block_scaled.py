@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.blocks import BLOCK_NUMEL
 from tensornp.core.values.reading.decode import decoder
 from tensornp.models.entries.in_file import FileSource
@@ -47,7 +46,7 @@ class BlockScale(Codec):
             ),
         )
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
         """Return the products, of some rows at a time."""
         made = np.empty(stored.shape, VALUES)

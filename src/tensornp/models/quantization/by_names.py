@@ -20,7 +20,7 @@ _CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
 
 def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
     """Return the entries, of which some are said to be packed; each of these has its elements, and no statistics."""
-    telling = [one.name for one in entries if one.packed is None and one.name.endswith(_TELLING)]
+    telling = [one.name for one in entries if one._packed is None and one.name.endswith(_TELLING)]
     made = {one.name: found for one in entries if (found := _of_class(one)) is not None}
     by_name = {one.name: one for one in entries} if telling else {}
     for name in telling:
@@ -35,20 +35,20 @@ def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
 
 def _of_class(entry: WeightEntry) -> WeightEntry | None:
     """Return a weight in memory whose class says that it is packed."""
-    cls = type(entry.source.held)
-    if entry.packed is not None or module_name(cls).partition(".")[0] != "bitsandbytes":
+    cls = type(entry._source.held)
+    if entry._packed is not None or module_name(cls).partition(".")[0] != "bitsandbytes":
         return None
     dtype, bits = _CLASSES.get(class_name(cls), ("", 0))
     if entry.dtype != dtype:
         return None
     said = f"{'packed ' if bits < 8 else ''}{bits}-bit codes (bitsandbytes)"
-    return noted(entry.with_(packed=Packed(entry.numel * 8 // bits)), said)
+    return noted(entry._with_(_packed=Packed(entry.numel * 8 // bits)), said)
 
 
 def _told(module: str, suffix: str, by_name: Mapping[str, WeightEntry]) -> tuple[str, int]:
     """Return the method by which a module is packed, and the bits of a code; an empty text where not all fits."""
     codes = by_name.get(module + (_GPTQ if suffix == _GPTQ else ".weight"))
-    if codes is None or codes.packed is not None or codes.shape is None or len(codes.shape) != 2:
+    if codes is None or codes._packed is not None or codes.shape is None or len(codes.shape) != 2:
         return "", 0
     if suffix == _GPTQ:
         return _of_words(codes, by_name.get(f"{module}.qzeros"), by_name.get(f"{module}.scales"))

@@ -60,19 +60,19 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
     `config` is what the configurations beside them say, by their names, or anything.
     """
     every = list(entries)
-    by_name = {one.name: one for one in every if isinstance(one.source, FileSource)}
+    by_name = {one.name: one for one in every if isinstance(one._source, FileSource)}
     said = _told_by(config.get("config")) or _of_gptq(config.get(GPTQ_CONFIG))
     made: dict[str, WeightEntry] = {}
     for scales in [by_name[name] for name in by_name if name.endswith(SCALES)]:
         name = scales.name.removesuffix(SCALES)
         codes = by_name.get(name)
         if codes is not None and codes.dtype in _FLOAT8:
-            made[scales.name] = scales.with_(kind="state")
+            made[scales.name] = scales._with_(kind="state")
             made[name] = _scaled(codes, scales, said.get("weight_block_size"))
     method = said.get("quant_method")
     if isinstance(method, str) and method not in _FLOAT_METHODS:
         made |= packed_by(by_name, method, said)
-    num_untold = sum(one.num_parameters is None for one in made.values())
+    num_untold = sum(one._num_parameters is None for one in made.values())
     problems = []
     if num_untold:
         problems = [f"how many parameters {num_untold:,} packed weights have is not told, and they are not counted"]
@@ -101,15 +101,15 @@ def _told_by(config: Any) -> dict[str, Any]:
 
 def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
     """Return what the codes mean; the codes themselves where it cannot be told which scale is whose."""
-    assert isinstance(codes.source, FileSource) and isinstance(scales.source, FileSource)
+    assert isinstance(codes._source, FileSource) and isinstance(scales._source, FileSource)
     from tensornp.models.quantization.block_scaled import BlockScale, block_of
 
-    block = block_of(codes.source.shape, scales.source.shape, told)
+    block = block_of(codes._source.shape, scales._source.shape, told)
     said = shown_name(scales.name)
     if block is None or codes.problem or scales.problem or not is_float(scales.dtype):
-        return codes.with_(note=f"float8 codes, to which the scales {said} are not applied")
-    source = replace(codes.source, codecs=(BlockScale(codes.dtype, scales.source, block),))
-    return codes.with_(source=source, note=f"block-scaled float8, scales {said}")
+        return codes._with_(note=f"float8 codes, to which the scales {said} are not applied")
+    source = replace(codes._source, codecs=(BlockScale(codes.dtype, scales._source, block),))
+    return codes._with_(_source=source, note=f"block-scaled float8, scales {said}")
 
 
 def _of_gptq(config: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def packed_by(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]
     if method not in LAYOUTS:
         codes = [one for one in by_name.values() if one.dtype in _INTEGERS and len(one.shape or ()) > 1]
         packed = Packed(None)
-        return {one.name: one.with_(note=f"codes ({shown_name(method)})", packed=packed) for one in codes}
+        return {one.name: one._with_(note=f"codes ({shown_name(method)})", _packed=packed) for one in codes}
     for layout in LAYOUTS[method]:
         for name, one in by_name.items():
             module = name.removesuffix(layout.codes)
@@ -137,14 +137,14 @@ def packed_by(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]
                 continue
             bits = _bits(method, said, module, one)
             packed = Packed(_count(method, said, module, one, scales, bits))
-            found[name] = noted(one.with_(packed=packed), _note(method, bits, one))
+            found[name] = noted(one._with_(_packed=packed), _note(method, bits, one))
             for suffix in (layout.scales, *layout.others):
                 beside = by_name.get(module + suffix)
                 if beside is not None:
                     # Buffers of a module are no parameters as they are.
-                    beside = beside if beside.kind == "buffer" else beside.with_(kind="state")
+                    beside = beside if beside.kind == "buffer" else beside._with_(kind="state")
                     if beside.dtype in _INTEGERS:
-                        beside = beside.with_(note=f"codes that belong to {shown_name(name)}", packed=Packed(0))
+                        beside = beside._with_(note=f"codes that belong to {shown_name(name)}", _packed=Packed(0))
                     found[beside.name] = beside
     return found
 

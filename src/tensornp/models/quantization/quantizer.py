@@ -31,13 +31,13 @@ def quantized(codes: WeightEntry, quantizer: Any, laid: Laid, rows: Rows) -> Wei
 
     `laid` gives what a tensor in there shows of the file, and `rows` are lists of numbers that were met in it.
     """
-    assert isinstance(codes.source, FileSource)
-    told = told_of(quantizer, codes.source, laid, rows)
+    assert isinstance(codes._source, FileSource)
+    told = told_of(quantizer, codes._source, laid, rows)
     dtype = f"q{codes.dtype}"
     if isinstance(told, str):
-        return codes.with_(dtype=dtype, problem=codes.problem or told, note="")
-    source = replace(codes.source, codecs=(*codes.source.codecs, told))
-    return noted(codes.with_(dtype=dtype, source=source), told.note)
+        return codes._with_(dtype=dtype, problem=codes.problem or told, note="")
+    source = replace(codes._source, codecs=(*codes._source.codecs, told))
+    return noted(codes._with_(dtype=dtype, _source=source), told.note)
 
 
 def told_of(quantizer: Any, codes: FileSource, laid: Laid, rows: Rows) -> AffineCodes | str:
@@ -98,8 +98,8 @@ def _numbers_of(told: Any, laid: Laid, rows: Rows) -> FileSource | Row | str:
     if tensor is None or tensor.is_quantized or not tensor.dtype:
         return tensor.problem if tensor is not None and tensor.problem else "they are no tensor"
     made = laid(tensor)
-    assert isinstance(made.source, FileSource)
-    return made.problem or made.source
+    assert isinstance(made._source, FileSource)
+    return made.problem or made._source
 
 
 def _are_codes(low: float, high: float, codes: FileSource) -> bool:

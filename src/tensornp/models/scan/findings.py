@@ -72,7 +72,7 @@ def _variance(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 
 def _largest(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    top = _edge_of(entry.dtype_of_values)
+    top = _edge_of(entry._dtype_of_values)
     if top is not None and stats.max is not None and stats.max >= top:
         yield f"a value is {top:.6g}, the largest that {entry.dtype} has"
     elif top is not None and stats.min is not None and stats.min <= -top:

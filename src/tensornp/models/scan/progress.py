@@ -6,40 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from tensornp.errors import BadRequestError
 
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
 _DELAY_S = 1.0
-
-
-class Bar(Protocol):
-    """What shows how far a reading is, until it is closed."""
-
-    def tell(self, done: int, total: int) -> None:
-        """Show that so many bytes of so many were read."""
-
-    def close(self) -> None:
-        """Take it away."""
-
-
-MakeBar = Callable[[str], Bar]
-"""Makes the bar of what is read."""
-_makers: list[MakeBar] = []
-"""Those of the front ends that are loaded, of which the last one is asked."""
-
-
-def put_in(make: MakeBar) -> None:
-    """Have bars made by a front end from now on."""
-    _makers.append(make)
-
-
-def take_out(make: MakeBar) -> None:
-    """Have them made as before."""
-    if make in _makers:
-        _makers.remove(make)
 
 
 def _an_instance(obj: object) -> str:
@@ -69,7 +42,7 @@ class _LateBar:
 
     def __init__(self, what: str) -> None:
         self._what, self._begin = what, time.monotonic()
-        self._bar: Bar | None = None
+        self._bar: _ConsoleBar | None = None
         self._is_broken = False
 
     def tell(self, done: int, total: int) -> None:
@@ -77,7 +50,7 @@ class _LateBar:
             return
         with self._whatever_it_is_written_to():
             if self._bar is None:
-                self._bar = (_makers[-1] if _makers else _ConsoleBar)(self._what)
+                self._bar = _ConsoleBar(self._what)
             self._bar.tell(done, total)
 
     def close(self) -> None:
@@ -114,7 +87,7 @@ class _NeverRaises:
 
 
 class _ConsoleBar:
-    """A bar of tqdm in a console, which leaves nothing behind."""
+    """A bar of tqdm on stderr, which is cleared at the end."""
 
     def __init__(self, what: str) -> None:
         self._what = what

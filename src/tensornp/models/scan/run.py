@@ -64,7 +64,7 @@ def scan_entries(
         If `executor` is none or takes no work, or is to read what lies in the memory of this process, and for another
         `resume`.
     """
-    wanted = [entry for entry in entries if not entry.is_nothing]
+    wanted = [entry for entry in entries if not entry._is_nothing]
     if resume is not None and not isinstance(resume, ScanTable):
         raise BadRequestError(f"resume is what an earlier scan has returned, not {an_instance(resume)}")
     if executor is not None:
@@ -117,7 +117,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
         what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
         cure = f"; give {leads_to}" if is_other else ""
         raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}{cure}")
-    live = next((one for one in entries if not isinstance(one.source, StoredSource) and not one.problem), None)
+    live = next((one for one in entries if not isinstance(one._source, StoredSource) and not one.problem), None)
     if live is not None:
         raise BadRequestError(
             f"{shown_name(live.name)} lies in the memory of this process, and no executor reads it; leave executor out"
@@ -126,7 +126,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
-    sources = [one.source for one in entries if isinstance(one.source, StoredSource)]
+    sources = [one._source for one in entries if isinstance(one._source, StoredSource)]
     # A member of a zip is in one.
     files = {getattr(file, "file", file) for source in sources for file in source.files}
     with ExitStack() as kept, Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
@@ -138,8 +138,8 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
 
 def _shared(entry: WeightEntry) -> StoredSource | None:
     """Return where a weight lies that is read in tasks; None of what is in memory, known, or has nothing to count."""
-    source = entry.source
-    if not isinstance(source, StoredSource) or entry.problem or entry.packed is not None or source.is_kept:
+    source = entry._source
+    if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None:
         return None
     return source
 

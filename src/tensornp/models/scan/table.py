@@ -9,7 +9,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
@@ -62,7 +61,7 @@ class ScanTable(Mapping[str, TensorStats]):
     def _resume(self, earlier: ScanTable) -> None:
         for name, stats in earlier._stats.items():
             # By its name alone, a weight may be one of another model, or of a file that has changed.
-            if name in self._entries and self._entries[name].source.key == earlier._entries[name].source.key:
+            if name in self._entries and self._entries[name]._source.key == earlier._entries[name]._source.key:
                 self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
@@ -193,6 +192,5 @@ class ScanTable(Mapping[str, TensorStats]):
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"

@@ -30,7 +30,7 @@ class _Held(NamedTuple):
 def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     """Return the weights: names of one object name each other in `tied_to`, and what shares bytes in `related`."""
     every = list(entries)
-    if all(one.source.held is None for one in every):
+    if all(one._source.held is None for one in every):
         # Of what lies in files alone, torch is not asked.
         return _related(every)
     from tensornp.core.lowlevel.modes import unnoticed
@@ -61,12 +61,12 @@ def _related(every: list[WeightEntry]) -> list[WeightEntry]:
         closest = sorted(others, key=lambda one: RELATIONS.index(one.relation))[:_MAX_RELATED]
         for name in tied.get(number, [number]):
             told.setdefault(name, {})["related"] = tuple(closest)
-    return [entry.with_(**told[number]) if number in told else entry for number, entry in enumerate(every)]
+    return [entry._with_(**told[number]) if number in told else entry for number, entry in enumerate(every)]
 
 
 def _span_of(entry: WeightEntry) -> Span | None:
     """Return from where to where the storage goes, or what is read of a file; None of what has several, or none."""
-    lies = entry.source.lies
+    lies = entry._source.lies
     if lies is not None:
         return (lies.device, *lies.bounds)
     held = held_by(entry)
@@ -113,8 +113,8 @@ def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int
 
 def _bytes_of(entry: WeightEntry) -> Bytes | None:
     """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
-    if entry.source.lies is not None:
-        return entry.source.lies
+    if entry._source.lies is not None:
+        return entry._source.lies
     from tensornp.models.storage.in_memory import extent_of
 
     return extent_of(held_by(entry))

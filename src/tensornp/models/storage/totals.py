@@ -14,7 +14,7 @@ from tensornp.models.entries.source import NoSource
 
 def held_by(entry: WeightEntry) -> Any:
     """Return the tensor or the array that an entry holds; None where it is in a file, or made anew."""
-    held = entry.source.held
+    held = entry._source.held
     if held is None or is_tensor(held) or is_array(held):
         return held
     from tensornp.core.tensor.stand_ins import own_tensor_of
@@ -27,9 +27,9 @@ def identity_of(entry: WeightEntry) -> object:
 
     Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
     """
-    if not entry.source.itemsize:
-        return entry.source.identity
-    return id(entry.source) if entry.problem else (entry.source.identity, entry.note)
+    if not entry._source.itemsize:
+        return entry._source.identity
+    return id(entry._source) if entry.problem else (entry._source.identity, entry.note)
 
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
@@ -39,12 +39,12 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
     parts = (_parts_of(entry) for entry in entries if entry.kind != COMPUTED)
     for entry in chain.from_iterable(parts):
         extents = () if entry.problem else entry.extents
-        if len(extents) == 1 and extents[0].nbytes and entry.source.fills_extents:
+        if len(extents) == 1 and extents[0].nbytes and entry._source.fills_extents:
             path, offset, length = extents[0]
             pieces.append(Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
         else:
             # Several chunks, or bytes that are packed: those are of one weight alone.
-            packed[(extents, entry.shape) if extents else entry.source.identity] = entry
+            packed[(extents, entry.shape) if extents else entry._source.identity] = entry
     for entry in packed.values():
         elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
     own = counted_once(pieces)
@@ -53,10 +53,10 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
 
 def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
     """Return the weights of a file of which one consists, or itself."""
-    return (entry.source.consists_of if isinstance(entry.source, NoSource) else ()) or (entry,)
+    return (entry._source.consists_of if isinstance(entry._source, NoSource) else ()) or (entry,)
 
 
 def _num_in_file(entry: WeightEntry) -> int:
     """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
-    size = entry.source.itemsize
+    size = entry._source.itemsize
     return min(entry.numel, entry.nbytes // size) if size else entry.numel

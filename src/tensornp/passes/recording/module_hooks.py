@@ -39,11 +39,7 @@ class ModuleHooks:
         _FOLLOWING.set((*_FOLLOWING.get(), self._recorder))
         torch_module.register_module_forward_pre_hook(self._began)
         register: Callable[..., Any] = torch_module.register_module_forward_hook
-        try:
-            register(self._ended, with_kwargs=True, always_call=True)
-        except TypeError:
-            # torch 2.4 does not pass the keyword arguments.
-            register(self._ended, always_call=True)
+        register(self._ended, with_kwargs=True, always_call=True)
 
     def remove(self) -> None:
         """End, and leave nothing behind: torch forgets its own entry for hooks that take keyword arguments."""

@@ -34,7 +34,7 @@ _node_at_work = find("_C._current_autograd_node")
 _next_number = find("autograd._get_sequence_nr")
 _stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
 _push, _pop = find("_C._push_on_torch_dispatch_stack"), find("_C._pop_torch_dispatch_stack")
-_tell_compiler = find("utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals")
+_tell_compiler = getattr(torch.utils._python_dispatch, "set_is_in_mode_without_ignore_compile_internals", None)
 _FLAGS = (
     "_is_in_torch_dispatch_mode",
     "_is_in_non_infra_torch_dispatch_mode",

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.passes import short
 from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, OptimizerStep, PassRecord, Value
@@ -124,7 +123,6 @@ class PassComparison:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         return short.line_of("PassComparison", "", (), "; ".join((self.verdict, *self.problems[:1])))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
-from tensornp.core.summary.generator import GeneratorSummary
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.render.layout.document import Document, Heading
@@ -23,22 +22,7 @@ def container_document(summary: ContainerSummary) -> Document:
     return Document((Heading(_heading(summary, common)), table))
 
 
-def generator_document(summary: GeneratorSummary) -> Document:
-    """Return the heading over the table of what will be yielded."""
-    table, common = _table(summary.table)
-    return Document((Heading(_heading(summary.table, common, _parameters(summary))), table))
-
-
-def _parameters(summary: GeneratorSummary) -> str:
-    """Return how many elements the parameters have; nothing where none is yielded."""
-    at_least = "" if summary.table.is_complete else "at least "
-    here = ""
-    if summary.num_elsewhere:
-        here = on_this_rank(f"{summary.num_parameters - summary.num_elsewhere:,}")
-    return f"{at_least}{counted(summary.num_parameters, 'parameter')}{here}" if summary.num_parameters else ""
-
-
-def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
+def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
     """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
     at_least = "" if summary.is_complete else "at least "
     arrays = f"{at_least}{counted(summary.num_arrays, 'array')}" if summary.num_arrays else ""
@@ -52,7 +36,6 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
         nbytes += on_this_rank(format_nbytes(summary.nbytes - summary.nbytes_elsewhere))
     said = [
         f"{summary.type_name} of {what}",
-        parameters,
         nbytes,
         *said_once(common, is_whole=summary.is_complete and not summary.num_left_out),
     ]
@@ -84,8 +67,8 @@ def _alarm(row: Row) -> str:
 
 def _nbytes_text(info: TensorInfo) -> str:
     """Return the bytes of a tensor, and of one that is spread over ranks those of this one."""
-    here = on_this_rank(format_nbytes(info.held_nbytes - info.nbytes_elsewhere)) if info.numel_elsewhere else ""
-    return format_nbytes(info.held_nbytes) + here
+    here = on_this_rank(format_nbytes(info._held_nbytes - info._nbytes_elsewhere)) if info._numel_elsewhere else ""
+    return format_nbytes(info._held_nbytes) + here
 
 
 def _cells(row: Row) -> tuple[str, ...]:

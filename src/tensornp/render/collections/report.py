@@ -10,7 +10,6 @@ from typing import Any
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.render.layout.document import Both, Document, wrapped
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
@@ -100,7 +99,7 @@ def _fold(lines: list[str], num: int) -> str:
 
 
 def _divs(lines: list[str]) -> str:
-    return "".join(f"<div>{escaped(line)}</div>" for line in lines)
+    return "".join(f"<div>{escape(line)}</div>" for line in lines)
 
 
 def _unchanged(report: Report) -> list[str]:

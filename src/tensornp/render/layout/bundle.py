@@ -6,7 +6,6 @@ from collections.abc import Callable
 from html import escape
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.spelled import for_output
 from tensornp.render.layout.style import CARD, array_style
 
 
@@ -14,7 +13,7 @@ def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[
     """Return what two functions make, by MIME type; they may raise. Where no text can be made, `what` it is stands."""
     said = first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
     return {
-        "text/plain": for_output(said),
+        "text/plain": said,
         "text/html": first_that_works(f"the HTML of {what}", html, lambda _: preformatted(said)),
     }
 

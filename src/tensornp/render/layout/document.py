@@ -12,7 +12,6 @@ from html import escape
 
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     BESIDE,
@@ -62,7 +61,7 @@ class Heading:
     @property
     def html(self) -> str:
         """The line, of a height of its own."""
-        return f'<div style="{HEADING}">{escaped(self.said)}</div>' if self.said else ""
+        return f'<div style="{HEADING}">{escape(self.said)}</div>' if self.said else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class Alarm:
     def html(self) -> str:
         """The line, in which the alarm is amber."""
         said = f'<span style="{ALARM_TEXT}">{html_of(self.said)}</span>'
-        return f'<div style="{SMALL_TEXT}">{said}{escaped(self.rest)}</div>'
+        return f'<div style="{SMALL_TEXT}">{said}{escape(self.rest)}</div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def _html(parts: tuple[Part, ...]) -> str:
 def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
-    bold = " and ".join(f"<b>{name_html(name)}</b>{escaped(beside)}" for name, beside in names)
+    bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
     return Both(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     CELL,
@@ -39,7 +38,7 @@ class Drawn(str):
 
 def html_of(text: str) -> str:
     """Return what a page shows of a text."""
-    return text.html if isinstance(text, Drawn) else escaped(text)
+    return text.html if isinstance(text, Drawn) else escape(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +255,9 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     indent = f";padding-left:{_INDENT_PX * row.level}px" if row.level else ""
     opened = f'<tr style="{PALER[-1]}">' if row.is_quiet else "<tr>"
     if len(row.cells) < len(kinds):
-        cell = escaped(row.cells[0])
+        cell = escape(row.cells[0])
         return f'{opened}<td colspan="{len(kinds)}" style="{WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'
-    said = name_html if has_names else escaped
+    said = name_html if has_names else escape
     inside = [cell.html if isinstance(cell, Drawn) else said(cell) for cell in row.cells]
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
@@ -277,4 +276,4 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
 
 def name_html(name: str) -> str:
     """Return a name as HTML that may break after its parts; a short one stays whole."""
-    return "<wbr>".join(map(escaped, _BREAKS.split(name))) if len(name) > _MAX_WHOLE else escaped(name)
+    return "<wbr>".join(map(escape, _BREAKS.split(name))) if len(name) > _MAX_WHOLE else escape(name)

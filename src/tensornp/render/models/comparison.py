@@ -84,7 +84,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
-    head, (alarm, cure) = headed(_sources(found), found.told()), memory_told(found)
+    head, (alarm, cure) = headed(_sources(found), found._told()), memory_told(found)
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
     unmoved = [_unmoved_text(found, one) for one in unmoved_told(found) if found.changed() or one.has_gradients]
@@ -93,7 +93,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
 
 def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
-    rows = found.rows_of(told.names) if told.names else []
+    rows = found._rows_of(told.names) if told.names else []
     if len(rows) > _MAX_IN_ONE:
         # Whole layers, as most are frozen, are said by their name.
         modules = by_whole_modules(told.names, parameter_names(found))
@@ -108,7 +108,7 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     names = list(found)[:max_rows]
     place = {name: i for i, name in enumerate(names)}
     rows = printed_rows(found)
-    _, table = _tables(found, rows, [Row(name, (found.first[name],)) for name in names])
+    _, table = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
     figures = (figures_of(found, (name,)) for name in names)
     every = [
         row.data([own.get(heading) for heading in table.headings]) for row, own in zip(table.rows, figures, strict=True)
@@ -134,7 +134,7 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
     """Return what is listed of what differs: of weights what moved most, and a few rows of an optimizer's states."""
-    rows = found.folded()
+    rows = found._folded()
     states = [row for row in rows if quantity_of(row.entries[0])][:MAX_STATES]
     weights = [row for row in rows if not quantity_of(row.entries[0])]
     kept = {row.pattern for row in (*weights[:MAX_ROWS], *states)}
@@ -146,8 +146,8 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
     listed_rows = {row.pattern for row in printed_rows(found)}
     if not listed_rows:
         return []
-    left = [row for row in found.folded() if row.pattern not in listed_rows]
-    equal = found.folded_equal()
+    left = [row for row in found._folded() if row.pattern not in listed_rows]
+    equal = found._folded_equal()
     same = [row for row in equal if found[row.entries[0].name].same_bits]
     other = equal[len(same) :]
     noun = noun_of(found)
@@ -161,10 +161,10 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
 
 def noun_of(found: WeightsComparison) -> str:
     """Return what is compared: weights, the states of an optimizer, or tensors of both kinds."""
-    kinds = {bool(quantity_of(found.first[name])) for name in found}
+    kinds = {bool(quantity_of(found._first[name])) for name in found}
     if len(kinds) > 1:
         return "tensor"
-    return "state" if True in kinds else "name" if found.tied else "weight"
+    return "state" if True in kinds else "name" if found._tied else "weight"
 
 
 def _num_in(rows: Sequence[Row]) -> int:
@@ -191,7 +191,7 @@ def _patterns(rows: Sequence[Row]) -> str:
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
     """Return what was compared, and which of them it is where both are called the same."""
-    first, second = map(legible, found.sources)
+    first, second = map(legible, found._sources)
     sides = (" (first)", " (second)") if first == second else ("", "")
     return list(zip((first, second), sides, strict=True))
 
@@ -200,7 +200,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield how much of a model has changed, or of an optimizer alone, and what "moved" means."""
     noun = noun_of(found)
     is_mixed = noun == "tensor"
-    names = [name for name in found if not (name in found.tied or (is_mixed and quantity_of(found.first[name])))]
+    names = [name for name in found if not (name in found._tied or (is_mixed and quantity_of(found._first[name])))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     yield _moved_apart(found, names)
     said = _how_dense(found, names, "state" if noun == "state" else "weight")
@@ -211,17 +211,17 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     if not changed:
         yield bound if any(len(row.entries) > 1 for row in printed_rows(found)) else ""
         return
-    floor = f" ({found.median_norm:.3g})" if found.median_norm else " of states of that name"
-    of_kind = " of weights" if is_mixed and found.median_norm else ""
-    below = f"; below the median norm{of_kind}{floor}, over the median" if found.median_norm or noun == "state" else ""
-    own = "of own: over the own norm. " if found.has_floored else ""
+    floor = f" ({found._median_norm:.3g})" if found._median_norm else " of states of that name"
+    of_kind = " of weights" if is_mixed and found._median_norm else ""
+    below = f"; below the median norm{of_kind}{floor}, over the median" if found._median_norm or noun == "state" else ""
+    own = "of own: over the own norm. " if found._has_floored else ""
     yield f"moved: ‖Δ‖ over the norm before{below}. {own}{bound}"
 
 
 def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
     """Return which layers have moved far more than those that they are folded with; empty where none has."""
     times: dict[str, float] = {}
-    for row in found.rows_of(list(names)):
+    for row in found._rows_of(list(names)):
         equal = {one.name: 0.0 for one in row.entries if found[one.name].equal}
         moved = equal | {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
         usual = median(moved.values()) if len(moved) >= _MIN_LAYERS else 0.0
@@ -266,26 +266,24 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 def _said(found: WeightsComparison) -> list[str]:
     lines = []
     for names, every, words in (
-        (found.missing, found.first, f"only in {found.sides[0]}"),
-        (found.unexpected, found.second, f"only in {found.sides[1]}"),
-        (found.retied, found.first, "tied to others than before"),
+        (found.missing, found._first, f"only in {found._sides[0]}"),
+        (found.unexpected, found._second, f"only in {found._sides[1]}"),
+        (found._retied, found._first, "tied to others than before"),
     ):
         if names:
             # Of a whole part, such as an optimizer, its name says as much.
             told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
             lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
     lines += _first(
-        f"what {legible(name)} gives is quantized otherwise: {said}" for name, said in found.requantized.items()
+        f"{legible(name)}, beside the weights, is another value: {legible(told)}"
+        for name, told in found._beside.items()
     )
-    lines += _first(
-        f"{legible(name)}, beside the weights, is another value: {legible(told)}" for name, told in found.beside.items()
-    )
-    if found.not_compared:
-        lines.append(f"beside the weights, not compared: {'; '.join(_first(_by_reason(found.not_compared)))}")
-    lines += _first(_by_reason(found.exempt))
+    if found._not_compared:
+        lines.append(f"beside the weights, not compared: {'; '.join(_first(_by_reason(found._not_compared)))}")
+    lines += _first(_by_reason(found._exempt))
     lines += _prefixes_told(found)
     lines += _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
-    lines += _first(f"not all is listed of {legible(why)}" for why in found.not_listed)
+    lines += _first(f"not all is listed of {legible(why)}" for why in found._not_listed)
     return [line for line in lines if line]
 
 
@@ -308,9 +306,9 @@ def _prefixes_told(found: WeightsComparison) -> list[str]:
     """Return which side has a prefix before its names: the rows have the names of the first, and both are found."""
     told = [
         f"{side} has {prefix!r} before its names"
-        for prefix, side in zip(found.prefixes, found.sides, strict=True)
+        for prefix, side in zip(found._prefixes, found._sides, strict=True)
         if prefix
     ]
     if len(told) == 1:
-        told[0] += f", {found.sides[bool(found.prefixes[0])]} has not"
+        told[0] += f", {found._sides[bool(found._prefixes[0])]} has not"
     return [f"{', '.join(told)}: a weight is found by either name"] if told else []

@@ -35,8 +35,8 @@ def figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, floa
     told: dict[str, list[float | None]] = {
         "moved": [found.moved.get(name) for name in names],
         "of own": [_share_of_own(found, name) for name in names],
-        "‖Δ‖": [one.norm_of_difference for one in every],
-        "‖before‖": [one.norm for one in every],
+        "‖Δ‖": [one._norm_of_difference for one in every],
+        "‖before‖": [one._norm for one in every],
         "max |Δ|": [one.max_abs for one in every],
         "not equal": [one.changed_fraction if one.count else None for one in every],
     }
@@ -49,10 +49,10 @@ def _share_of_own(found: WeightsComparison, name: str) -> float | None:
 
     Where it is that of `moved` for all, it is told once.
     """
-    if not found.has_floored or name not in found.moved:
+    if not found._has_floored or name not in found.moved:
         return None
     one = found[name]
-    if one.norm == 0 and one.norm_of_difference:
+    if one._norm == 0 and one._norm_of_difference:
         return _FROM_ZERO
     return one.relative if one.relative is not None and math.isfinite(one.relative) else None
 
@@ -65,12 +65,12 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
     # Of the states of one quantity, each has a shape of its own.
     shapes, dtypes = (
         [str(pair[0]), *([str(pair[1])] if pair[0] != pair[1] else [])] if len(set(pairs)) == 1 else []
-        for pairs in ([one.shapes for one in every], [one.dtypes for one in every])
+        for pairs in ([one._shapes for one in every], [one._dtypes for one in every])
         for pair in pairs[:1]
     )
     bounded = {heading for heading, value in figures.items() if 0 != value != _FROM_ZERO}
     texts = {heading: at_most * (heading in bounded) + _FIGURES[heading](value) for heading, value in figures.items()}
-    if "‖before‖" in texts and not any(one.norm for one in every) and any(one.norm_of_difference for one in every):
+    if "‖before‖" in texts and not any(one._norm for one in every) and any(one._norm_of_difference for one in every):
         texts["‖before‖"] = "from 0"
     if figures.get("not equal", 1) >= _ALL:
         texts.pop("not equal", None)
@@ -86,7 +86,7 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
     titles = {
         "what": legible(most) if is_outlier else "",
         "name": name if name != shown else "",
-        "moved": f"of the median norm, {found.floor_of(most):.3g}" if found.is_floored(most) else "",
+        "moved": f"of the median norm, {found._floor_of(most):.3g}" if found._is_floored(most) else "",
     }
     return TableRow(
         tuple(said.get(heading, "") for heading in HEADINGS),
@@ -111,13 +111,13 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     yield row.unlike
     most, is_outlier = moved_most(found, row)
     if is_outlier:
-        yield " ".join(filter(None, ("most in", cut_inside(most, MAX_INSIDE), parameter_of(found.first[most]))))
+        yield " ".join(filter(None, ("most in", cut_inside(most, MAX_INSIDE), parameter_of(found._first[most]))))
     # It then lies in few directions for no other reason.
     element = element_with_nearly_all(found[most])
     if element is not None:
         yield element_text(element) + ("" if is_outlier else _of_which([most], row))
         return
-    shares = {entry.name: found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank}
+    shares = {entry.name: found._low_rank[entry.name] for entry in row.entries if entry.name in found._low_rank}
     if shares:
         at_least = "at least " * (len(shares) > 1)
         share = f"{at_least}{100 * min(shares.values()):.3g}%"
@@ -140,10 +140,10 @@ def names_of(row: Row) -> list[str]:
 
 def _tied(found: WeightsComparison, names: Sequence[str]) -> str:
     """Return to which weight a row is tied, or how many of its names are further ones of what weights."""
-    firsts = dict.fromkeys(found.tied[name] for name in names if name in found.tied)
+    firsts = dict.fromkeys(found._tied[name] for name in names if name in found._tied)
     if not firsts:
         return ""
-    num = sum(name in found.tied for name in names)
+    num = sum(name in found._tied for name in names)
     which = "" if num == len(names) else f"{num:,} of {len(names):,} "
     first = cut_inside(next(iter(firsts)), MAX_INSIDE)
     return f"{which}tied to {first}" if len(firsts) == 1 else f"{which}tied to others"
@@ -159,11 +159,11 @@ def moved_most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
 def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:
     """Return what has happened in a few words; to a single number, what it was and is."""
     one = found[entry.name]
-    if one.count != 1 or not one.first_values:
+    if one.count != 1 or not one._first_values:
         return one.verdict
     # The steps of optimizers are floats.
     is_step = quantity_of(entry) == STEP
-    return " to ".join(f"{value:,.0f}" if is_step and value % 1 == 0 else repr(value) for value in one.first_values)
+    return " to ".join(f"{value:,.0f}" if is_step and value % 1 == 0 else repr(value) for value in one._first_values)
 
 
 _FIGURES: dict[str, Callable[[float], str]] = {
@@ -201,9 +201,9 @@ def cut_apart(names: Sequence[str], most: int = MAX_SHOWN) -> list[str]:
 def _odd(every: Mapping[str, Comparison]) -> str:
     """Return what is finite on one side alone; of several weights, in which the first is."""
     counts = {
-        "now": sum(one.only_finite_first for one in every.values()),
-        "before": sum(one.only_finite_second for one in every.values()),
+        "now": sum(one._only_finite_first for one in every.values()),
+        "before": sum(one._only_finite_second for one in every.values()),
     }
     said = ", ".join(f"{count:,} NaN or infinite {when}" for when, count in counts.items() if count)
-    first = next((name for name, one in every.items() if one.is_odd), "")
+    first = next((name for name, one in every.items() if one._is_odd), "")
     return f"{said} in {cut_inside(first, MAX_INSIDE)}" if said and len(every) > 1 else said

@@ -45,7 +45,7 @@ def array_code(entry: WeightEntry, opened: str) -> str:
     if not entry.code:
         return ""
     if not entry.extents:
-        return f'tnp.to_numpy({entry.code}, shard="local")' if entry.has_part else f"tnp.to_numpy({entry.code})"
+        return f'tnp.to_numpy({entry.code}, shard="local")' if entry._has_part else f"tnp.to_numpy({entry.code})"
     return f"{opened}[{entry.name!r}].to_numpy()"
 
 
@@ -64,10 +64,10 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     pieces = [f"{counted(one.nbytes, 'byte')} from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
     more = len(entry.extents) - MAX_SHOWN
     yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
-    yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.is_trained]
+    yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry._is_trained]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
     yield "shares bytes", ", ".join(f"{one.words} {one.name}" for one in entry.related)
     yield "note", entry.note
-    yield "no values", "" if entry.has_part else entry.problem
+    yield "no values", "" if entry._has_part else entry.problem
     yield "wants to import", ", ".join(entry.wanted_imports)

@@ -15,7 +15,6 @@ from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCal
 from tensornp.passes.short import sizes_told
 from tensornp.passes.verdict.dead_units import dead_told
 from tensornp.passes.verdict.wording import word_of
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.passes.cells import between, main_value, shapes
@@ -68,7 +67,7 @@ def _name(label: str, class_name: str, style: str) -> Drawn:
     name = cut_inside(label, MAX_INSIDE)
     said = cut_inside(class_name, _MAX_CLASS) if class_name != label else ""
     beside = f' <span style="{style}">{escape(said)}</span>' if said else ""
-    return Drawn(f"{name} {said}".strip(), escaped(name) + beside)
+    return Drawn(f"{name} {said}".strip(), escape(name) + beside)
 
 
 def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:

@@ -50,12 +50,12 @@ def pass_document(run: FollowedPass) -> Document:
     """Return the card of a pass; of one that is not over, that it is not."""
     if not run.is_over:
         return Document((Lines((repr(run),)),))
-    if not run.calls and not run.operators and not run.record.error:
+    if not run.calls and not run.operators and not run._record.error:
         told = "no module was called here"
-        told += ", and no operator" if run.record.has_operators else "; %%follow --operators follows functions"
-        return Document((Lines((run.record.passed_by or told, *run.record.notes)),))
+        told += ", and no operator" if run._record.has_operators else "; %%follow --operators follows functions"
+        return Document((Lines((run._record.passed_by or told, *run._record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
-    return followed_pass_document(run.record, run.problems, title, first_origin(run.record), run.failed)
+    return followed_pass_document(run._record, run.problems, title, first_origin(run._record), run.failed)
 
 
 def followed_pass_document(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import escape
 
 from tensornp.passes.records import ModuleCall
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.table import Drawn
 
 _FIRST = re.compile(r"[^\s,;:()]+")
@@ -39,5 +39,5 @@ class Links:
 
 
 def _marked(sentence: str, first: int, last: int, call: int) -> Drawn:
-    before, name, after = (escaped(part) for part in (sentence[:first], sentence[first:last], sentence[last:]))
+    before, name, after = (escape(part) for part in (sentence[:first], sentence[first:last], sentence[last:]))
     return Drawn(sentence, f'{before}<span class="tensornp-to-{call}">{name}</span>{after}')

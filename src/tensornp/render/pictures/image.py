@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
 from tensornp.core.values.pictures.picture import picture_of
@@ -31,17 +28,13 @@ class Image:
         Width and height of `png`, a grid with its gaps and indices.
     places : tuple of Place
         Where each picture stands in it, with its index.
-    has_frames : bool
-        Whether the pictures are frames, which follow each other in time.
     """
 
     png: bytes = field(repr=False)
     caption: str
     size: tuple[int, int]
     places: tuple[Place, ...] = field(repr=False)
-    has_frames: bool = False
 
-    @spelled
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
 
@@ -50,15 +43,9 @@ class Image:
         """What stands for the picture, under which its caption says the rest."""
         return "picture"
 
-    @property
-    def anchor(self) -> str:
-        """The class by which a slider finds a film in the page; empty for what is none."""
-        return f"tnp-{hashlib.blake2s(self.png, digest_size=4).hexdigest()}" if self.has_frames else ""
-
     def _repr_html_(self) -> str:
-        classes = " ".join(filter(None, ["tensornp", self.anchor]))
         shown = img_html(self.png, self.alt, *self.size)
-        return f'<div class="{classes}" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
+        return f'<div class="tensornp" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -72,7 +59,6 @@ class Image:
 
 
 @never_compiled
-@ignoring_float_errors
 def image(
     t: Any,
     *,
@@ -90,9 +76,8 @@ def image(
         Bools, integers or floats, of two to five dimensions. One channel is grey, three are RGB, four RGBA; of any
         other number, feature maps for example, each channel is a grey tile. The pictures of a list may differ in size,
         layout and dtype: each is read by itself.
-    layout : {"HW", "CHW", "HWC", "NHW", "THW", "NCHW", "NHWC", "TCHW", "CTHW", "THWC", "NCTHW", "NTCHW", "NTHWC"}, \
-optional
-        What each dimension is: N pictures, C channels, T frames, H rows, W columns. None takes the likeliest, and the
+    layout : {"HW", "CHW", "HWC", "NHW", "NCHW", "NHWC"}, optional
+        What each dimension is: N pictures, C channels, H rows, W columns. None takes the likeliest, and the
         caption says why: channels first, as usual in torch, unless only the last dimension can be channels. NHW shows
         each channel of (3, 28, 28) by itself.
     mean, std : float or sequence of float, optional
@@ -116,9 +101,8 @@ optional
     Notes
     -----
     Reads the pixels that are shown, on the tensor's own device, and changes nothing: at most 64 tiles and about a
-    million pixels in all. Of more pictures or channels these are the first, of a longer film every second, third…
-    frame, of large ones every second, third… row and column. In a notebook with the extension, a film that a cell
-    returns has a slider over the grid of its frames.
+    million pixels in all. Of more pictures or channels these are the first, and of large ones every second,
+    third… row and column.
 
     Examples
     --------
@@ -135,4 +119,4 @@ optional
     sizes, words = sizes_of(picture, size)
     pixels, places = laid_out(picture, sizes)
     caption = " · ".join([*picture.words, *words])
-    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, picture.has_frames)
+    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places)

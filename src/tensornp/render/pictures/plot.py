@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.shards import Runs, nth, num_of
@@ -103,7 +102,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     )  # fmt: skip
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def figure_of(
     stats: TensorStats | None,
     heatmap: Heatmap | None = None,
@@ -177,7 +176,7 @@ def _figure_class() -> type[Figure]:
     from matplotlib.figure import Figure
 
     class ShownFigure(Figure):
-        @ignoring_float_errors
+        @np.errstate(all="ignore")
         def _repr_png_(self) -> bytes:
             file = io.BytesIO()
             self.savefig(file, format="png")

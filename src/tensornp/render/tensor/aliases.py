@@ -55,7 +55,7 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = list(_lines(alias for alias in around.aliases if _is_news(alias)))
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
-    lines += [MemoryLine(text, ()) for text in (around.left_out, around.untold) if text]
+    lines += [MemoryLine(text, ()) for text in (around.left_out,) if text]
     return tuple(lines)
 
 
@@ -72,8 +72,8 @@ def _is_news(alias: Alias) -> bool:
 
 
 def stopped_text(around: Surroundings) -> str:
-    """Return that the search was not through, and the cure; empty where it was. It is for the folded part of a card."""
-    return f"{around.stopped}; %config TensorDisplay.max_search_ms lets it take longer" if around.stopped else ""
+    """Return that the search for aliases was not complete, and the cure; empty if it was."""
+    return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
 def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:

@@ -8,7 +8,6 @@ from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.core.lowlevel.unsharded import GATHERED
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -80,12 +79,12 @@ def _shape(info: TensorInfo) -> Badge:
     if -1 in info.shape:
         text = str(tuple(info.shape)).replace("-1", "?")
         return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
-    held = f"in {counted(info.held_nbytes, 'byte')}"
-    if info.part_nbytes is not None and info.detail:
+    held = f"in {counted(info._held_nbytes, 'byte')}"
+    if info._part_nbytes is not None and info.detail:
         held = f"of which {info.detail}, {held}"
-    if info.numel_elsewhere:
+    if info._numel_elsewhere:
         # What is here would else be read as all of it.
-        held += on_this_rank(counted(info.nbytes - info.nbytes_elsewhere, "byte"))
+        held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
     return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
@@ -106,8 +105,8 @@ def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
             return Badge("grad", f"buffer{filled}", "A buffer of a module: autograd does not track it.")
         return Badge("grad", filled.removeprefix(" · "), "Autograd does not track this tensor.") if filled else None
     if not info.is_leaf:
-        retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
-        behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
+        retained = " · retains grad" if info._retains_grad and not info.has_grad else ""
+        behind = f" from {', '.join(info._next_functions)}" if info._next_functions else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
         return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
     if around.module_with_grads:
@@ -127,8 +126,8 @@ def _filled(info: TensorInfo) -> str:
     """Return that there is a `.grad`, and what it is where that is not what the tensor is."""
     if not info.has_grad:
         return ""
-    unlike = [name_of(info.grad_dtype)] if info.grad_dtype != info.dtype else []
-    unlike += [name_of(info.grad_layout)] if info.grad_layout != info.layout else []
+    unlike = [name_of(info._grad_dtype)] if info._grad_dtype != info.dtype else []
+    unlike += [name_of(info._grad_layout)] if info._grad_layout != info.layout else []
     return f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
 
 
@@ -139,13 +138,13 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     tone: Tone = "alarm" if summary.surroundings.is_spoiled else "plain"
     if change is not None:
         yield Badge("changed", change_text(change), change_sentence(change), tone)
-    if info is None or not info.saved_for:
+    if info is None or not info._saved_for:
         return
     if plan is not None and plan.shares_memory and plan.writeable:
-        sentence = saved_text(info.saved_for, frozen=False)
-        yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
+        sentence = saved_text(info._saved_for, frozen=False)
+        yield Badge("saved", f"saved for {info._saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
     elif summary.surroundings.is_spoiled:
-        name = info.saved_for[0]
+        name = info._saved_for[0]
         sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
         yield Badge("saved", f"saved for {name}", sentence, "alarm")
 
@@ -186,15 +185,13 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         text = info.kind.label or name_of(info.layout)
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence
         yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, sentence)
-    for noted in info.spread:
-        sentence = f"Noted on it by the library that spreads it over ranks: {noted}."
-        if noted == GATHERED:
-            sentence = "FSDP has gathered it from all ranks, and frees this memory when it shards it again."
+    for noted in info._spread:
+        sentence = "FSDP has gathered it from all ranks, and frees this memory when it shards it again."
         yield Badge("spread", noted, sentence)
-    if info.array_shape != info.shape:
-        title = f"Each element packs several values, so the array has shape {info.array_shape}."
-        yield Badge("packed", f"packed · {info.array_shape}", title)
-    if info.has_tangent:
+    if info._array_shape != info.shape:
+        title = f"Each element packs several values, so the array has shape {info._array_shape}."
+        yield Badge("packed", f"packed · {info._array_shape}", title)
+    if info._has_tangent:
         yield Badge("dual", "dual", "Forward-mode differentiation carries a tangent along, which the array leaves out.")
     if info.is_shared:
         yield Badge("process-shared", "process-shared", "Other processes may see and change this memory (is_shared()).")
@@ -206,7 +203,7 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         yield Badge("conj", "conj", "A lazy conjugate: its memory holds the unconjugated values.")
     if info.is_neg:
         yield Badge("neg", "neg", "A lazy negative: its memory holds the values with the other sign.")
-    if info.is_expanded:
+    if info._is_expanded:
         yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
     elif info.stride is not None and not info.is_contiguous:
         yield Badge("non-contiguous", "non-contiguous", f"Strides {info.stride}: elements are not in row order.")

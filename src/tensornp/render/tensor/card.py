@@ -8,7 +8,6 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.alarms import is_mask
-from tensornp.render.layout.escaped import escaped
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
@@ -78,7 +77,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
 def _figures(summary: TensorSummary, options: DisplayOptions, *, is_told: bool) -> str:
     if summary.stats is None:
         return ""
-    has_picture = options.pictures == "small"
+    has_picture = options.has_pictures
     return stats_line_html(summary.stats, summary.info, has_picture=has_picture, is_told=is_told)
 
 
@@ -98,7 +97,7 @@ def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = Fals
 
 def _memory_line(line: MemoryLine) -> str:
     names = ", ".join(
-        f'<span title="{escape(title)}"><code style="{CODE}">{escaped(name)}</code>{escaped(beside)}</span>'
+        f'<span title="{escape(title)}"><code style="{CODE}">{escape(name)}</code>{escape(beside)}</span>'
         for name, beside, title in line.names
     )
     return f'<div style="{SMALL}">{escape(line.words)} {names}{escape(line.rest)}</div>'

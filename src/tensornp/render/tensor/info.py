@@ -33,7 +33,7 @@ def _badges(info: TensorInfo) -> list[Badge]:
 
 
 def _table(info: TensorInfo) -> Table:
-    rows = (TableRow((field.name, _said(getattr(info, field.name)))) for field in _unusual(info))
+    rows = (TableRow((field.name.lstrip("_"), _said(getattr(info, field.name)))) for field in _unusual(info))
     return Table(HEADINGS, tuple(rows))
 
 
@@ -43,7 +43,7 @@ def _unusual(info: TensorInfo) -> list[dataclasses.Field[Any]]:
 
 def _usual(info: TensorInfo) -> list[tuple[str, str]]:
     fields = [field for field in dataclasses.fields(info) if _is_usual(info, field)]
-    return [(field.name, _said(getattr(info, field.name))) for field in fields]
+    return [(field.name.lstrip("_"), _said(getattr(info, field.name))) for field in fields]
 
 
 def _is_usual(info: TensorInfo, field: dataclasses.Field[Any]) -> bool:

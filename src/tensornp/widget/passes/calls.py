@@ -65,12 +65,12 @@ class CallsWidget(AnsweringWidget):
         has_values: bool = True,
     ) -> None:
         self._options, self._has_values = options or DisplayOptions(), has_values
-        self._record, self._kept = without_tensors(run.record)
+        self._record, self._kept = without_tensors(run._record)
         # What was kept goes with the pass, unless no name reaches that.
         self._run: Callable[[], FollowedPass | None] = ref(run) if opened else lambda: run
         self._binder = binder
         self._navigator: NavigatorWidget | None = None
-        self._origin, self._opened = first_origin(run.record), opened
+        self._origin, self._opened = first_origin(run._record), opened
         self._alarms = alarms_of(self._record, self._origin, run.failed)
         self._made_tree: CallTree | None = None
         self._grads = {one.name: one for one in self._record.grads}

@@ -31,7 +31,7 @@ def changed(t: torch.Tensor, **places: float) -> torch.Tensor:
 
 @pytest.mark.slow
 @given(tensors(), st.integers(0, 2**32 - 1), st.integers(0, 5), st.sampled_from([40, 2**17]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_every_figure_is_exact(t, seed, num_changes, block_numel):
     """Any dtype and strides; a few elements are changed, at random."""
     rng = np.random.default_rng(seed)
@@ -46,15 +46,15 @@ def test_every_figure_is_exact(t, seed, num_changes, block_numel):
     a, b = (converted(values).reshape(-1) for values in (t, other))
     differs = (a != b) & ~(np.isnan(a) & np.isnan(b)) if a.dtype.kind in "fc" else a != b
     assert found.equal == (not differs.any())
-    assert (found.count, found.num_changed) == (a.size, differs.sum())
+    assert (found.count, found._num_changed) == (a.size, differs.sum())
     first = int(differs.argmax()) if differs.any() else None
     index = None if first is None else tuple(int(i) for i in np.unravel_index(first, t.shape))
     assert found.first_difference == (index if index is None or t.dim() else ())
     finite = [np.isfinite(values) for values in (a, b)]
     both = finite[0] & finite[1]
-    assert found.finite == both.sum()
-    assert found.only_finite_first == (finite[0] & ~both).sum()
-    assert found.only_finite_second == (finite[1] & ~both).sum()
+    assert found._finite == both.sum()
+    assert found._only_finite_first == (finite[0] & ~both).sum()
+    assert found._only_finite_second == (finite[1] & ~both).sum()
     if a.dtype.kind in "iu" and a.size:
         assert found.max_abs == max(abs(int(x) - int(y)) for x, y in zip(a, b, strict=True))
     elif a.dtype.kind == "f" and both.any():
@@ -128,78 +128,8 @@ def test_kinds_mix(pair):
     assert tnp.compare(a(t), b(other)).first_difference == (3, 5)
 
 
-def test_the_angle_is_told_where_the_plain_cosine_is_noise():
-    """1 − cos of a tiny rotation is half its square."""
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal(10_000)
-    b = rng.standard_normal(10_000)
-    b -= a * (a @ b) / (a @ a)
-    b *= np.linalg.norm(a) / np.linalg.norm(b)
-    angle = 1e-5
-    found = tnp.compare(a, a * math.cos(angle) + b * math.sin(angle))
-    assert found.cosine_distance == pytest.approx(1 - math.cos(angle), rel=1e-4)
-    assert tnp.compare(a, a * 2).cosine_distance == pytest.approx(0, abs=1e-15)
-    assert tnp.compare(a, -a).cosine_distance == pytest.approx(2)
-
-
-def root(number: Fraction) -> Fraction:
-    """Return the square root, to some 60 digits."""
-    return Fraction(math.isqrt((number.numerator * number.denominator) << 400), number.denominator << 200)
-
-
-def exact_figures(a: np.ndarray, b: np.ndarray) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the largest difference, the relative one, and 1 − cos, by fractions."""
-    pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    first, second = sum(x * x for x, _ in pairs), sum(y * y for _, y in pairs)
-    differences = [abs(y - x) for x, y in pairs]
-    dot = sum(x * y for x, y in pairs)
-    return max(differences), root(sum(d * d for d in differences) / first), 1 - dot / root(first * second)
-
-
-MAGNITUDES = [5e-324, 1e-320, 1e-310, 1e-300, 1e-170, 1e-162, 1e-150, 1e-140, 1.0, 1e140, 1e155, 1e300, 1e308]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("second", MAGNITUDES)
-@pytest.mark.parametrize("first", MAGNITUDES)
-def test_norms_and_the_angle_are_right_at_any_magnitude(first, second):
-    """Also where squares, sums or norms are no floats, and where one side is far larger; against fractions."""
-    rng = np.random.default_rng(0)
-    a, b = (np.clip(np.rint(rng.normal(size=50) * 8) / 8, -1.5, 1.5) for _ in range(2))
-    # Of the smallest floats there are only integer multiples.
-    a, b = (values * 8 * 5e-324 if size < 1e-320 else values * size for values, size in ((a, first), (b, second)))
-    for other in (b, np.where(np.arange(50) < 25, a, b), np.where(np.arange(50) < 1, a, b)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", 20)
-            patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", 20)
-            found = tnp.compare(a, other)
-        largest, relative, distance = exact_figures(a, other)
-        limit = Fraction(float(np.finfo(float).max))
-        for told, exact in ((found.max_abs, largest), (found.relative, relative)):
-            assert told == math.inf if exact > limit else told == pytest.approx(float(exact), rel=1e-12, abs=5e-324)
-        assert found.cosine_distance == pytest.approx(float(distance), abs=1e-12)
-        assert 0 <= found.cosine_distance <= 2
-
-
-@pytest.mark.parametrize("times", [1e3, 1e6, 1e9, 1e15, 1e17, 1e30, 1e200])
-def test_the_angle_is_told_between_a_long_and_a_short_vector(times):
-    """Of any dtype: at right angles it is 1, in opposite directions 2, and in one direction 0."""
-    a = np.array([3.0, 4.0, 0.0, 0.0])
-    across, along = np.array([-4.0, 3.0, 1.0, 0.0]) / times, np.array([3.0, 4.0, 0.0, 0.0]) / times
-    expected = [(across, 1.0), (along, 0.0), (-along, 2.0), (along + across, 1 - 5 / math.sqrt(51))]
-    for b, distance in expected:
-        for x, y in ((a, b), (b, a), (a + 0j, b * 1j), (a, np.append(b[:3], math.nan))):
-            if y.dtype.kind == "c":
-                assert tnp.compare(x, y).cosine_distance == pytest.approx(1, abs=1e-12)
-            else:
-                assert tnp.compare(x, y).cosine_distance == pytest.approx(distance, abs=1e-12)
-    if times < 1e15:
-        long = tnp.compare(np.array([int(times), 0]), np.array([1, 1]))
-        assert long.cosine_distance == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
-
-
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_difference_of_65_bits_is_exact(data):
     """Between integers with a sign and those without, by Python's own."""
     signed = data.draw(st.sampled_from(["int8", "int32", "int64"]))
@@ -212,7 +142,7 @@ def test_a_difference_of_65_bits_is_exact(data):
     for found in (tnp.compare(a, b), tnp.compare(torch.from_numpy(b), torch.from_numpy(a))):
         assert found.max_abs == max(abs(x - y) for x, y in pairs)
         assert isinstance(found.max_abs, int)
-        assert found.num_changed == sum(x != y for x, y in pairs)
+        assert found._num_changed == sum(x != y for x, y in pairs)
 
 
 def test_shapes_that_differ_are_said_before_anything_is_read():
@@ -227,7 +157,7 @@ def test_integers_are_exact_to_their_ends():
     assert found.max_abs == 2**64 - 1
     assert tnp.compare(np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)).max_abs == 1
     close = tnp.compare(torch.tensor([2**53 + 1]), torch.tensor([2.0**53], dtype=torch.float64))
-    assert close.num_changed == 1
+    assert close._num_changed == 1
 
 
 def test_what_is_hidden_equals_what_is_hidden():
@@ -267,36 +197,6 @@ def test_parts_of_nested_tensors_are_told_apart():
         assert "differ" in found.verdict
 
 
-def noise() -> tuple[torch.Tensor, torch.Tensor]:
-    w = torch.randn(1000, generator=torch.Generator().manual_seed(5)).to(torch.float8_e5m2)
-    other = w.float() * (1 + 0.4 * torch.rand(1000, generator=torch.Generator().manual_seed(6)))
-    return w, other.to(torch.float8_e5m2)
-
-
-NOT_SCALED = {
-    "a NaN": (BASE, changed(BASE, _0=math.nan)),
-    "a NaN in what is doubled": (BASE, changed(BASE * 2, _0=math.nan)),
-    "one unit": (BASE, changed(BASE, _17=math.nextafter(float(BASE[17]), 9) + 1e-7)),
-    "large integers": (torch.tensor([2**60]), torch.tensor([2**60 + 1])),
-    "noise of short floats": noise(),
-    "truth": (torch.tensor([True, False]), torch.tensor([False, False])),
-    "far apart": (torch.tensor([1e-45]), torch.tensor([1.7e308], dtype=torch.float64)),
-}
-
-
-@pytest.mark.parametrize("name", NOT_SCALED)
-@pytest.mark.filterwarnings("error")
-def test_what_is_no_product_is_not_called_one(name):
-    """A planted fault is not hidden by a factor."""
-    assert "scaled" not in tnp.compare(*NOT_SCALED[name]).verdict
-
-
-def test_short_floats_that_are_scaled_are_rounded_products():
-    """By a factor that is no power of two, too."""
-    w = BASE.bfloat16()
-    assert tnp.compare(w, w * 2).verdict == "scaled by 2"
-
-
 def test_the_same_bits_are_those_of_nan_too():
     """Also where floats are widened to be compared; codes that are scaled have others."""
     for dtype, bits in ((torch.float16, (0x7C01, 0x7E01)), (torch.bfloat16, (0x7F81, 0x7FC1))):
@@ -314,15 +214,15 @@ def test_what_is_hidden_on_one_side_equals_nothing():
     shown = np.ma.array([1, np.nan], mask=[0, 0])
     assert not tnp.compare(np.ma.array([1, np.nan], mask=[0, 1]), shown).equal
     a, b = (np.ma.array([2**53 + i, 1], mask=[0, 1]) for i in (1, 0))
-    assert tnp.compare(a, b).num_changed == 1
+    assert tnp.compare(a, b)._num_changed == 1
 
 
 def test_integers_of_two_dtypes_are_exact():
     """Also beside floats."""
     assert tnp.compare(np.array([2**62 + 1]), np.array([2**62], np.uint64)).max_abs == 1
     found = tnp.compare(np.array([2**53 + 1]), np.array([2.0**53]))
-    assert (found.num_changed, found.max_abs) == (1, 1)
-    assert tnp.compare(np.array([2**53 + 1]), np.array([2**53 + 0j])).num_changed == 1
+    assert (found._num_changed, found.max_abs) == (1, 1)
+    assert tnp.compare(np.array([2**53 + 1]), np.array([2**53 + 0j]))._num_changed == 1
 
 
 def test_dtypes_that_only_ml_dtypes_has_compare():
@@ -350,30 +250,8 @@ def test_bad_input_gets_a_sentence(a, b, says):
 def test_the_first_difference_is_told_in_numbers_of_python():
     """Also where integers and floats of 64 bits are compared in long doubles."""
     found = tnp.compare(torch.tensor([2**62 + 1]), torch.tensor([2.0**62], dtype=torch.float64))
-    assert found.first_values == (2**62 + 1, 2**62)
+    assert found._first_values == (2**62 + 1, 2**62)
     assert "longdouble" not in repr(found)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [("1 inf", "2 -inf"), ("1 inf", "-1 inf"), ("1 2 inf", "2 4 nan"), ("1 nan", "2 inf"), ("1", "-0")],
-)
-def test_what_is_not_finite_is_scaled_too_or_nothing_is(a, b):
-    """A factor is told of all elements."""
-
-    def tensor(text: str) -> torch.Tensor:
-        return torch.tensor(list(map(float, text.split())))
-
-    assert "scaled" not in tnp.compare(tensor(a), tensor(b)).verdict
-    assert tnp.compare(tensor("1 inf -inf nan"), tensor("2 inf -inf nan")).verdict == "scaled by 2"
-
-
-def test_one_step_of_a_float_is_no_scale():
-    """Positive values grow by it and negative ones shrink: no factor that could be printed differs from 1."""
-    a = torch.randn(100)
-    found = tnp.compare(a, torch.nextafter(a, torch.full_like(a, torch.inf)))
-    assert not found.equal
-    assert "scaled" not in found.verdict
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64])
@@ -387,38 +265,7 @@ def test_the_largest_difference_has_its_place(dtype):
         second[at] += step
         found = tnp.compare(first, second)
         sizes = (second.to(torch.complex128) - first.to(torch.complex128)).abs()
-        assert found.largest_difference == at == divmod(int(sizes.argmax()), 700)
+        assert found._largest_difference == at == divmod(int(sizes.argmax()), 700)
         assert found.max_abs == sizes.max()
-    assert tnp.compare(first, first.clone()).largest_difference is None
-    assert tnp.compare(torch.tensor(1.0), torch.tensor(3.0)).largest_difference == ()
-
-
-def test_truth_values_of_other_bytes_are_equal_and_no_same_bits():
-    """Any byte but 0 is True."""
-    odd, true = torch.tensor([2, 255, 0], dtype=torch.uint8).view(torch.bool), torch.tensor([True, True, False])
-    found = tnp.compare(odd, true)
-    assert (found.equal, found.same_bits, str(found)) == (True, False, str(found).replace("same bits", "equal"))
-    assert tnp.compare(true, true.clone()).same_bits
-    assert tnp.compare(odd, odd.view(torch.uint8).clone().view(torch.bool)).same_bits
-
-
-def test_quantized_tensors_of_the_same_stored_values_differ_by_their_scale():
-    """Told where the dequantized values differ; of other stored values, as of any numbers."""
-    codes = torch.arange(24, dtype=torch.int8).view(4, 6)
-    make, channels = torch._make_per_tensor_quantized_tensor, torch._make_per_channel_quantized_tensor
-    a = make(codes, 0.1, 0)
-    for other, words in (
-        (make(codes, 0.2, 0), "same stored values, other scale"),
-        (make(codes, 0.1, 5), "same stored values, other zero point"),
-        (make(codes, 0.2, 5), "same stored values, other scale and zero point"),
-    ):
-        found = tnp.compare(a, other)
-        assert not found.equal
-        assert found.verdict == words
-    scales, zeros = torch.full((4,), 0.1).double(), torch.zeros(4, dtype=torch.long)
-    others = scales.clone()
-    others[3] = 0.2
-    pair = channels(codes, scales, zeros, 0), channels(codes, others, zeros, 0)
-    assert tnp.compare(*pair).verdict == "same stored values, other scale"
-    assert "stored" not in tnp.compare(a, make(codes + 1, 0.1, 0)).verdict
-    assert tnp.compare(a, make(codes, 0.1, 0)).equal
+    assert tnp.compare(first, first.clone())._largest_difference is None
+    assert tnp.compare(torch.tensor(1.0), torch.tensor(3.0))._largest_difference == ()

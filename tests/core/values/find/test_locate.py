@@ -16,7 +16,6 @@ import tensornp as tnp
 from tensornp.core.values.compare.by_size import next_by_size
 from tensornp.core.values.find.beside import place_beside
 from tensornp.core.values.find.locate import KINDS, MAX_INDICES, next_place
-from tensornp.core.values.reading import supply
 
 
 def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
@@ -36,7 +35,7 @@ def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
 
 @pytest.mark.slow
 @given(tensors(), st.sampled_from(KINDS), st.sampled_from([50, 2**17]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
     """Any dtype and strides, cut into blocks of any size."""
     expected = places(t, what)
@@ -52,7 +51,7 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
 
 
 @given(tensors(), st.sampled_from(["nan", "inf", "zero"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_next_place_leads_round_all_of_them(t, what):
     """From each one to the next, and from the last to the first."""
     expected = places(t, what)
@@ -104,23 +103,6 @@ def test_a_modulus_that_no_float_holds_is_no_infinity():
     t = torch.tensor([1, complex(1.7e308, 1.7e308), complex(0, math.inf)], dtype=torch.complex128)
     assert tnp.locate(t, "inf").indices == tnp.locate(t, "nonfinite").indices == ((2,),)
     assert tnp.locate(t, "max").indices == tnp.locate(t, "absmax").indices == ((1,),)
-
-
-@pytest.mark.parametrize(
-    "look", [lambda t: tnp.locate(t, "zero"), lambda t: tnp.stats(t, axis=0), lambda t: tnp.compare(t, t)]
-)
-def test_another_size_from_another_thread_gets_a_sentence(look, monkeypatch):
-    """Which it may have got between the facts and the elements."""
-    t, told = torch.zeros(4, 3), supply.inspect
-
-    def resized(tensor):
-        info = told(tensor)
-        t.resize_(50, 2)
-        return info
-
-    monkeypatch.setattr(supply, "inspect", resized)
-    with pytest.raises(tnp.NoDataError, match=r"became \(50, 2\) as it was read, and was \(4, 3\)"):
-        look(t)
 
 
 def test_what_follows_an_index_that_is_gone_begins_anew():

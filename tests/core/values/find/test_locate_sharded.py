@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from child import in_fork, in_two_ranks
-from lone_rank import LoneRank, needs_fsdp
-from older import since
+from lone_rank import LoneRank, distributed, needs_fsdp
 
 import tensornp as tnp
 
@@ -42,11 +41,11 @@ def test_indices_are_those_of_the_whole_on_each_rank(number):
 def test_rows_are_those_of_the_whole_under_two_kinds_of_sharding():
     """FSDP2 over tensor parallelism cuts what is cut already: `_StridedShard`, from left to right."""
     from torch.distributed.fsdp import fully_shard
-    from torch.distributed.tensor import Shard, distribute_tensor
+    from torch.distributed.tensor import Shard
 
     rank = LoneRank(1)
     layer = torch.nn.Linear(4, 8, bias=False)
-    layer.weight = torch.nn.Parameter(distribute_tensor(layer.weight.detach(), rank.square["tp"], [Shard(0)]))
+    layer.weight = torch.nn.Parameter(distributed(layer.weight.detach(), rank.square["tp"], [Shard(0)]))
     fully_shard(layer, mesh=rank.square["dp"])
     layer.weight.to_local().detach()[0, 3] = torch.inf
     with rank.alone():
@@ -70,7 +69,6 @@ def test_parts_of_other_elements_are_not_compared():
         tnp.compare(one, other)
 
 
-@since("2.5", "DTensor is public")
 @in_two_ranks
 def test_two_ranks_tell_indices_that_the_gathered_tensor_has(rank):
     """By the values that the whole has there; the other rank does not take part in asking."""

@@ -59,14 +59,6 @@ def test_a_signalling_nan_is_drawn_without_a_warning():
         assert drawn.heatmap.is_modulus == t.is_complex()
 
 
-def test_it_ends_where_nobody_wants_it_any_more():
-    """Within a block."""
-    subject = subject_of(torch.zeros(3000, 100))
-    asked = iter([True, False])
-    assert overview_of(subject, window_of(subject.shape), lambda: next(asked)) is None
-    assert next(asked, "asked twice") == "asked twice"
-
-
 @pytest.mark.parametrize("axes", [None, (1, 0), (2, 0)])
 def test_a_change_is_seen_by_its_size(axes):
     """Of two dtypes, in any plane: each pixel is the root mean square of its cell, the colours from 0 on."""
@@ -113,12 +105,6 @@ def test_a_change_to_what_is_not_finite_is_marked_and_what_both_have_is_none():
     assert found.heatmap.values[0, [2, 4, 5]].tolist() == [0, 0, 0.5]
     words = [text for text, _ in overview_words(found, "NaN on one side")]
     assert words == ["dark blue 0", "yellow 0.5", "violet NaN on one side", "cyan Inf"]
-
-
-def test_a_map_of_a_change_that_is_no_longer_wanted_is_not_made():
-    """As that of one tensor."""
-    subject = subject_of(torch.zeros(300, 300))
-    assert overview_of_change(subject, subject, window_of((300, 300)), lambda: False) is None
 
 
 def test_integers_change_by_their_exact_size():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from older import needs_numpy_2
 from strategies import PRINT_OPTIONS, converted, tensors
 
 import tensornp as tnp
@@ -20,7 +19,7 @@ def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(tensors(), PRINT_OPTIONS)
 def test_text_equals_repr_of_the_whole_array(t, options):
     """Promise 3, for random shapes, strides, dtypes, values and print options."""
@@ -55,7 +54,6 @@ def test_no_edge_items_do_not_read_all():
     assert result.note == "with edgeitems=0, NumPy measures all elements; only the outer ones are shown"
 
 
-@needs_numpy_2
 def test_a_repr_of_the_user_does_not_take_the_corners_for_the_whole():
     """`override_repr` gets small arrays; a big one is printed by NumPy itself."""
     with np.printoptions(override_repr=lambda a: f"mine {a.shape}"):
@@ -74,7 +72,7 @@ def raising(*_: object, **__: object) -> str:
     [
         {"formatter": {"float": lambda x: str(int(x))}},
         {"formatter": {"all": raising}},
-        pytest.param({"override_repr": raising}, marks=needs_numpy_2),
+        {"override_repr": raising},
     ],
 )
 def test_a_formatter_that_raises_hides_neither_values_nor_figures(own):

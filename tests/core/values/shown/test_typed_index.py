@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.shown.setting_code import setting_code
 from tensornp.core.values.shown.typed_index import expression_of, index_text, parse_index
 from tensornp.core.values.shown.window import window_of
 
@@ -19,7 +18,7 @@ SHAPE = (4, 5, 6)
 ENDS = st.none() | st.integers(-8, 8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(st.integers(-6, 6) | st.builds(slice, ENDS, ENDS) | st.just(...), max_size=4))
 def test_it_chooses_what_numpy_chooses(items):
     """What NumPy refuses is refused, and so is a slice that holds nothing; else the elements are the same."""
@@ -72,7 +71,7 @@ def test_an_empty_axis_has_no_index_but_can_be_taken_whole():
         parse_index("0", (0, 2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=4).map(tuple), st.data())
 def test_the_expression_gives_what_is_seen(shape, data):
     """Evaluated by NumPy and by torch, with the rows running down, also where the axes are turned."""
@@ -85,60 +84,6 @@ def test_the_expression_gives_what_is_seen(shape, data):
         expected = np.moveaxis(expected, axes, (-2, -1)).reshape(window.num_rows, window.num_columns)
     for value in (array, torch.from_numpy(array)):
         np.testing.assert_array_equal(np.asarray(eval(expression_of("x", window), {"x": value})), expected)
-
-
-@pytest.mark.parametrize(
-    ("tensor", "text", "value"),
-    [(torch.zeros(2, 2), "1.5", 1.5), (torch.zeros(2, 2), " -inf", -np.inf), (torch.zeros(2, 2), "nan", np.nan),
-     (torch.zeros(2, 2, dtype=torch.uint8), "255", 255), (torch.zeros(2, 2, dtype=torch.bool), "True", True),
-     (torch.zeros(2, 2, dtype=torch.complex64), "1-2j", 1 - 2j), (torch.zeros(2, 2).requires_grad_(), "3", 3),
-     (torch.zeros(2, 2, dtype=torch.bfloat16), "−2", -2),
-     (torch.zeros(2, 2), "99999999999999999999", float(np.float32(1e20))),
-     (torch.zeros(2, 2, dtype=torch.complex64), "(nan-infj)", complex("nan-infj")),
-     (torch.zeros(2, 2, dtype=torch.complex64), "-inf", complex("-inf"))],
-)  # fmt: skip
-def test_the_line_sets_the_element_when_somebody_runs_it(tensor, text, value):
-    """A leaf that requires grad included; making the line changes nothing."""
-    line = setting_code(tnp.inspect(tensor), "w", (1, 0), text)
-    assert not tensor.any()
-    exec(line, {"w": tensor, "torch": torch})
-    np.testing.assert_array_equal(tensor.detach()[1, 0].tolist(), value)
-    assert tensor.count_nonzero() == 1
-
-
-def test_a_leaf_that_requires_grad_is_set_without_grad():
-    """Word for word; and an array of no dimensions has an empty index."""
-    assert setting_code(tnp.inspect(torch.zeros(5)), "t", (3,), "1.5") == "t[3] = 1.5"
-    leaf = torch.zeros(()).requires_grad_()
-    assert setting_code(tnp.inspect(leaf), "t", (), "1.5") == "with torch.no_grad(): t[()] = 1.5"
-
-
-def test_lines_run_that_torch_takes_in_a_form_of_their_own():
-    """A uint64 past int64, and an inference tensor."""
-    big = torch.zeros(2, dtype=torch.uint64)
-    with torch.inference_mode():
-        quiet = torch.zeros(2)
-    for tensor, value in ((big, 2**64 - 1), (quiet, 3)):
-        exec(setting_code(tnp.inspect(tensor), "w", (1,), str(value)), {"w": tensor, "torch": torch})
-        assert tensor.tolist() == [0, value]
-
-
-@pytest.mark.parametrize(
-    ("tensor", "text", "says"),
-    [(torch.zeros(1), "x", "is no number"), (torch.zeros(1), "__import__('os')", "is no number"),
-     (torch.zeros(1), "1j", "is no number"), (torch.zeros(1), "", "is no number"),
-     (torch.zeros(1), "1e39", "more than"),
-     (torch.zeros(1, dtype=torch.uint8), "256", "whole number of 0 to 255"),
-     (torch.zeros(1, dtype=torch.int32), "1.5", "whole number"),
-     (torch.zeros(1, dtype=torch.bool), "2", "True or False"),
-     (torch.eye(2).to_sparse(), "1", "make it dense first"),
-     (torch.zeros(1, dtype=torch.float8_e4m3fn), "-inf", "has no such number"),
-     (torch.quantize_per_tensor(torch.zeros(1), 0.1, 0, torch.qint8), "nan", "has no such number")],
-)  # fmt: skip
-def test_a_number_that_the_dtype_does_not_hold_is_refused(tensor, text, says):
-    """One sentence, with the cure."""
-    with pytest.raises(tnp.BadRequestError, match=says):
-        setting_code(tnp.inspect(tensor), "t", (0,) * tensor.dim(), text)
 
 
 def test_one_axis_too_many_is_one():

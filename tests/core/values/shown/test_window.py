@@ -47,7 +47,7 @@ def cut(array: np.ndarray, window: Window) -> np.ndarray:
     return part.reshape(window.num_rows, window.num_columns)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SHAPES, st.data())
 def test_a_window_never_reaches_beyond_the_array(shape, data):
     """Whatever corner, size and index are asked for."""
@@ -91,7 +91,7 @@ def test_axes_that_are_no_table_are_refused():
             window_of((2, 3, 4), axes=axes)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tensors(), st.data())
 def test_exact_texts_give_the_value_back(t, data):
     """For random shapes, strides, dtypes and values, and any two axes in any order."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from accelerator import Ledger, needs_card, register
@@ -16,7 +15,6 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.reading.supply import nbytes_unasked
 
 NUMEL = 300_000
@@ -57,36 +55,6 @@ def test_figures_are_computed_there_and_only_they_come_to_the_host():
 
 @needs_card
 @in_fork
-def test_what_the_device_does_not_sum_up_comes_block_by_block():
-    """Integers of 64 bits, a distribution, an axis, places, heat maps, comparison."""
-    register()
-    host = values()
-    card = host.to("card")
-    long = torch.arange(-5, NUMEL) * 2**40
-    assert tnp.stats(long.to("card")) == tnp.stats(long)
-    assert tnp.stats(card).distribution == tnp.stats(host).distribution
-    assert np.array_equal(tnp.stats(card, axis=0).nan, [0, 1, 0])
-    assert tnp.locate(card).indices == ((1, 77),)
-    assert tnp.compare(card, host).same_bits
-    heatmaps = [plane_map(t).heatmap for t in (card, host)]
-    assert np.array_equal(heatmaps[0].values, heatmaps[1].values, equal_nan=True)
-
-
-@needs_card
-@in_fork
-def test_what_is_expanded_there_is_read_once():
-    """Each stored element counts as often as an index shows it."""
-    register()
-    host = values()[:, :5]
-    for expand in (lambda t: t.expand(2**30, 3, 5), lambda t: t[:, None].expand(3, 7, 5), lambda t: t[0, 0].expand(9)):
-        found, expected = (tnp.stats(expand(t), histogram="all") for t in (host.to("card"), host))
-        for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "distribution"):
-            assert getattr(found, name) == getattr(expected, name)
-        assert math.isclose(found.mean, expected.mean, rel_tol=1e-12)
-
-
-@needs_card
-@in_fork
 def test_a_card_leaves_the_device_alone():
     """No statistics unasked: only what is printed is read."""
     ledger = register()
@@ -114,16 +82,3 @@ def test_what_is_read_unasked_is_decided_by_facts_alone(changes, expected):
     """Never on an accelerator, never what is lazy or pending; of an expanded tensor what is stored."""
     t = torch.zeros(12)
     assert nbytes_unasked(t, replace(inspect(t), **changes)) == expected
-
-
-@needs_card
-@in_fork
-def test_a_modulus_that_no_float_holds_is_no_infinity_there():
-    """Nor are the sums, which are then those of the host."""
-    register()
-    t = torch.tensor([complex(1.7e308, 1.7e308), complex(1, -math.inf), 3 + 4j], dtype=torch.complex128)
-    for host, num_infinite in ((t, 1), (torch.full((3,), complex(1.7e308, 1.7e308), dtype=torch.complex128), 0)):
-        found, expected = (tnp.stats(one, histogram=None) for one in (host.to("card"), host))
-        assert found.num_infinite == num_infinite
-        for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std"):
-            assert getattr(found, name) == getattr(expected, name), name

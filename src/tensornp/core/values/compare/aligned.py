@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.memory.blocks import BLOCK_NUMEL
-from tensornp.core.values.reading.blocks import ReadPart, StridedPart
 from tensornp.core.values.reading.supply import Supply
 
 Array = np.ndarray[Any, Any]
-Aligned = tuple[StridedPart | ReadPart, StridedPart | ReadPart]
 
 
 def pairs_of(a: Supply, b: Supply) -> Iterator[tuple[Array, Array]]:
-    """Yield flat blocks of both, of equal length; keep `threads.GATE` closed until the last one was looked at."""
+    """Yield flat blocks of both, of equal length."""
     readers = _Reader(a), _Reader(b)
     while True:
         left, right = (reader.some() for reader in readers)
@@ -59,34 +56,3 @@ class _Reader:
     def done(self, size: int) -> None:
         """Note that so much was looked at."""
         self._rest = self._rest[size:]
-
-
-def parts_alike(a: Supply, b: Supply, *, as_stored: bool) -> Aligned | None:
-    """Return the parts of two that have the same blocks, each of which any thread can read; None where there are none.
-
-    With `as_stored` they bring the bits of their numbers.
-    """
-    first, second = (_sole_part(supply, as_stored=as_stored) for supply in (a, b))
-    if first is None or second is None:
-        return None
-    if isinstance(first, StridedPart) and isinstance(second, StridedPart):
-        # Parts of nested tensors come in the order of memory.
-        return (first, second) if first.strided.shape == second.strided.shape else None
-    # What is read from elsewhere lies flat, and has any shape.
-    if isinstance(second, StridedPart) and isinstance(first, ReadPart):
-        first = replace(first, shape=second.strided.shape)
-    elif isinstance(first, StridedPart) and isinstance(second, ReadPart):
-        second = replace(second, shape=first.strided.shape)
-    return first, second
-
-
-def _sole_part(supply: Supply, *, as_stored: bool) -> StridedPart | ReadPart | None:
-    if len(supply.parts) != 1 or supply.zeros:
-        return None
-    part = supply.parts[0]
-    if not isinstance(part, StridedPart | ReadPart) or part.per_element > 1 or part.dtype != supply.dtype:
-        return None
-    if not as_stored:
-        return part
-    is_as_stored = not isinstance(part, StridedPart) or (part.strided.dtype.isnative and not part.is_neg)
-    return part.as_codes() if is_as_stored else None

@@ -9,18 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
-from tensornp.core.values.compare.quantized import other_scheme
 from tensornp.core.values.compare.same_memory import same_memory_note
-from tensornp.core.values.compare.tallied import tallied
 from tensornp.core.values.reading.description import described
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.reading.stored import StoredValues
@@ -86,46 +81,45 @@ class Comparison:
     equal: bool
     same_bits: bool
     verdict: str
-    shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    dtypes: tuple[str, str]
+    _shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    _dtypes: tuple[str, str]
     count: int = 0
-    num_changed: int = 0
-    finite: int = 0
-    only_finite_first: int = 0
-    only_finite_second: int = 0
+    _num_changed: int = 0
+    _finite: int = 0
+    _only_finite_first: int = 0
+    _only_finite_second: int = 0
     max_abs: float | int | None = None
     relative: float | None = None
     cosine_distance: float | None = None
     max_ulp: int | None = None
     first_difference: Index | None = None
-    first_values: tuple[Any, Any] | None = None
+    _first_values: tuple[Any, Any] | None = None
     missing: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
     reshaped: tuple[str, ...] = ()
     retyped: tuple[str, ...] = ()
     scope: str = "all elements"
-    norm: float | None = None
-    norm_of_difference: float | None = None
-    largest_difference: Index | None = None
-    note: str = ""
+    _norm: float | None = None
+    _norm_of_difference: float | None = None
+    _largest_difference: Index | None = None
+    _note: str = ""
 
     @property
-    def is_odd(self) -> bool:
+    def _is_odd(self) -> bool:
         """Whether an element is finite on one side alone."""
-        return bool(self.only_finite_first or self.only_finite_second)
+        return bool(self._only_finite_first or self._only_finite_second)
 
     @property
     def changed_fraction(self) -> float:
         """The share of elements that are not equal."""
-        return self.num_changed / self.count if self.count else 0.0
+        return self._num_changed / self.count if self.count else 0.0
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         said = [self.verdict]
-        if self.first_difference is not None and self.first_values is not None:
-            at, (a, b) = list(self.first_difference), self.first_values
+        if self.first_difference is not None and self._first_values is not None:
+            at, (a, b) = list(self.first_difference), self._first_values
             said.append(f"{a!r} and {b!r}{'' if 'first at' in self.verdict else f' at {at}'}")
         if self.max_abs:
             said.append(f"largest |Δ| {self.max_abs:.6g}")
@@ -133,8 +127,8 @@ class Comparison:
             said.append(f"relative {self.relative:.3g}")
         if self.scope != ALL:
             said.append(self.scope)
-        if self.note:
-            said.append(self.note)
+        if self._note:
+            said.append(self._note)
         text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
         return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
 
@@ -162,7 +156,7 @@ def compare(a: Any, b: Any) -> Comparison:
     -----
     Reads both once, block by block, in less than 32 MiB of new memory (64 where squares are no floats); from other
     devices a block at a time comes to the host. What torch can only lay out densely as a whole (sparse) is. Nothing is
-    changed. Numbers of one dtype, 2**20 and more of them, are compared by numba, if it is there (the extra ``fast``).
+    changed.
     """
     with ExitStack() as stack:
         return _compared(*(stack.enter_context(_opened(one)) for one in (a, b)))
@@ -192,19 +186,18 @@ def _compared(a: Any, b: Any) -> Comparison:
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
-    is_sequential = any(is_subclass(type(one), StoredValues) and one.is_sequential for one in (a, b))
     try:
-        with threads.GATE, uncollected(), np.errstate(all="ignore"):
-            tally = tallied(first, second, dtypes, num_threads=1 if is_sequential else None)
+        with np.errstate(all="ignore"):
+            tally = PairTally(*dtypes)
+            for pair in pairs_of(first, second):
+                tally.add(*pair)
         if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
             tally.has_same_bits = _has_same_codes(first, second)
         if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
             tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    found = replace(_told(tally, shapes, dtypes, first, second), note=same_memory_note(a, b))
-    words = other_scheme(a, b) if found.num_changed and dtypes[0] == dtypes[1] else ""
-    return replace(found, verdict=words) if words else found
+    return replace(_told(tally, shapes, dtypes, first, second), _note=same_memory_note(a, b))
 
 
 def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
@@ -218,8 +211,7 @@ def _has_same_codes(first: Supply, second: Supply) -> bool:
     codes = first.as_codes(), second.as_codes()
     if codes[0] is None or codes[1] is None:
         return False
-    with threads.GATE, uncollected():
-        return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
+    return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
 
 
 def _shapes_text(supply: Supply) -> str:
@@ -245,7 +237,8 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
         retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
-        norm=norm, norm_of_difference=norm_of_difference, largest_difference=_index_of(tally.largest_at, shape, supply),
+        _norm=norm, _norm_of_difference=norm_of_difference,
+        _largest_difference=_index_of(tally.largest_at, shape, supply),
     )  # fmt: skip
 
 

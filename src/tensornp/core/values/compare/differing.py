@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-
 _STEP = 2**18
 """Elements that are compared at a time."""
 
@@ -72,7 +70,7 @@ def differing(old: Any, new: Any) -> Any:
     return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def deltas(old: Any, new: Any) -> tuple[Any, int, int]:
     """Return the absolute differences, by what they were divided, and how many have none: from or to NaN or infinity.
 
@@ -102,7 +100,7 @@ def largest_delta(a: Any, b: Any) -> int:
     return 2**64 + int(delta[carries].max()) if carries.any() else int(delta.max())
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def _size(largest: tuple[int, Any, int]) -> float:
     """Return the largest difference as a float, infinity for what none can hold."""
     scale, delta, _ = largest

@@ -1,4 +1,4 @@
-"""What differs between two streams of numbers, block by block: counts, norms, the first difference, the largest.
+"""Count the differences between two streams of numbers, block by block.
 
 Of equally large differences, the largest is the first one.
 """
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.compare.differing import deltas, differing, largest_delta
 from tensornp.core.values.compare.numbers import (
@@ -22,7 +21,6 @@ from tensornp.core.values.compare.numbers import (
     of_one_kind,
     plain_number,
 )
-from tensornp.core.values.compare.pair_loop import Found, PairLoop
 from tensornp.core.values.compare.ulps import most_ulps
 from tensornp.core.values.stats.figures import scratch, sum_of_squares, widened
 from tensornp.core.values.stats.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of, size_of
@@ -38,17 +36,15 @@ _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32
 
 Others are widened, which merges the payloads of NaN, and any byte but 0 is the same True.
 """
-_ROUNDED = 1e-9
 _MOST_FEW = 2**10
 """Numbers that are looked at before the rest of a block."""
-_ONE_AT_A_TIME = Lock()
 
 
 class PairTally:
-    """The state of one comparison of numbers of two dtypes, given by their names; of one, perhaps with its loop."""
+    """The state of one comparison of numbers of two dtypes, given by their names."""
 
-    def __init__(self, first_dtype: str, second_dtype: str, loop: PairLoop | None = None) -> None:
-        self._dtypes, self._loop = (first_dtype, second_dtype), loop
+    def __init__(self, first_dtype: str, second_dtype: str) -> None:
+        self._dtypes = first_dtype, second_dtype
         self._is_one_dtype = first_dtype == second_dtype
         self._parts: list[Sides] = []
         self._largest: tuple[int, Any] = (1, 0)
@@ -59,7 +55,7 @@ class PairTally:
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = self._is_one_dtype
         # Bits of which the numbers do not tell are looked at by themselves.
-        self.bits_are_told = loop is not None or first_dtype in _BITS_TOLD
+        self.bits_are_told = first_dtype in _BITS_TOLD
         self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
         self.max_ulp: int | None = 0 if self._is_one_dtype and _is_float(first_dtype) else None
         self.first: int | None = None
@@ -71,51 +67,12 @@ class PairTally:
         is_told = self._may_be_scaled and self._factor and not (self._factor < 0 and self._has_infinite)
         return self._factor if is_told else None
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether what follows can be taken beside: it is known which factor is looked for, or that there is none."""
-        return self._factor is not None or not self._may_be_scaled
-
-    def beside(self) -> PairTally:
-        """Return a tally for blocks that follow, which this one takes in once it has all before them."""
-        other = PairTally(*self._dtypes, self._loop)
-        other._factor, other._may_be_scaled = self._factor, self._may_be_scaled
-        # What is no larger is not looked for: it comes later.
-        other._largest = self._largest
-        return other
-
-    def take_in(self, other: PairTally) -> None:
-        """Take what another one has found in the blocks that follow."""
-        start, self.count = self.count, self.count + other.count
-        for name in ("num_changed", "finite", "only_first", "only_second", "_parts"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("has_same_bits", "is_cast_of_first", "is_cast_of_second", "_may_be_scaled"):
-            setattr(self, name, getattr(self, name) and getattr(other, name))
-        self._has_infinite |= other._has_infinite
-        if other.largest_at is not None:
-            self._note_largest(other._largest, start + other.largest_at)
-        if self.first is None and other.first is not None:
-            self.first, self.first_values = start + other.first, other.first_values
-        if self.max_ulp is not None and other.max_ulp is not None:
-            self.max_ulp = max(self.max_ulp, other.max_ulp)
-
     def add(self, a: Array, b: Array) -> None:
-        """Take two flat blocks of equal length; for a loop, as it takes them."""
-        found = self._loop.found(a, b) if self._loop is not None else None
-        if found is not None:
-            self._add_found(found, a, b)
-            return
-        if self._loop is None:
-            self._add_numbers(a, b, self._is_one_dtype and a.dtype == b.dtype and have_same_bits(*as_numbers(a, b)))
-            return
-        # Many threads compare what the loop leaves as well, and NumPy makes several numbers of each.
-        with _ONE_AT_A_TIME:
-            self._add_numbers(self._loop.numbers(a), self._loop.numbers(b), have_same_bits(a, b))
-
-    def _add_numbers(self, a: Array, b: Array, has_same_bits: bool) -> None:
+        """Add two flat blocks of equal length."""
+        is_of_one_dtype = self._is_one_dtype and a.dtype == b.dtype
         a, b = as_numbers(a, b)
         start, self.count = self.count, self.count + a.size
-        if has_same_bits:
+        if is_of_one_dtype and have_same_bits(a, b):
             self._add_equal(a)
             return
         self.has_same_bits = False
@@ -123,53 +80,15 @@ class PairTally:
         if not self._add_finite_floats(a, b, start):
             self._add_any(a, b, start)
 
-    def _add_found(self, found: Found, a: Array, b: Array) -> None:
-        """Take what the loop has found in two blocks."""
-        start, self.count = self.count, self.count + a.size
-        self.num_changed += found.num_changed
-        self.finite += found.finite
-        self.only_first += found.only_first
-        self.only_second += found.only_second
-        self._parts += [found.sides] if found.sides is not None else []
-        if found.has_same_bits:
-            if found.sides is not None:
-                self._note_equal(found.sides.first)
-            return
-        self.has_same_bits = False
-        self._has_infinite |= found.finite < a.size
-        self._may_be_scaled &= not found.num_odd
-        numbers = self._loop.numbers  # type: ignore[union-attr]  # it has found something
-        if found.first >= 0 and self.first is None:
-            few = slice(found.first, found.first + 1)
-            self._note_first(numbers(a[few]), numbers(b[few]), 0, start + found.first)
-        if found.largest_at >= 0:
-            self._note_largest((1, found.largest), start + found.largest_at)
-        elif found.largest and (1, found.largest * (1 + _ROUNDED)) > self._largest:
-            with _ONE_AT_A_TIME:
-                size, scale, _ = deltas(a, b)
-                at = int(size.argmax())
-                self._note_largest((scale, size[at]), start + at)
-        if self.max_ulp is not None:
-            self.max_ulp = max(self.max_ulp, found.max_ulp)
-        if self._may_be_scaled:
-            a, b = numbers(a), numbers(b)
-            if found.finite < len(a):
-                both = np.isfinite(a) & np.isfinite(b)
-                a, b = a[both], b[both]
-            self._check_factor(a, b)
-
     def _add_equal(self, a: Array) -> None:
         finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not are_all_finite(a) else a
         self.finite += finite.size
         if finite.size:
             norm = norm_of(as_vector(finite))
             self._parts.append(Sides(norm, norm, Norm(0.0), 1.0))
-            self._note_equal(norm)
-
-    def _note_equal(self, norm: Norm) -> None:
-        """Note what follows of equal blocks of this norm: no other factor is that of all."""
-        self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
-        self._factor = 1.0 if norm.share else self._factor
+            # No other factor is that of all.
+            self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
+            self._factor = 1.0 if norm.share else self._factor
 
     def _add_finite_floats(self, a: Array, b: Array, start: int) -> bool:
         """Take two blocks of floats that are all finite; False where they are not, or their squares are no floats."""

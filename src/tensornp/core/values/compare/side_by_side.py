@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.units import format_number
 from tensornp.core.values.compare.differing import differing
 from tensornp.core.values.compare.numbers import of_one_kind
@@ -34,7 +33,7 @@ class SideBySide(NamedTuple):
     difference: Side
 
 
-def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS[0]) -> SideBySide:
+def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS) -> SideBySide:
     """Return what two of one shape hold in a window, and the difference, in so many significant `digits`.
 
     Reads the elements of the window alone, on their own devices; raises as `read_window`.
@@ -56,7 +55,7 @@ def _number(values: Any) -> Any:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def _difference(a: Any, b: Any) -> Any:
     """Return the second less the first; of integers exactly, beside others as `compare` has it."""
     if all(values.dtype.kind in "iub" for values in (a, b)):

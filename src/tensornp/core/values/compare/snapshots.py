@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -11,25 +10,18 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
-from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.fingerprint import (
     BLOCK_NBYTES,
-    NUM_SAMPLES,
-    SAMPLE_NBYTES,
     Fingerprint,
     fingerprint_of_array,
     why_for_good,
 )
-from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.memory.still import still
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.compare.differing import Difference, rows_and_delta
@@ -42,17 +34,13 @@ WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
 TOLD = ("may", "unreadable", "readable")
 """Causes of which there is no more to tell."""
-MAX_READ_NBYTES = 2**30
-"""Bytes that are read after each cell; of what is left then, a sample is."""
 
 
-def snapshot_with_values(
-    obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = MAX_READ_NBYTES
-) -> Snapshot:
-    """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that.
+def snapshot_with_values(obj: Any, max_copy_nbytes: int, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
+    """Return the state of a tensor or an array, with a copy of its values of up to `max_copy_nbytes`.
 
-    Of what has more than `max_read_nbytes`, a sample is read, and nothing if even that is more. `before` is the last
-    snapshot of it, whose copy is kept where nothing has changed.
+    Only a sample is read of more than `max_read_nbytes`. The copy of `before`, the last snapshot, is kept if nothing
+    has changed.
     """
     plain: Any = obj
     if is_tensor(obj):
@@ -61,9 +49,11 @@ def snapshot_with_values(
     else:
         # Nothing that a subclass overrides is asked.
         plain = np.ndarray.view(obj, np.ndarray)
-        snapshot, nbytes = _of_array(obj, plain, max_read_nbytes), plain.nbytes
+        known, why = _array_fingerprint(plain, max_read_nbytes)
+        snapshot = Snapshot("", weakref.ref(obj), None, known, max_read_nbytes, has_grad=False, unreadable=why)
+        nbytes = plain.nbytes
     known = snapshot.fingerprint
-    # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
+    # Values without a fingerprint must not be read: freed memory, or the objects of an object array.
     if known is None or known.one_in > 1 or nbytes > max_copy_nbytes:
         return snapshot
     is_unchanged = before is not None and before.values is not None and _is_equal(before, snapshot)
@@ -72,44 +62,9 @@ def snapshot_with_values(
 
 def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
     info = inspect(tensor)
-    budget, nbytes_read, left_out = _share_of(_extents_of(tensor, info), max_read_nbytes)
-    if info.is_pending:
-        budget, nbytes_read, left_out = 0, 0, "pending"
-    # Where the gradient was not looked at, it is compared with what it was when it was seen last.
+    # A gradient that could not be looked at is compared with the last one seen.
     has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
-    snapshot = take_snapshot(tensor, info, "", budget)
-    return replace(snapshot, has_grad=has_grad, nbytes_read=nbytes_read, left_out=left_out)
-
-
-def _of_array(array: Any, plain: np.ndarray[Any, Any], max_read_nbytes: int) -> Snapshot:
-    budget, nbytes_read, left_out = _share_of(_extents_of(plain, None), max_read_nbytes)
-    known, why = _array_fingerprint(plain, budget)
-    if known is None and left_out == "sampled":
-        nbytes_read, left_out = 0, "unread"
-    return Snapshot(
-        "", weakref.ref(array), None, known, budget, has_grad=False, nbytes_read=nbytes_read, left_out=left_out,
-        unreadable=why,
-    )  # fmt: skip
-
-
-def _extents_of(obj: Any, info: TensorInfo | None) -> tuple[Extent, ...]:
-    try:
-        return extents_of(obj, info)
-    except Exception:
-        # What cannot be told apart has no fingerprint either.
-        return ()
-
-
-def _share_of(extents: tuple[Extent, ...], left: int) -> tuple[int, int, str]:
-    """Return up to how many bytes the whole is read, how many are read of it, and what is left out."""
-    each = [
-        extent.itemsize * math.prod(n for n, step in zip(extent.shape, extent.strides, strict=True) if step)
-        for extent in extents
-    ]
-    if sum(each) <= left:
-        return left, sum(each), ""
-    sample = sum(min(nbytes, NUM_SAMPLES * SAMPLE_NBYTES) for nbytes in each)
-    return (1, sample, "sampled") if sample <= left else (0, 0, "unread")
+    return replace(take_snapshot(tensor, info, "", 0 if info._is_pending else max_read_nbytes), has_grad=has_grad)
 
 
 def _is_equal(before: Snapshot, after: Snapshot) -> bool:
@@ -147,8 +102,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         # What they become is no one plain array.
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
-        with threads.GATE, uncollected():
-            return to_numpy(apart(still)(tensor, info), copy=True)
+        return to_numpy(apart(still)(tensor, info), copy=True)
     return to_numpy(apart(own_values)(tensor, info))
 
 

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.aligned import pairs_of
@@ -34,9 +31,9 @@ _WORDS = {NEARLY_ALL: "nearly all of it", MOST: "most of it"}
 
 def element_with_nearly_all(found: Comparison) -> Index | None:
     """Return the index of the element that has nearly all of a change of several; None where there is none such."""
-    norm, largest = found.norm_of_difference, found.max_abs
-    if norm and largest and largest**2 > NEARLY_ALL * norm**2 and found.num_changed > 1:
-        return found.largest_difference
+    norm, largest = found._norm_of_difference, found.max_abs
+    if norm and largest and largest**2 > NEARLY_ALL * norm**2 and found._num_changed > 1:
+        return found._largest_difference
     return None
 
 
@@ -102,7 +99,7 @@ def _axis_text(axis: int, at: Array, size: int, ndim: int) -> str:
 
 
 @apart
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def sums_by_axis(a: Any, b: Any, is_wanted: Callable[[], bool] = lambda: True) -> Sums:
     """Return for each axis the sums of |Δ|² over the largest one, of what is finite on both sides, of two of one shape.
 
@@ -111,22 +108,21 @@ def sums_by_axis(a: Any, b: Any, is_wanted: Callable[[], bool] = lambda: True) -
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     sums: list[Array | None] = [np.zeros(size) if size <= MAX_SIZE else None for size in first.shape]
     scale, start = 0.0, 0
-    with threads.GATE, uncollected():
-        for values_a, values_b in pairs_of(first, second):
-            if not is_wanted():
-                return []
-            sizes = sizes_of_change(values_a, values_b)
+    for values_a, values_b in pairs_of(first, second):
+        if not is_wanted():
+            return []
+        sizes = sizes_of_change(values_a, values_b)
+        largest = float(sizes.max(initial=0))
+        if not math.isfinite(largest):
+            sizes[~np.isfinite(sizes)] = 0
             largest = float(sizes.max(initial=0))
-            if not math.isfinite(largest):
-                sizes[~np.isfinite(sizes)] = 0
-                largest = float(sizes.max(initial=0))
-            if largest > scale:
-                sums = [None if own is None else own * (scale / largest) ** 2 for own in sums]
-                scale = largest
-            if largest:
-                sizes /= scale
-                _add(sums, first.shape, np.square(sizes, out=sizes), start)
-            start += sizes.size
+        if largest > scale:
+            sums = [None if own is None else own * (scale / largest) ** 2 for own in sums]
+            scale = largest
+        if largest:
+            sizes /= scale
+            _add(sums, first.shape, np.square(sizes, out=sizes), start)
+        start += sizes.size
     return sums
 
 

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.blocks import Block, batches
@@ -83,7 +80,6 @@ class Location:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __str__(self) -> str:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
         scope = f"; {self.scope}" if self.scope != ALL else ""
@@ -176,8 +172,7 @@ class Search:
         first = 0
         try:
             for blocks in batches(part.blocks(), _TASK_BLOCKS):
-                with threads.GATE, uncollected():
-                    part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
+                part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
                 first += sum(math.prod(block.shape) for block in blocks) * part.per_element
                 if is_first_enough and self.found and self.found[-1] > self.after:
                     return

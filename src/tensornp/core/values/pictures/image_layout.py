@@ -22,11 +22,9 @@ MIN_SIDE = 16
 """Rows and columns of what is offered as a picture unasked."""
 _MAX_COLUMNS, _MAX_WIDTH = 16, 1024
 """Tiles side by side, and their pixels, up to which each index of an outer dimension has a row of its own."""
-_READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC"), 5: ("NCTHW", "NTCHW", "NTHWC")}
+_READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
 """What is found unasked, the order of torch first."""
-LAYOUTS = (
-    "HW", "CHW", "HWC", "NHW", "THW", "NCHW", "NHWC", "TCHW", "CTHW", "THWC", "NCTHW", "NTCHW", "NTHWC",
-)  # fmt: skip
+LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 """All that can be named."""
 
 
@@ -37,7 +35,7 @@ class ImageLayout:
     Attributes
     ----------
     name : str
-        One letter for each dimension: N pictures, C channels, T frames, H rows, W columns.
+        One letter for each dimension: N pictures, C channels, H rows, W columns.
     reason : str
         Why it was taken; empty where the caller has named it.
     shape : tuple of int
@@ -76,11 +74,6 @@ class ImageLayout:
         return [tuple(itertools.compress(index, told)) for index in itertools.product(*found)]
 
     @property
-    def has_frames(self) -> bool:
-        """Whether some of the tiles follow each other in time."""
-        return "T" in self.name and self.counts[self.name.index("T")] > 1
-
-    @property
     def layout_words(self) -> str:
         """The layout, and why it was taken."""
         return f"{self.name}, {self.reason}" if self.reason else self.name
@@ -102,7 +95,7 @@ class ImageLayout:
 
     @property
     def tile_words(self) -> str:
-        """Which pictures, channels and frames are shown; empty for one picture."""
+        """Which pictures and channels are shown; empty for one picture."""
         return ", ".join(self._which(letter) for letter in self.outer)
 
     @property
@@ -113,12 +106,9 @@ class ImageLayout:
 
     def _which(self, letter: str) -> str:
         at = self.name.index(letter)
-        total, shown, step = self.shape[at], self.counts[at], self.steps[at]
-        noun = {"N": "picture", "C": "channel", "T": "frame"}[letter]
-        if letter == "N" and "T" in self.name:
-            noun = "clip"
+        total, shown = self.shape[at], self.counts[at]
         first = "the first of " if shown == 1 < total else f"the first {shown} of " if shown < total else ""
-        said = (f"every {format_ordinal(step)} of " if step > 1 else first) + counted(total, noun)
+        said = first + counted(total, {"N": "picture", "C": "channel"}[letter])
         return f"{said}, each a grey tile" if letter == "C" else said
 
 
@@ -149,7 +139,7 @@ def layout_of(
     return _placed(name, reason, shape, max_tiles, max_pixels)
 
 
-_CURE = "two to five dimensions: rows and columns, with channels, frames, or a batch of these"
+_CURE = "two to four dimensions: rows and columns, with channels, or a batch of these"
 
 
 def looks_like_pictures(shape: tuple[int, ...]) -> bool:
@@ -199,10 +189,7 @@ def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_
     counts, steps = dict.fromkeys(name, 1), dict.fromkeys(name, 1)
     room = max_tiles
     for letter in reversed(_outer(name, shape)):
-        size = _size(name, shape, letter)
-        # A film is followed to its end.
-        steps[letter] = -(-size // room) if letter == "T" else 1
-        counts[letter] = min(room, -(-size // steps[letter]))
+        counts[letter] = min(room, _size(name, shape, letter))
         room //= counts[letter]
     tiles = [counts[letter] for letter in _outer(name, shape)]
     height, width = (_size(name, shape, letter) for letter in "HW")

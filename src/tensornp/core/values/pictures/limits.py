@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -43,7 +42,7 @@ class Limits:
         """How many pixels are finite and lie beyond."""
         return self.num_below + self.num_above
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return how far on the way from `low` to `high` values are: 0 to 1 within the limits, 0.5 where these meet."""
         if not self.low < self.high:
@@ -53,7 +52,7 @@ class Limits:
         return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
 
 
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def limits(heatmap: Heatmap, low: float | None = None, high: float | None = None) -> Limits:
     """Return the limits for the colours of `heatmap`: symmetric about its centre where it is signed.
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
@@ -50,7 +49,7 @@ def _always() -> bool:
 
 
 @unnoticed
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = _always) -> Overview | None:
     """Return the heat map of the plane of `subject` in which `window` lies, of complex numbers that of the modulus.
 
@@ -65,7 +64,7 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
 
 
 @unnoticed
-@ignoring_float_errors
+@np.errstate(all="ignore")
 def overview_of_change(
     first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = _always
 ) -> Overview | None:

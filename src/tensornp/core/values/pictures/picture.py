@@ -62,17 +62,15 @@ class Picture:
         In how many rows and columns these are laid out, row by row.
     words : tuple of str
         What a caption says.
-    has_frames : bool
-        Whether the tiles follow each other in time.
     """
 
     tiles: tuple[Tile, ...]
     grid: tuple[int, int]
     words: tuple[str, ...]
-    has_frames: bool
 
 
 @unnoticed
+@np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
     """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
 
@@ -88,7 +86,7 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
     labels = [", ".join(map(str, index)) for index in laid_out.indices]
     said = [laid_out.layout_words, laid_out.size_words, laid_out.tile_words, laid_out.step_words, shown.words]
     words = (*filter(None, said), *total_words([shown]))
-    return Picture(tuple(_tiles(shown, labels)), laid_out.grid, words, laid_out.has_frames)
+    return Picture(tuple(_tiles(shown, labels)), laid_out.grid, words)
 
 
 def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked: Asked) -> Picture:
@@ -120,7 +118,7 @@ def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked
         _said_of_each([one.words for one in shown]),
     )
     words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *filter(None, said), *total_words(shown))
-    return Picture(tuple(tiles), grid_of(len(tiles), largest), words, has_frames=False)
+    return Picture(tuple(tiles), grid_of(len(tiles), largest), words)
 
 
 def _said_of_each(words: Sequence[str]) -> str:
@@ -192,7 +190,7 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
         except NotReadError as reason:
             raise NoDataError(str(reason)) from None
 
-    return info.array_shape, plan.dtype, read
+    return info._array_shape, plan.dtype, read
 
 
 def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:

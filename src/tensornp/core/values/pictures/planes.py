@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import ShardFacts
@@ -122,10 +120,9 @@ def _fill(builder: PlaneBuilder, supply: Supply) -> None:
     (part,) = supply.parts
     for some in batches(_wanted(builder, part), _TASK_BLOCKS):
         use = functools.partial(_add_next, builder, iter([start for start, _ in some]))
-        with threads.GATE, uncollected():
-            # Asked once for several blocks: it may take the system longer than to read one.
-            in_place = part.can_be_read_in_place()
-            part.use_each([block for _, block in some], use, in_place=in_place)
+        # Asked once for several blocks: it may take the system longer than to read one.
+        in_place = part.can_be_read_in_place()
+        part.use_each([block for _, block in some], use, in_place=in_place)
 
 
 def _add_next(builder: PlaneBuilder, starts: Iterator[int], values: Array, _: Block) -> None:
@@ -152,7 +149,7 @@ def difference_map(a: Any, b: Any) -> PlaneMap | None:
     if builder.is_empty:
         return None
     start = 0
-    with threads.GATE, uncollected(), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         for left, right in pairs_of(first, second):
             if builder.wants(start, left.size):
                 wide = np.result_type(left.dtype, right.dtype, np.float64)

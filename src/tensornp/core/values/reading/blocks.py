@@ -16,8 +16,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.dense import dequantized
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.blocks import BLOCK_NUMEL, Block, blocks_of
 from tensornp.core.memory.still import still
@@ -94,7 +92,7 @@ class StridedPart:
         return map(decode, self.strided.read_each(blocks, in_place=in_place))
 
     def can_be_read_in_place(self) -> bool:
-        """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
+        """Return whether the memory is not that of a file."""
         return self.strided.can_be_read_in_place()
 
 
@@ -130,8 +128,7 @@ class RowsPart:
             return [use(self._read(block), block) for block in blocks]
 
     def _read(self, block: Block) -> Array:
-        with threads.GATE, uncollected():
-            values = self._rows(block)
+        values = self._rows(block)
         return array_of_own(values.to(torch.float32)).reshape(block.shape)
 
     def _rows(self, block: Block) -> torch.Tensor:
@@ -241,7 +238,7 @@ class MaskedPart:
         return self.data.use_each(blocks, both, in_place=in_place)
 
     def can_be_read_in_place(self) -> bool:
-        """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
+        """Return whether the memory is not that of a file."""
         return self.data.can_be_read_in_place() and self.mask.can_be_read_in_place()
 
 
@@ -313,7 +310,7 @@ def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = No
 
     In the order of memory, unless `in_order` asks for that of indices. Call it `apart`.
     """
-    if info.is_quantized or info.kind.has_other_meaning:
+    if info._is_quantized or info.kind.has_other_meaning:
         return RowsPart(tensor, info, axis=axis)
     raw = plain(tensor)
     if tuple(raw.shape) != info.shape:

@@ -15,9 +15,8 @@ from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.still import parts_still, still
@@ -211,7 +210,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         return Supply((), name_of(info.dtype), info.shape, zeros=info.numel)
     if info.kind is kinds.MKLDNN or info.kind is kinds.LAZY:
         return _of_array(to_numpy(tensor, copy=True), axis, in_order)
-    shape = info.array_shape
+    shape = info._array_shape
     at = checked_axis(axis, shape)
     part = part_of_tensor(tensor, info, at, in_order=in_order)
     order = order_of(info.shape, info.stride) if info.stride and _is_flat(part) else None
@@ -239,8 +238,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
     refuse_axis(info, axis)
-    with threads.GATE, uncollected():
-        parts = parts_still(tensor, info)
+    parts = parts_still(tensor, info)
     found = [part_of_tensor(part, inspect(part)) for part in parts]
     shape = tuple(parts[0].shape) if parts else ()
     shapes = tuple(tuple(part.shape) for part in parts)
@@ -266,8 +264,7 @@ def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None, in_order: 
 
 def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
     refuse_axis(info, axis)
-    with threads.GATE, uncollected():
-        raw = plain(still(tensor, info))
+    raw = plain(still(tensor, info))
     check_indices(raw)
     if raw.layout == torch.sparse_coo and not raw.is_coalesced():
         indices, values = torch_private.stored_elements(raw)
@@ -288,7 +285,7 @@ def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
     That is on an accelerator, where values are not computed yet, and while a collective is making them.
     """
     is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info.is_pending:
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0
     if info.inner is not None:
         held: Any = held_tensor(tensor, info.kind)

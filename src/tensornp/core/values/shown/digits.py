@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-DIGITS = 4, 8
-"""Significant digits that may be asked for."""
+DIGITS = 4
+"""Significant digits."""
 _NARROW, _LEAST_FIXED = -2, -3
 """The powers of ten of columns that have no more decimals than digits, and of the last ones without an exponent."""
 

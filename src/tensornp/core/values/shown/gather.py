@@ -11,8 +11,7 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.convert.dense import dense, dequantized
-from tensornp.core.lowlevel import threads, torch_private
-from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
@@ -39,8 +38,7 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    with threads.GATE, uncollected():
-        return _GATHERERS[info.kind.name](tensor, info, places)
+    return _GATHERERS[info.kind.name](tensor, info, places)
 
 
 def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
@@ -48,15 +46,14 @@ def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Te
     raw = plain(tensor)
     if tuple(raw.shape) != info.shape or raw.dtype != info.dtype:
         raise NotReadError("another thread has made another tensor of it meanwhile")
-    if info.array_shape != info.shape:
+    if info._array_shape != info.shape:
         return _packed(raw, places)
     return _resolved(raw, info, lambda raw: elements(raw, places))
 
 
 def own_values(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     """Return a copy of all elements of a strided tensor in main memory, as `gather` does of some."""
-    with threads.GATE, uncollected():
-        return _resolved(plain(tensor), info, lambda raw: quietly(raw.clone) if is_steady(raw) else copied(raw))
+    return _resolved(plain(tensor), info, lambda raw: quietly(raw.clone) if is_steady(raw) else copied(raw))
 
 
 def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -91,8 +88,7 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
     if raw.dtype in CODES:
         codes = elements(over_storage(raw, CODES[raw.dtype]), places)
         few = torch_private.quantized_like(codes, raw, lambda part, dim: elements(plain(part), [places[dim]]))
-        if few is not None:
-            return quietly(few.dequantize)
+        return quietly(few.dequantize)
     _refuse_large(info, "dequantize")
     return indexed(quietly(still(raw, info).dequantize), places)
 

@@ -14,8 +14,6 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import carry_out, masked_array
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor.facts import TensorInfo
@@ -45,6 +43,8 @@ class Preview:
     note: str = ""
 
 
+MAX_ELEMENTS = 100_000
+"""Elements that a card prints at most, whatever the print options ask."""
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"
@@ -97,9 +97,8 @@ def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, Ten
 
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
     if info.kind.gives_several:
-        with threads.GATE, uncollected():
-            return _parts(parts_still(tensor, info), plan, max_elements)
-    shape = info.array_shape
+        return _parts(parts_still(tensor, info), plan, max_elements)
+    shape = info._array_shape
     if 0 in shape:
         return Preview(repr(_empty(info, plan)))
     options = np.get_printoptions()
@@ -137,7 +136,7 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 
 def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
     """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
-    array = np.empty(info.array_shape, plan.dtype)
+    array = np.empty(info._array_shape, plan.dtype)
     return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
@@ -164,7 +163,7 @@ def first_values(
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
         return info.detail
-    shape = info.array_shape
+    shape = info._array_shape
     places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
     places += [list(range(min(size, count))) for size in shape[-1:]]
     try:
@@ -245,7 +244,7 @@ def few_of(
     """
     if type(tensor) is StoredValues:
         return tensor.few(places), None
-    if info.is_pending:
+    if info._is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is None:
         return gather(tensor, info, places), None

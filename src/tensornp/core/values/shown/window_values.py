@@ -1,8 +1,7 @@
-"""What is seen in a window of a tensor: the numbers in few digits and exactly, their bits, and their shades."""
+"""A window of a tensor: its numbers in few digits and exactly, and their shades."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +10,11 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.receipt import no_data_text
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.still import parts_still
-from tensornp.core.tensor import dtypes, kinds
+from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
@@ -55,7 +52,7 @@ class Subject:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what is seen; of packed elements, that of the values."""
-        return self.info.array_shape
+        return self.info._array_shape
 
     def code(self, name: str) -> str:
         """Return the expression of a torch tensor that can be indexed as what is seen, where `name` is the whole.
@@ -77,25 +74,18 @@ class Seen:
         Each in few digits.
     exact : list of str
         The shortest text from which NumPy reads the very same value.
-    bits : bytes
-        What each holds, as many bytes for all: the most significant first, of a complex one the real part before the
-        imaginary one. Of packed elements, a byte for each code; of hidden ones, zeros.
     shades : list of int
         Where each lies between 0 and the farthest from it, from -100 to 100, or what it is instead.
     scale : tuple of float
         The least and the largest value that has a shade, 0 included; both 0 where none has.
-    bits_dtype : str
-        Of what `bits` are; of codes that are scaled, the dtype of the values.
     rows, columns : list of Margin
         The figures of each row and column of the window, where they were asked for.
     """
 
     texts: list[str]
     exact: list[str]
-    bits: bytes
     shades: list[int]
     scale: tuple[float, float]
-    bits_dtype: str = ""
     rows: list[Margin] = field(default_factory=list)
     columns: list[Margin] = field(default_factory=list)
 
@@ -120,32 +110,31 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        with threads.GATE, uncollected():
-            parts = parts_still(tensor, info)
+        parts = parts_still(tensor, info)
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
         tensor, access = parts[part], f"{access}.unbind()[{part}]"
         info = inspect(tensor)
     shard = None
-    while info.kind is kinds.LOCAL and info.inner is not None and not info.is_pending:
+    while info.kind is kinds.LOCAL and info.inner is not None and not info._is_pending:
         if info.data_state == "remote":
             shard = info.shard
             if shard is not None and shard.pending:
                 raise NoDataError(no_data_text(info))
         held: Any = held_tensor(tensor, info.kind)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
-    if shard is not None and (shard.held is None or shard.shape != info.array_shape):
+    if shard is not None and (shard.held is None or shard.shape != info._array_shape):
         # Where the elements lie in the whole is not told.
         shard = None
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
 
 
 @unnoticed
-def read_window(subject: Subject, window: Window, digits: int = DIGITS[0], *, has_margins: bool = False) -> Seen:
+def read_window(subject: Subject, window: Window, *, has_margins: bool = False) -> Seen:
     """Return the elements of `subject` in `window`, gathered on its own device into new memory, and nothing else.
 
-    The texts have so many significant `digits`; with `has_margins`, rows and columns have figures.
+    With `has_margins`, rows and columns have figures.
 
     Raises
     ------
@@ -153,19 +142,17 @@ def read_window(subject: Subject, window: Window, digits: int = DIGITS[0], *, ha
         If they cannot be had without reading far more; the message says what to do instead.
     """
     if not window.numel:
-        return Seen([], [], b"", [], (0.0, 0.0))
-    array, raw, bits_dtype = _read(subject, window)
+        return Seen([], [], [], (0.0, 0.0))
+    array = _read(subject, window)
     shades, scale = shades_of(array)
     rows, columns = margins_of(array, window.num_columns) if has_margins else ([], [])
     hidden = np.ma.getmaskarray(array)
     values = np.ma.getdata(array)
     return Seen(
-        texts=column_texts(array, window.num_columns, digits),
+        texts=column_texts(array, window.num_columns, DIGITS),
         exact=["--" if is_hidden else str(value) for value, is_hidden in zip(values, hidden, strict=True)],
-        bits=b"".join(bytes(len(row)) if is_hidden else row for row, is_hidden in zip(raw, hidden, strict=True)),
         shades=shades,
         scale=scale,
-        bits_dtype=bits_dtype,
         rows=rows,
         columns=columns,
     )
@@ -174,7 +161,7 @@ def read_window(subject: Subject, window: Window, digits: int = DIGITS[0], *, ha
 @unnoticed
 def elements_in(subject: Subject, window: Window) -> Any:
     """Return the elements in a window as an array of one dimension, row by row; raises as `read_window`."""
-    return _read(subject, window)[0]
+    return _read(subject, window)
 
 
 @apart
@@ -184,13 +171,9 @@ def read_array(subject: Subject, window: Window) -> Any:
 
 
 @apart
-def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
-    """Return the elements row by row as an array of one dimension, the bits of each, and of which dtype these are."""
-    few, is_shown = _gathered(subject, window)
-    name = dtypes.name_of(subject.info.dtype)
-    packs = name in dtypes.KNOWN and dtypes.KNOWN[name].values_per_element > 1
-    bits_dtype = name if packs else dtypes.name_of(few.dtype)
-    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info), bits_dtype
+def _read(subject: Subject, window: Window) -> Any:
+    """Return the elements row by row as an array of one dimension."""
+    return array_of_few(subject.plan, *_gathered(subject, window))
 
 
 def _gathered(subject: Subject, window: Window) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -204,19 +187,6 @@ def _gathered(subject: Subject, window: Window) -> tuple[torch.Tensor, torch.Ten
         return quietly(values.reshape, -1)
 
     return in_rows(few), None if is_shown is None else in_rows(is_shown)
-
-
-def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[bytes]:
-    """Return the bytes of each element, the most significant first; of packed ones, the code of each."""
-    facts = dtypes.KNOWN.get(dtypes.name_of(info.dtype))
-    if facts is not None and facts.values_per_element > 1:
-        codes = {str(value): code for code, value in enumerate(dtypes.FLOAT4_VALUES)}
-        return [bytes([codes[str(value)]]) for value in few.tolist()]
-    num_parts = 2 if few.is_complex() else 1
-    raw = few.contiguous().view(torch.uint8).view(few.numel(), num_parts, -1)
-    # The least significant byte comes first on every machine that torch runs on but a few.
-    raw = raw.flip(-1) if sys.byteorder == "little" else raw
-    return [bytes(row) for row in raw.flatten(1).tolist()]
 
 
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.memory.blocks import Block
 from tensornp.core.values.reading.supply import Supply
 from tensornp.core.values.stats.figures import MAX_CANCELLED, modulus_of, widened
@@ -189,8 +187,7 @@ def stats_by_axis(supply: Supply) -> TensorStats:
         for one, numbers in zip(columns, _told(values), strict=True):
             _add(one, numbers, block, part.axis or 0)
 
-    with threads.GATE, uncollected():
-        part.use_each(list(part.blocks()), use, in_place=part.can_be_read_in_place())
+    part.use_each(list(part.blocks()), use, in_place=part.can_be_read_in_place())
     found = [one.stats(part.times, supply.scope) for one in columns]
     if supply.is_masked:
         scope = f"{int(found[0].count.sum()):,} of {supply.numel:,} shown"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -153,11 +152,8 @@ class _Pass:
     def run(self) -> TensorStats:
         parts = self._supply.parts
         try:
-            in_place = [part.can_be_read_in_place() for part in parts] if self._progress is None else []
-            with threads.GATE if any(in_place) else nullcontext(), uncollected():
-                # Asked again, behind the gate.
-                steady = {id(part): part.can_be_read_in_place() for part in parts} if any(in_place) else {}
-                self._carry_out(steady)
+            in_place = {id(part): part.can_be_read_in_place() for part in parts} if self._progress is None else {}
+            self._carry_out(in_place if any(in_place.values()) else {})
         except _StoppedError:
             pass
         return self._tasks.result([self._tallies[number] for number in sorted(self._tallies)])
@@ -176,8 +172,7 @@ class _Pass:
     def _tally(self, task: Task, steady: dict[int, bool]) -> Tally:
         if steady or self._progress is None:
             return self._tasks.tally(task, in_place=steady.get(id(task.part), False))
-        with threads.GATE, uncollected():
-            return self._tasks.tally(task, in_place=task.part.can_be_read_in_place())
+        return self._tasks.tally(task, in_place=task.part.can_be_read_in_place())
 
 
 class _StoppedError(Exception):

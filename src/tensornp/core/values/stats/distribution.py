@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
@@ -67,7 +66,7 @@ class Distribution:
         return low[order], high[order], self.counts[order]
 
     @never_compiled
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def quantile(self, q: float, low: float, high: float, *, is_integer: bool = False) -> float:
         """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's.
 
@@ -89,7 +88,7 @@ class Distribution:
         return float(Fraction(number(below)) * (1 - part) + Fraction(number(above)) * part)
 
     @never_compiled
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def histogram(self, low: float, high: float, num_bins: int = NUM_BINS) -> Histogram:
         """Return the counts between `low` and `high` in at most `num_bins` bins, no edge of which parts a key."""
         lows, highs, counts = self.in_order()

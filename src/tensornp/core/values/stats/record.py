@@ -10,10 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.spelled import spelled
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
@@ -90,7 +88,7 @@ class TensorStats:
         return self.posinf + self.neginf
 
     @property
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def norm(self) -> Figure:
         """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
         if self.mean is None:
@@ -117,7 +115,7 @@ class TensorStats:
         """How exact quantiles are, in a few words: "exact", "values ± 0.5%"; empty where there is no distribution."""
         return self.distribution.accuracy if self.distribution is not None else ""
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
 
@@ -176,7 +174,6 @@ class TensorStats:
 
     _mime_, _repr_html_ = mime_of, html_of
 
-    @spelled
     def __repr__(self) -> str:
         names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
         said = ((name, getattr(self, name)) for name in names)

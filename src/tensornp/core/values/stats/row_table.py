@@ -15,7 +15,6 @@ import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.forked import PROCESS
 
 NUM_SAMPLED = 256
@@ -207,7 +206,7 @@ class _Small:
         """Return the copy of a tensor, if it is the last that was put aside, and not read yet."""
         return self._aside[-1] if self._aside and at == self.count - 1 else None
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def _take(self) -> None:
         every = np.concatenate(self._aside, None)
         begins = np.cumsum([0, *(one.size for one in self._aside[:-1])])

@@ -10,18 +10,15 @@ from collections.abc import Iterator
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.address import Place
 from tensornp.models.files.listed import listed
 from tensornp.models.formats.dcp.chunk import LostFile, StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
-from tensornp.models.formats.dcp.names import is_of_rank
+from tensornp.models.formats.dcp.names import METADATA
 from tensornp.models.formats.dcp.nested import optimizers_of
-from tensornp.models.formats.dcp.ranks import put_together
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.boxes import Box, why_not_whole
@@ -32,39 +29,21 @@ _MAX_CHUNKS = 2**16
 class Checkpoint:
     """What a checkpoint holds: weights, other values, optimizers whose states are there, and what is wrong."""
 
-    def __init__(self, folder: Place, names: list[str]) -> None:
-        told, self.problems = _told(folder, names)
+    def __init__(self, folder: Place) -> None:
+        with listed(folder / METADATA) as file:
+            told = read_dcp_metadata(file)
         files = ItemFiles(folder, told.places())
         self._of_lost = files.lost.values()
-        # The word of one rank is not what the folder says.
-        source = str(folder / names[0] if is_of_rank(names[0]) and len(names) == 1 else folder)
-        entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
+        entries = [_entry(files, str(folder), name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
         self.values = ByteValues(told.said, values)
         self.optimizers, self.entries = optimizers_of(told, _without_overlaps(entries, values), self.values)
-        self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO, files.lost)]
+        self.problems = [*told.problems, *self.values.problems(MAX_LOOKED_INTO, files.lost)]
         self.problems += _lost(self.entries, files)
 
     def unread(self) -> list[WeightEntry]:
         """Return the weights that are not read, but for lost files, each of which is one problem."""
         return [one for one in self.entries if not (one.problem and one.problem in self._of_lost)]
-
-
-def _told(folder: Place, names: list[str]) -> tuple[Told, list[str]]:
-    """Return what the files of all ranks say together; what is wrong with one hides no other."""
-    found: dict[str, Told] = {}
-    problems: list[str] = []
-    for name in names:
-        try:
-            with listed(folder / name) as file:
-                found[name] = read_dcp_metadata(file)
-        except CheckpointError as error:
-            if len(names) == 1:
-                raise
-            problems.append(NotListed(error))
-    if not found:
-        raise CheckpointError(f"{str(folder)!r} has no metadata that can be read: {problems[0]}")
-    return put_together(found), problems
 
 
 def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> WeightEntry:
@@ -84,14 +63,14 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
     are = f"chunks {'lies' if len(lost) == 1 else 'lie'} in files that are not there"
     said = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
     note = ", ".join(filter(None, (tensor.note, said)))
-    return entry.with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
+    return entry._with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
 
 
 def _lost(entries: list[WeightEntry], files: ItemFiles) -> Iterator[str]:
     """Yield for each file that is lost whose chunks lie in it."""
     of_file: dict[str, dict[str, None]] = {}
     for entry in entries:
-        for chunk in entry.source.chunks if files.lost and isinstance(entry.source, ChunkSource) else ():
+        for chunk in entry._source.chunks if files.lost and isinstance(entry._source, ChunkSource) else ():
             if isinstance(chunk.file, LostFile):
                 of_file.setdefault(chunk.file.why, {})[entry.name] = None
     for why in files.lost.values():
@@ -113,7 +92,7 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
     items: list[tuple[str, int, int, str | ByteValue]] = [
         (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
-        for chunk in (entry.source.chunks if isinstance(entry.source, ChunkSource) else ())
+        for chunk in (entry._source.chunks if isinstance(entry._source, ChunkSource) else ())
         if chunk.form not in ("plain", "lost")
     ]
     items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
@@ -127,4 +106,4 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
             else:
                 owner.problem = owner.problem or problem
         path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes
-    return [one.with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
+    return [one._with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]

@@ -17,7 +17,7 @@ from tensornp.models.formats.torch.archive import looked_through
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import MAX_ENTRIES, shown_key
 from tensornp.models.pickles.look_through import MAX_NBYTES
-from tensornp.models.pickles.records import Call, Global, Record
+from tensornp.models.pickles.records import Call, Global
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS, sizes_of
 from tensornp.models.pickles.wanted import wanted_of
 
@@ -101,7 +101,7 @@ def read_dcp_metadata(file: ListedFile) -> Told:
     """Return what the file says; CheckpointError if it is no pickle of a `Metadata`."""
     if file.nbytes > MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {MAX_NBYTES:,} are read")
-    found = looked_through(repr(file.path), file.read(0, file.nbytes), _MAX_MADE, are_records_kept=True)
+    found = looked_through(repr(file.path), file.read(0, file.nbytes), _MAX_MADE)
     fields = _fields(found.root, "Metadata")
     listed = fields.get("state_dict_metadata") if fields is not None else None
     if fields is None or type(listed) is not dict:
@@ -136,8 +136,6 @@ def _paths(told: Any) -> dict[str, tuple[Any, ...]]:
 
 def _fields(value: Any, record: str) -> dict[Any, Any] | None:
     """Return the fields of one of torch's records, or None for anything else."""
-    if type(value) is Record:
-        return value.fields() if _is_known(value.kind.func, record) else None
     if type(value) is not Call or not _is_known(value.func, record):
         return None
     state = value.state

@@ -45,7 +45,7 @@ def read_gguf(file: ListedFile) -> Contents:
     sound = {entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}
     overlap = set(overlapping(sound))
     said = "its bytes overlap those of another one"
-    entries = [one.with_(problem=said) if one.name in overlap else one for one in entries]
+    entries = [one._with_(problem=said) if one.name in overlap else one for one in entries]
     return Contents(entries, header.metadata, [])
 
 

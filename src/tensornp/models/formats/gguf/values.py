@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.errors import MissingLibraryError, NoDataError
 from tensornp.models.reading.selection import Array
 
@@ -19,7 +18,7 @@ class GgmlType:
     block_numel: int
     block_nbytes: int
 
-    @ignoring_float_errors
+    @np.errstate(all="ignore")
     def decode(self, codes: Array) -> Array:
         """Return the values of the bytes of some blocks, flat, as float32.
 

@@ -61,10 +61,10 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
-def looked_through(said: str, data: bytes, max_made: int | None = None, *, are_records_kept: bool = False) -> XRay:
+def looked_through(said: str, data: bytes, max_made: int | None = None) -> XRay:
     """Return what a pickle would build, as `xray`; an error names the file."""
     try:
-        return xray(data, max_made, are_records_kept=are_records_kept)
+        return xray(data, max_made)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
 

@@ -231,7 +231,7 @@ class _Laying:
         else:
             made = laid(tensor._replace(problem=tensor.problem or self._why_other(tensor)))
         kind = "parameter" if tensor.is_parameter else "tensor"
-        return made.with_(kind=kind, wanted_imports=self._wanted)
+        return made._with_(kind=kind, wanted_imports=self._wanted)
 
     def _why_other(self, tensor: PickledTensor) -> str:
         """Return why torch would give other values: of one storage, it keeps the dtype that is told first."""
@@ -259,7 +259,7 @@ class _Laying:
         said += ["other byte order"] if self._is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
             said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
-        return made.with_(note=", ".join(said)) if said else made
+        return made._with_(note=", ".join(said)) if said else made
 
 
 def _wrapper(name: str, tensor: PickledTensor, code: str, parts: tuple[WeightEntry, ...], path: str) -> WeightEntry:

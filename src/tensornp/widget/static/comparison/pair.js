@@ -4,19 +4,15 @@ import { GONE } from "../page/docking.js";
 import { button, element, field, focused, groupOf, liveRegion, nameOf } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { clamp } from "../navigator/axes.js";
-import { digitsButton } from "../navigator/digits.js";
 import { Grid } from "../navigator/grid.js";
 import { Legend } from "../navigator/legend.js";
 import { Overview } from "../navigator/overview.js";
 
-// What stays as it was chosen while the page lives, from one weight to the next.
-const chosen = { digits: 4 };
 const NUM_ROWS = { beside: 8, below: 5 };
 const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
 const MAX_COLUMNS = 24;
 // Until it is known how wide they are.
-/** @type {Record<number, number>} */
-const CELL_WIDTH = { 4: 78, 8: 110 };
+const CELL_WIDTH = 78;
 const HEAD_WIDTH = 60;
 const PADDING = 24;
 const WINDOWS_GAP = 24;
@@ -98,8 +94,6 @@ export class Pair {
     const bar = element("div", "controls");
     this.name = element("span", "pair-name");
     this.largest = button("largest |Δ|", "Show the largest difference (l)", () => this.wish({ type: "largest" }, "grid"));
-    this.following = button("next largest", "Show the next largest difference (n)", () => this.seek());
-    this.position = element("span", "position");
     const form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, 40");
     this.index.title = "An index as NumPy writes it, such as 3, 40 (g)";
@@ -111,9 +105,8 @@ export class Pair {
     });
     this.status = element("span", "said");
     this.live = liveRegion();
-    this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, this.following, this.position]), form, this.status, this.live, groupOf("How it is shown", [this.digits, close]));
+    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest]), form, this.status, this.live, close);
     return bar;
   }
 
@@ -159,7 +152,7 @@ export class Pair {
     this.all.classList.toggle("tensornp-pair-below", !this.isBeside);
     this.rows = this.isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
     const each = this.isBeside ? this.width / this.grids.length : this.width;
-    this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH[chosen.digits]), 2), MAX_COLUMNS);
+    this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH), 2), MAX_COLUMNS);
     this.numFits = 0;
   }
 
@@ -169,10 +162,6 @@ export class Pair {
     if (!wanted.isFit) this.numFits = 0;
     this.wished = { wanted: { type: "window", ...wanted }, then, from: focused() };
     this.wishes.pump();
-  }
-
-  seek() {
-    this.wish({ type: "next", after: this.current ?? null }, "grid");
   }
 
   draw() {
@@ -228,7 +217,7 @@ export class Pair {
     this.wished = undefined;
     const { corner = null, axes = null } = this.seen?.row === this.number ? this.seen : {};
     const size = [this.rows, this.columns];
-    return { then, from, isFit, message: { row: this.number, size, corner, axes, ...chosen, ...wanted } };
+    return { then, from, isFit, message: { row: this.number, size, corner, axes, ...wanted } };
   }
 
   hear(content) {
@@ -292,8 +281,7 @@ export class Pair {
     this.name.textContent = seen.name;
     this.name.title = seen.title;
     this.root.setAttribute("aria-label", `Both sides of ${seen.name}`);
-    this.largest.disabled = this.following.disabled = !seen.hasLargest;
-    this.digits.paint();
+    this.largest.disabled = !seen.hasLargest;
     this.say(seen.text);
     this.paintGrids(seen);
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
@@ -309,7 +297,6 @@ export class Pair {
     this.tellWhere(seen.where);
     this.all.hidden = false;
     this.plane = this.current = this.drawing = this.locating = undefined;
-    this.position.textContent = "";
   }
 
   paintGrids(seen) {
@@ -318,10 +305,7 @@ export class Pair {
       this.legends[i].paint(seen.windows[i]);
       grid.take({ ...seen, texts, rows: [], columns: [] }, [new Int8Array(shades)]);
     });
-    const before = String(this.current);
     this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
-    // Which of how many it is stays said as long as one is there.
-    if (seen.position || before !== String(this.current)) this.position.textContent = seen.position ?? "";
     this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.titles[i]}`, this.current));
   }
 
@@ -337,7 +321,6 @@ export class Pair {
   entered(target) {
     const index = this.grids.map((grid) => grid.indexOf(target)).find(Boolean);
     if (!index) return;
-    if (String(index) !== String(this.current)) this.position.textContent = "";
     for (const grid of this.grids) {
       const before = grid.cellOf(this.current);
       if (before) before.tabIndex = -1;
@@ -369,8 +352,7 @@ export class Pair {
       Home: [1, -Infinity],
       End: [1, Infinity],
     };
-    if (event.key === "n") this.seek();
-    else if (event.key === "l") this.wish({ type: "largest" }, "grid");
+    if (event.key === "l") this.wish({ type: "largest" }, "grid");
     else if (event.key === "g") this.index.focus();
     else if (!(event.key in steps)) return false;
     else {

@@ -1,7 +1,6 @@
 // What leads to an element, an index that is typed and searches, and how the numbers are shown.
 
 import { button, element, field, focused, groupOf } from "../page/elements.js";
-import { digitsButton } from "./digits.js";
 
 const EXTREMES = [
   ["absmax", "max |x|", "Go to the value of the largest magnitude"],
@@ -9,7 +8,7 @@ const EXTREMES = [
   ["max", "max", "Go to the largest value"],
 ];
 // What stays as it was chosen while the page lives, from one tensor to the next.
-const chosen = { digits: 4, figures: false };
+const chosen = { figures: false };
 
 export class Controls {
   // `go(text)` goes to an index, `seek(what, isBack)` to a value, `again()` has the window shown anew, and `close()` ends it.
@@ -42,7 +41,6 @@ export class Controls {
   }
 
   choices(close) {
-    this.digits = digitsButton(chosen, this.again);
     const title = "The least and the largest number, and the NaN, of each row and column, of what is shown";
     this.figures = button("row and column figures", title, () => {
       chosen.figures = !chosen.figures;
@@ -50,7 +48,7 @@ export class Controls {
     }, "copy");
     this.end = button("close ✕", "Close the grid", close, "copy tensornp-end");
     this.end.setAttribute("aria-label", "Close the grid");
-    return groupOf("How it is shown", [this.digits, this.figures, this.end]);
+    return groupOf("How it is shown", [this.figures, this.end]);
   }
 
   // What a window is asked for with.
@@ -59,15 +57,13 @@ export class Controls {
   }
 
   /** @param {SeenWindow} seen */
-  paint({ index, is_short: isShort, absent = [] }) {
+  paint({ index, absent = [] }) {
     for (const [what, all] of Object.entries(this.seekers)) {
       // What has the focus keeps it.
       for (const one of all) one.disabled = absent.includes(what) && one !== focused();
     }
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = index;
-    this.digits.hidden = !isShort;
-    this.digits.paint();
     this.figures.setAttribute("aria-pressed", String(chosen.figures));
   }
 

@@ -9,10 +9,6 @@ function withText(node) {
   return node;
 }
 
-function numbersOf(Numbers, view) {
-  return view ? new Numbers(view.buffer, view.byteOffset, view.byteLength) : new Numbers();
-}
-
 function headOf(scope) {
   const node = withText(element("th", "heading"));
   node.scope = scope;
@@ -47,7 +43,6 @@ export class Grid {
   /** @type {any[]} */
   rowHeads = [];
   shades = new Int8Array();
-  bits = new Uint8Array();
 
   constructor() {
     this.node = element("table", "grid");
@@ -56,11 +51,11 @@ export class Grid {
 
   // --- painting
 
-  // `buffers` has the shade of each element, and its bits.
+  // `buffers` has the shade of each element.
   take(seen, buffers) {
     this.seen = seen;
-    this.shades = numbersOf(Int8Array, buffers[0]);
-    this.bits = numbersOf(Uint8Array, buffers[1]);
+    const [shades] = buffers;
+    this.shades = shades ? new Int8Array(shades.buffer, shades.byteOffset, shades.byteLength) : new Int8Array();
   }
 
   paint(name, current) {
@@ -186,16 +181,5 @@ export class Grid {
 
   exactOf(cell) {
     return this.seen.exact[this.cells.indexOf(cell)];
-  }
-
-  bitsOf(cell) {
-    const k = this.cells.indexOf(cell);
-    if (specialOf(this.shades[k]) === "unshown") return "";
-    const each = this.bits.length / this.shades.length;
-    const own = [...this.bits.slice(k * each, (k + 1) * each)];
-    const digits = this.seen.digits || 2;
-    const hex = (bytes) => `0x${bytes.map((byte) => byte.toString(16).padStart(digits, "0")).join("")}`;
-    const half = each / 2;
-    return this.seen.num_numbers === 2 ? `${hex(own.slice(0, half))} ${hex(own.slice(half))}` : hex(own);
   }
 }

@@ -6,7 +6,6 @@ import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
 import { Binding } from "./binding.js";
 import { Controls } from "./controls.js";
-import { Editor } from "./editor.js";
 import { Grid } from "./grid.js";
 import { Overview } from "./overview.js";
 import { Status } from "./status.js";
@@ -53,16 +52,12 @@ class Navigator {
     this.binding = new Binding({ bind: (name, overwrite) => this.bind(name, overwrite), suggestion });
     this.grid = new Grid();
     this.status = new Status();
-    this.editor = new Editor((edit) => {
-      this.wishedEdit = edit;
-      this.wishes.pump();
-    });
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     const parts = [this.axes, this.controls].map(({ node }) => node);
     this.body = element("div", "body");
     this.body.append(this.overview.node, this.sheet());
-    this.root.append(...parts, this.body, this.status.node, this.editor.node, this.binding.node);
+    this.root.append(...parts, this.body, this.status.node, this.binding.node);
     this.watcher = new ResizeObserver(() => {
       if (this.width === this.root.clientWidth) return;
       this.width = this.root.clientWidth;
@@ -91,7 +86,6 @@ class Navigator {
     grid.addEventListener("focusin", ({ target }) => this.entered(target));
     grid.addEventListener("pointermove", (event) => this.pointAt(event));
     grid.addEventListener("pointerleave", () => this.tell(this.current));
-    grid.addEventListener("dblclick", ({ target }) => this.grid.indexOf(target) && this.edit());
     grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
   }
 
@@ -129,16 +123,12 @@ class Navigator {
 
   next() {
     const { axes = null, corner = null, part = 0 } = this.seen ?? {};
-    if (this.wished) {
-      const { wanted, then, from } = this.wished;
-      this.wished = undefined;
-      const { isAgain, isFit, ...asked } = wanted;
-      const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...this.controls.wanted() };
-      return { then, from, isFit, message: { type: "move", ...shown, ...asked } };
-    }
-    const edit = this.wishedEdit;
-    this.wishedEdit = undefined;
-    return edit && { message: { type: "edit", part, ...edit } };
+    if (!this.wished) return undefined;
+    const { wanted, then, from } = this.wished;
+    this.wished = undefined;
+    const { isAgain, isFit, ...asked } = wanted;
+    const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...this.controls.wanted() };
+    return { then, from, isFit, message: { type: "move", ...shown, ...asked } };
   }
 
   hear(content, buffers) {
@@ -150,8 +140,6 @@ class Navigator {
     }
     const { message, then, isFit } = answered;
     if (content.type === "window") this.take(content, buffers, then, { isSought: message.seek !== undefined, isFit });
-    else if (content.type === "code") this.takeCode(content.text);
-    else if (message.type === "edit") this.takeCode("", content.text);
     else this.refuse(content.text, message.index !== undefined);
     this.wishes.pump();
   }
@@ -176,7 +164,6 @@ class Navigator {
     // However often it is fitted, what was sought stays in its middle.
     this.isAtSought = isSought || (isFit && this.isAtSought);
     const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
-    if (isOther) this.editor.close();
     this.controls.problem.textContent = "";
     this.root.classList.remove("tensornp-failed");
     if (isOther) this.news = `the tensor is now ${factsOf(seen)}`;
@@ -221,11 +208,6 @@ class Navigator {
     this.isKeeping = true;
     (this.grid.cells[0] ?? this.controls.index).focus({ preventScroll: true });
     this.isKeeping = false;
-  }
-
-  takeCode(code, problem = "") {
-    this.editor.take(code, problem);
-    this.status.announce(problem || code);
   }
 
   refuse(text, isOfIndex) {
@@ -418,11 +400,6 @@ class Navigator {
     this.binds = this.wishes.post({ type: "bind", part, axes, corner, size, name, overwrite });
   }
 
-  edit() {
-    const cell = this.grid.cellOf(this.current);
-    if (cell) this.editor.open(this.current, this.grid.exactOf(cell));
-  }
-
   // --- keys
 
   // Returns whether the key was used here.
@@ -432,7 +409,7 @@ class Navigator {
     if (event.target === this.overview.map) return this.keyInOverview(event.key);
     if (!this.grid.node.contains(event.target)) return false;
     const act = this.acts(event.ctrlKey)[event.key];
-    if (!act || (event.shiftKey && event.key === "Enter")) return false;
+    if (!act) return false;
     act();
     return true;
   }
@@ -468,16 +445,12 @@ class Navigator {
       g: () => this.controls.index.focus(),
       n: () => this.seek("nan", "grid"),
       N: () => this.seek("nan", "grid", true),
-      Enter: () => this.edit(),
-      F2: () => this.edit(),
     };
   }
 
   // From a field back to the grid, and from the grid back to the notebook.
   escape(target) {
-    const isInEditor = this.editor.node.contains(target);
-    if (isInEditor) this.editor.close();
-    if (isInEditor || this.controls.form.contains(target)) {
+    if (this.controls.form.contains(target)) {
       this.controls.clear();
       const cell = this.seen && this.grid.cellOf(this.current);
       if (cell) {
@@ -507,7 +480,7 @@ class Navigator {
 
   end() {
     this.dead = true;
-    this.wished = this.wishedEdit = undefined;
+    this.wished = undefined;
     this.wishes.end();
   }
 

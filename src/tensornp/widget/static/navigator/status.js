@@ -28,16 +28,13 @@ export class Status {
     this.announce([this.said.textContent, this.where.textContent].filter(Boolean).join("; "));
   }
 
-  // The index, the exact value and the bits of one element; nothing where it is out of the window.
+  // The index and the exact value of one element; nothing if it is out of the window.
   tell(grid, index) {
     const cell = index && grid.cellOf(index);
     if (!cell) {
       if (!grid.seen?.exact.length) this.where.textContent = "";
       return;
     }
-    const bits = grid.bitsOf(cell);
-    const { bits_dtype: bitsDtype, dtype } = grid.seen;
-    const parts = [`[${inWhole(grid.seen, index).join(", ")}]  ${grid.exactOf(cell)}`, bits && `${bits}  ${bitsDtype ?? dtype}`];
-    this.where.textContent = parts.filter(Boolean).join("  ·  ");
+    this.where.textContent = `[${inWhole(grid.seen, index).join(", ")}]  ${grid.exactOf(cell)}  ${grid.seen.dtype ?? ""}`.trim();
   }
 }

@@ -3,7 +3,6 @@
 import { copyButton } from "../page/copy.js";
 import { GONE, docking } from "../page/docking.js";
 import { button, element, focused, tell } from "../page/elements.js";
-import { filmOf } from "../page/frames.js";
 import { Request } from "../page/request.js";
 
 // Lines that are worth a fold, and that are paler above it.
@@ -75,9 +74,7 @@ class Toggle {
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    const press = () => this.ask({ type: "digits", compact: this.model.get("digits") === "4 digits" });
-    this.digits = button("", "", press, "copy");
-    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.digits, this.status, this.again);
+    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.status, this.again);
     return bar;
   }
 
@@ -137,13 +134,6 @@ class Toggle {
     this.badges.replaceChildren(...card.badges.flatMap((badge) => [this.badge(badge), " "]));
     this.memory.replaceChildren(...card.memory.map((line) => element("div", "line", line)));
     this.paintArray(this.model.get("array_text"));
-    const digits = this.model.get("digits");
-    this.digits.textContent = digits;
-    this.digits.title = `Print the array with ${digits}, here alone`;
-    // A grid below has such a button too.
-    this.digits.setAttribute("aria-label", `${digits} in the array`);
-    this.digits.hidden = !digits;
-    this.digits.disabled = Boolean(this.dead);
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
@@ -269,16 +259,12 @@ class Toggle {
   }
 
   paintImage() {
-    const { shown, caption = "", frames = [] } = this.model.get("image");
+    const { shown, caption = "" } = this.model.get("image");
     this.image.hidden = !this.model.get("has_image");
     this.image.disabled = Boolean(this.dead);
     this.image.setAttribute("aria-expanded", String(Boolean(shown)));
     this.picture.hidden = !shown;
-    // A slider stays where it is as long as the picture does.
-    if (shown?.src === this.shownPicture) return;
-    this.shownPicture = shown?.src;
     const nodes = shown ? [Object.assign(element("img"), shown), element("div", "line", caption)] : [];
-    if (frames.length) nodes.unshift(filmOf(shown.src, [shown.width, shown.height], frames));
     this.picture.replaceChildren(...nodes);
   }
 
@@ -340,12 +326,12 @@ export default () => {
     }
     watched = model;
     toggles.add(toggle);
-    // The page shows a pinned one anew where its cell is moved.
+    // The page renders a widget again when its cell is moved.
     if (isLost) toggle.die();
     return toggle;
   };
   return docking({
-    own: ".tensornp-bar, .tensornp-head, .tensornp-film",
+    own: ".tensornp-bar, .tensornp-head",
     dock(model, card) {
       const toggle = add(model);
       toggle.dock(card);

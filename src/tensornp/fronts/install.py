@@ -1,4 +1,4 @@
-"""`register` and `unregister`: the printers, in whatever runs."""
+"""Install and remove the displays of tensors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 from tensornp.fronts.marimo.running import runs_in_notebook
 
 
-def register() -> None:
-    """Show each tensor as the array it would become, in whatever runs: IPython, marimo, or plain Python's prompt.
+def install() -> None:
+    """Display each tensor as the array it converts to: in IPython, marimo, or the prompt of plain Python.
 
-    In IPython and Jupyter it is what ``%load_ext tensornp`` does. In marimo, tensors, and modules and containers of
-    them, show as in Jupyter; call it in the cell that imports: it holds for what is formatted afterwards, in all
-    sessions of the process. In plain Python, the prompt prints cards. A second call does nothing.
-
-    What tensornp itself returns, such as ``tnp.weights(model)``, shows in marimo without it.
+    In IPython and Jupyter this is ``%load_ext tensornp``. In marimo, call it in the cell of your imports; it holds for
+    all sessions of the process. In plain Python, the prompt prints cards. A second call does nothing.
     """
     shell = _shell()
     if shell is not None:
@@ -32,8 +29,8 @@ def register() -> None:
         plain_python.register()
 
 
-def unregister() -> None:
-    """Take out again what `register` or ``%load_ext`` has put in, and nothing else; without it, this does nothing."""
+def uninstall() -> None:
+    """Remove what `install` or ``%load_ext`` has added, and nothing else; a second call does nothing."""
     shell, extension = _shell(), sys.modules.get("tensornp.fronts.ipython.extension")
     if shell is not None and extension is not None:
         extension.unload(shell)
@@ -43,6 +40,6 @@ def unregister() -> None:
 
 
 def _shell() -> Any:
-    """Return the IPython shell that runs; None where nobody has imported IPython."""
+    """Return the running IPython shell; None if nobody has imported IPython."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return get_ipython() if get_ipython is not None else None
