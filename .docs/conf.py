@@ -13,6 +13,7 @@ release = metadata.version("tensornp")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 exclude_patterns = ["examples/README.md"]
 
+templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"tensornp {release}"
 html_static_path = ["_static", "../.github/images"]

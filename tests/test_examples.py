@@ -56,6 +56,7 @@ def test_an_example_is_stored_with_static_outputs(path):
     assert all("execution" not in cell.metadata for cell in cells)
     outputs = [output for cell in cells for output in cell.outputs]
     assert not any(WIDGET in output.get("data", {}) for output in outputs)
+    assert not re.search(r"\((not shown|shown in short)", str(outputs))
     assert sum("text/html" in output.get("data", {}) for output in outputs) >= 4
 
 

@@ -24,55 +24,41 @@ def weights(
     model: torch.nn.Module | None = None,
     namespace: Mapping[str, Any] | None = None,
 ) -> WeightsExplorer:
-    """Return an explorer of all weights of a model: a mapping from name to `WeightEntry`; no value is read.
+    """Open the weights of a model or checkpoint as a mapping from name to `WeightEntry`.
 
     Parameters
     ----------
-    obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, a path, or an explorer
-        Dictionaries, lists and dataclasses may hold modules, optimizers and storages too, as
-        ``{"model": model, "optimizer": optimizer}``; what else in them holds tensors is named in ``.problems``.
-        Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
-        offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
-        unpacked or computed when it is asked for; objects that hold others are named in ``.problems``, as are tensors
-        that other tensors have as attributes, live or in a file of torch.save. A path leads to
-        a safetensors file or a file of `torch.save`, in either format, an index of several (``.index.json``), a folder
-        of them, a folder of `torch.distributed.checkpoint`, one to which accelerate has offloaded weights
-        (``index.json`` and ``.dat``), a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken;
-        those of the folders in it (``vae/``, ``2_Dense/``) are listed below their names, and what other weights lie
-        there, or deeper, is named in ``.problems``, as are checkpoints of a training (``checkpoint-500/``).
-        It may be an address too, ``https://…`` or one of any protocol of fsspec that is installed (``s3://…``,
-        ``hf://…``), of a file, an index, or a folder that has an index of the usual name: of these, only parts are
-        asked for.
-        Of an optimizer there is the state of each parameter, ``state.fc.weight.exp_avg``, what else its state has, and
-        the tensors among the options of its groups.
+    obj : module, optimizer, container, path, address or explorer
+        - A `torch.nn.Module`: parameters, buffers and tensor attributes.
+        - A `torch.optim.Optimizer`: its state for each parameter.
+        - A dictionary, list or dataclass of tensors, modules and optimizers.
+        - A file: safetensors, `torch.save`, ``.npy``, ``.npz`` or GGUF.
+        - A folder of these, an index (``.index.json``), a folder of `torch.distributed.checkpoint` or of accelerate.
+        - An address: ``https://`` or a protocol of an installed fsspec.
     expression : str
-        How the notebook reaches `obj`, with which the `code` of each entry begins; by default a name that the caller
-        has for it. Where there is none, no entry has a code.
+        The expression for `obj` in the `code` of each entry. By default, the name of the caller's variable.
     model : torch.nn.Module, optional
-        Of an optimizer, or of its state dict, in memory, in a file or a folder, alone or in a checkpoint, the module
-        that has the parameters, which it names where the optimizer does not.
+        The module with the parameters of an optimizer state.
     namespace : mapping of str to object, optional
-        Where `obj` and the module of an optimizer are looked for; by default, among the names that the caller sees.
+        Names of the objects. By default, the caller's variables.
 
     Raises
     ------
     CheckpointError
-        If there is nothing at the path, or nothing that is understood or sound, or a server gives out no parts of it.
+        If the path is missing or its file is broken, or if a server does not serve byte ranges.
     MissingLibraryError
-        If the protocol of an address is not installed.
+        If the library for the protocol of an address is not installed.
     BadRequestError
-        If `obj` holds no weights, or a file no state of an optimizer of `model`.
+        If `obj` has no weights, or the file has no optimizer state for `model`.
 
     Notes
     -----
-    Some microseconds for each weight of a live model, which is held as any variable would. Of a file the header alone
-    is read; the file is not held open, not mapped, and never run. At an address, the first 64 KiB are asked for, and
-    what else the header has; user, password and query of an address are sent to its server, and never shown.
-
-    Quantized weights of GGUF and float8 with block scales (``X_scale_inv`` beside ``X``) give what they mean, in
-    float32, of which statistics are made too; the float8 codes are those of ``entry.codes``. Packed integers of other
-    formats, which ``config.json`` names, or their own names and shapes, give their codes, and no statistics.
+    - Opening reads headers, not values. It costs some microseconds per weight of a model.
+    - A file is not mapped, not kept open and never executed. Its broken tensors are listed in ``.problems``.
+    - A model's weights are kept alive, as by a variable.
+    - Only parts of a remote file are read. User, password and query are sent to its server and never shown.
+    - Quantized GGUF weights and block-scaled float8 weights give dequantized values; ``entry.codes`` has the codes.
+    - Packed integer formats give their codes, without statistics.
     """
     if is_subclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]

@@ -386,59 +386,44 @@ def follow(
     max_calls: int = 10_000,
     namespace: Mapping[str, Any] | None = None,
 ) -> FollowedPass:
-    """Return what follows the calls of modules in a ``with`` block, and the gradients that come back.
-
-    Nothing that is followed computes anything else than it would have: global hooks read each value once, on its own
-    device, into a table that is fetched as the block ends. A gradient is what comes to the node that made a value; no
-    hook of a tensor is set.
+    """Record the calls of modules in a ``with`` block, and the gradients that come back.
 
     Parameters
     ----------
     *modules : torch.nn.Module
-        What to follow, with all that these call, in whichever thread. None: whatever this thread calls in this context;
-        another task of asyncio has another.
+        Modules to follow with their submodules, in any thread. By default, all modules that this thread calls.
     level : {"modules", "operators"}
-        What to follow: the calls of modules, or the operators of this thread as well, in the backward with the lines of
-        the forward.
+        "operators" also records each operator of this thread, with its line.
     only : str, optional
-        The modules inside which operators are followed, by a pattern with ``*`` and ``?`` for their names, with that of
-        their model or without, or for their expressions.
+        Follow operators only in these modules: a glob pattern for their names.
     grads : bool
-        Whether to look at gradients.
+        Read gradients as well.
     keep : str, optional
-        The modules of which all that they get and give is copied to the host, by such a pattern: up to 256 MB, the
-        first that come. `Value.tensor` has the copy.
+        Copy inputs and outputs of the modules that match this pattern to the host, up to 256 MB (`Value.tensor`).
     max_calls : int
-        Calls, of modules and of operators, of which all facts are kept: of more, these are the first and the last half,
-        and those between that are not finite, or failed. Samples for sparklines are those of the first so many calls.
+        Keep all facts of this many calls: the first half, the last half, and all that failed or were not finite.
     namespace : mapping of str to object, optional
-        Where the names of models are looked for; by default, among those that the caller sees.
+        Names of models. By default, the caller's variables.
 
     Returns
     -------
     FollowedPass
-        To be entered by ``with``. From the end of the block on: `calls`, `operators`, ``run[name]``, `find`, `first`,
-        `failed`, `grads`, `steps`, `problems`, `to_frame`, and a card.
+        A context manager. After the block it has `calls`, ``run[name]``, `find`, `grads`, `steps`, `problems` and
+        `to_frame`, and shows as a card.
 
     Raises
     ------
     BadRequestError
-        For what is no module, a level that does not exist, `only` without operators, a pattern that is no string, and a
-        number of calls that is none.
+        If an argument has the wrong type or value.
 
     Notes
     -----
-    Cost: three reads of each value, each gradient and each weight, and of a weight once more after a step; 16 bytes of
-    these and 1 KiB for a sample on the device; some two KiB a call on the host. Small tensors of the CPU are copied,
-    and read by the hundred KiB. The record is made as it is first read, or shown. An operator costs one read of what it
-    makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
-    compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
-    written through NumPy, or through ``.data``, behind torch, is not seen. A weight that is not finite when it is first
-    read was so before the pass, if names reach its model as the block begins, and it is as it was: else what is known
-    of it is told. A gradient scaler is known by a name that the block sees, or as an attribute below one. Of several
-    ranks, each tells its own part; none is asked. Beside any hook for all modules torch takes four frames of Python's
-    for a call of a module, not three: of some 200 modules, each inside the next one, the recursion limit is to be
-    raised.
+    - Results are unchanged to the last bit. Global hooks are removed at the end of the block.
+    - Cost: three reads of each value, gradient and weight; with operators, one more for each result.
+    - Memory: 16 bytes per value and 1 KiB per sample on the device, about 2 KiB per call on the host.
+    - Compiled and scripted modules are one call. A module compiled in the block is compiled once more after it.
+    - Writes through NumPy or ``.data`` are not seen. Each rank reports only its own part.
+    - Python's recursion limit is reached earlier: a nested call takes four frames instead of three.
 
     Examples
     --------

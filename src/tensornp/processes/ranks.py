@@ -56,7 +56,7 @@ class Ranks:
 
 
 def ranks(client: Any, timeout: float = 5) -> Ranks:
-    """Return all ranks of a job, each of which is asked by itself: ``.weights("model")``, ``.card("model.fc.weight")``.
+    """Connect to all ranks of a job, for ``.weights("model")`` and ``.card("model.fc.weight")``.
 
     Looking never begins a collective, and nothing is cancelled, interrupted or started again: whoever does not answer
     in time is told in a sentence, and the card comes without it.

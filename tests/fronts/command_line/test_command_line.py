@@ -241,36 +241,6 @@ def test_an_output_that_takes_nothing_is_trouble(files):
         assert in_child(files, "-c", line, command=["bash"]).stderr == f"{status}\n".encode()
 
 
-@needs_posix
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"PYTHONIOENCODING": "cp437"},
-        {"PYTHONIOENCODING": "cp932"},
-        {"PYTHONIOENCODING": "ascii:strict"},
-    ],
-    ids=str,
-)
-def test_an_encoding_that_lacks_a_character_prints_a_question_mark(files, tmp_path, env):
-    """Without the locale of anywhere, columns stay under each other."""
-    encoding = env.get("PYTHONIOENCODING", "ascii").partition(":")[0]
-    # In a locale of ASCII neither Python's `site` nor torch can be had in a folder that is called ü.
-    without_site = [sys.executable, "-S", "-m", "tensornp"]
-    env = {"PYTHONPATH": linked_path(tmp_path)} | env
-    done = in_child(files, "diff", "model.safetensors", "other.safetensors", command=without_site, env=env)
-    assert (done.returncode, done.stderr) == (1, b"")
-    out = done.stdout.decode(encoding)
-    assert "head.bias" in out
-    if encoding == "ascii":
-        assert "|?|" in out
-    done = in_child(files, "中…𝔸.safetensors", env={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"tensornp: there is no '???.safetensors'")
-
-
 def test_the_command_is_installed(files):
     """By the name of the package; a wheel that is not installed has it as a module."""
     import tomllib

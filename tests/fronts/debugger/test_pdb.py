@@ -1,4 +1,4 @@
-"""pdb: what the README recommends for `.pdbrc` shows a tensor, a freed one too."""
+"""pdb: the documented line for `.pdbrc` shows a tensor, also a freed one."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def to_numpy(
     max_nbytes: int | None = None,
     shard: str | None = None,
 ) -> Any:
-    """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
+    """Convert a tensor, or the tensors in a container, to NumPy.
 
     Parameters
     ----------
@@ -182,7 +182,9 @@ def plan(
     max_nbytes: int | None = None,
     shard: str | None = None,
 ) -> ConversionPlan:
-    """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
+    """Plan the conversion that `to_numpy` makes with the same arguments.
+
+    Nothing is executed and no value is read.
 
     Where a writeable array is asked for, its ``warnings`` tell whether the graph behind `tensor` has saved it for
     backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.

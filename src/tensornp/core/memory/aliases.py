@@ -108,7 +108,7 @@ def stopped_text(num_names: int) -> str:
 
 @never_compiled
 def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds: float = MAX_SECONDS) -> Aliases:
-    """Return who else sees the bytes of a tensor or an array: a list of `Alias`, the closest first.
+    """List the aliases of a tensor or an array, the closest first.
 
     Looks at what the names reach: attributes, modules with their parameters, buffers and gradients, optimizer states,
     containers, IPython's ``Out``, NumPy arrays over any chain of bases, memoryviews. No property of any object is

@@ -41,7 +41,7 @@ _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 
 @never_compiled
 def inspect(tensor: torch.Tensor) -> TensorInfo:
-    """Return the metadata of `tensor`, reading no value and changing nothing.
+    """Return the metadata of a tensor, without reading values.
 
     No mode, tracer, hook or subclass is called; works for tensors without data too, whose `data_state` says so.
     Cost: some tens of microseconds, no device synchronization.

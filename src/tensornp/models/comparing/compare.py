@@ -43,35 +43,33 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 @never_compiled
 def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Any:
-    """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
+    """Compare two tensors, models, checkpoints or followed passes.
 
     Parameters
     ----------
-    a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
-        Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
-        ``assert tnp.compare(a, b).equal`` tells why it fails.
-    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors or of these, a path, WeightsExplorer
-        Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
-        optimizer, its states are compared, and tensors that are options of its groups; not the parameters that it
-        steps, which are the model's, nor numbers. Of dictionaries and what torch.save wrote of them, numbers, texts and
-        None of one name are compared as well, but no other objects.
+    a, b : tensor, array, WeightEntry
+        Return a `Comparison`. Its `repr` names the first difference, so a failing
+        ``assert tnp.compare(a, b).equal`` explains itself.
+    a, b : module, optimizer, dictionary, path, WeightsExplorer
+        Return a `WeightsComparison`: a mapping from name to `Comparison`, largest changes first. For dictionaries,
+        numbers and strings are compared too.
     a, b : FollowedPass
-        Two of these give a `PassComparison`: the first call that differs, and whether the difference was born in it.
+        Return a `PassComparison` with the first call that differs.
     progress : callable or False, optional
-        Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
+        Called with the bytes compared and the total, for models. By default, a bar appears after one second.
 
     Raises
     ------
     NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
         As `stats` does.
     CheckpointError, BadRequestError
-        As `weights` does; and for a tensor beside a model.
+        As `weights` does, and if a tensor is compared with a model.
 
     Notes
     -----
-    Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
-    the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
-    changed.
+    - Cost: both are read once, block by block. Blocks on other devices are copied to the host.
+    - Memory: less than 32 MiB. Sparse tensors are made dense as a whole.
+    - Nothing is changed.
     """
     for one, other in ((a, b), (b, a)):
         if is_comparable(one):

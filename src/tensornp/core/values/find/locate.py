@@ -94,7 +94,7 @@ class Location:
 
 @never_compiled
 def locate(tensor: Any, what: str = "nan") -> Location:
-    """Return where the elements of a tensor or an array are that are NaN, say, or the largest.
+    """Locate NaN, infinities, zeros or extremes in a tensor or an array.
 
     Parameters
     ----------

@@ -37,22 +37,22 @@ Progress = Callable[[int, int], bool]
 
 @never_compiled
 def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None = None) -> TensorStats:
-    """Return the statistics of the elements of a tensor or an array, of any kind, in one pass.
+    """Compute the statistics of a tensor or an array in one pass.
 
     Parameters
     ----------
     tensor : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
-        Of complex elements the figures are those of the modulus, and `real` and `imag` have those of the parts.
+        Complex elements count by their modulus; `real` and `imag` of the result describe the parts.
     histogram : "auto", "all" or None
-        From which elements the distribution comes: all up to 2**24 and past that a sample of 2**20, spread evenly; all;
-        or there is none, and the result takes less than 300 bytes.
+        "auto" takes all elements up to 2**24, and an even sample of 2**20 above that. "all" takes all. None omits the
+        distribution.
     axis : int, optional
-        Gives each figure as an array, with one for each index of that dimension; without a distribution.
+        Compute an array of statistics, one for each index of this dimension, without a distribution.
 
     Returns
     -------
     TensorStats
-        Its `scope` tells what was read.
+        Its `scope` says which elements were read.
 
     Raises
     ------
@@ -65,8 +65,9 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
 
     Notes
     -----
-    Reads every stored element once, block by block, in a few MiB of new memory (with a distribution, up to 40); on an
-    accelerator there, with one transfer in the end. Nothing is changed, and the GIL is free most of the time.
+    - Cost: each stored element is read once, on its own device, with one transfer at the end.
+    - Memory: a few MiB, with a distribution up to 40 MiB.
+    - Nothing is changed. The GIL is free most of the time.
     """
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
         raise BadRequestError(f'histogram is "auto", "all" or None, not {quoted(histogram)}')
