@@ -298,7 +298,7 @@ def test_what_is_of_a_gradient_says_so_beside_a_weight_however_little_room_there
     tree: MakeTree, monkeypatch: pytest.MonkeyPatch, width: int, said: str
 ) -> None:
     """Lest the weight, which is finite, be taken for what is not; and nothing of it is cut."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.Linear(2, 4)
     model.weight.grad = torch.full((4, 2), torch.nan)
     model.weight.grad[0, 0] = 1

@@ -213,7 +213,7 @@ def test_the_window_of_one_tree_stays_where_that_of_another_is_opened(shown):
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     """In the line of the weight, or in the nearest closed one that is seen; and first where sorted by them."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = net()
     with torch.no_grad():
         model[3][0].weight[1, 2] = torch.nan
@@ -280,7 +280,7 @@ def test_figures_are_columns_that_sort(shown):
 
 def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     """Their norms, and the ratios to those of the weights; it is told where they could not be looked at."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.Linear(3, 4)
     page = shown(model)
     page.scan()
@@ -304,14 +304,14 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
         "weight",
         True,
     )
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: True)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: True)
     page.scan()
-    assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")
+    assert page.widget.scanned.endswith(" · another thread runs a backward: gradients were not read")
 
 
 def test_a_trainable_weight_without_a_gradient_is_said_to_have_none_where_others_have(shown, monkeypatch):
     """In its column, and above the tree; where none has one, nothing is said, nor of what is frozen."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("used", "frozen", "aux")})
     model.frozen.requires_grad_(False)
     page = shown(model)
@@ -772,7 +772,7 @@ def test_the_heading_of_what_has_moved_says_by_what_rule(shown):
 
 def test_where_few_have_a_gradient_these_are_named_and_not_the_many(shown, monkeypatch):
     """As after zero_grad of an optimizer that was not given the head."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("a", "b", "c", "head")})
     for one in model["head"].parameters():
         one.grad = torch.ones_like(one)
@@ -866,7 +866,7 @@ def test_what_was_found_of_the_weight_that_is_shown_is_asked_for_again(shown):
 @pytest.mark.parametrize("num", [1, 2, 12])
 def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_one(shown, monkeypatch, num):
     """Where the weights themselves are finite: it leads to the weight, and to no place among its values."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
     for i, one in enumerate(model.parameters()):
         one.grad = torch.full_like(one, torch.nan if i < num else 1.0)
@@ -886,7 +886,7 @@ def test_a_gradient_that_is_not_finite_is_an_alarm_of_its_line_and_of_a_closed_o
 
 def test_gradients_are_looked_at_of_what_a_name_reaches_and_others_are_counted(monkeypatch):
     """In a dictionary that is written out, too; of what its memory alone is known, nobody knows a gradient."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     for one in (*model.parameters(), *other.parameters()):
         one.grad = torch.full_like(one, torch.nan)

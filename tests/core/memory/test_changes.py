@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,26 +153,6 @@ def test_a_counted_write_is_not_said_to_be_the_only_one():
         "and torch has counted a write since then, which need not be the only one (all blocks)."
     )
     assert change_line(change) == "with a write counted by torch"
-
-
-def test_while_another_thread_runs_no_write_is_said_to_be_uncounted():
-    """Torch may count one between what is read of the count and of the values; one that it has counted is told."""
-    t = torch.zeros(4)
-    over = threading.Event()
-    before = snapshot(t)
-    numpy_write(t)
-    thread = threading.Thread(target=over.wait)
-    thread.start()
-    try:
-        after = snapshot(t)
-    finally:
-        over.set()
-        thread.join()
-    assert (before.is_alone, after.is_alone) == (True, False)
-    assert change_between(before, after).cause == change_between(after, before).cause == "unknown"
-    assert change_between(before, replace(after, is_alone=True)).cause == "uncounted"
-    t.add_(1)
-    assert change_between(after, snapshot(t)).cause == "torch"
 
 
 def test_the_words():

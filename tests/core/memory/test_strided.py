@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from tensornp.core.lowlevel import raw_memory, threads
+from tensornp.core.lowlevel import raw_memory
 from tensornp.core.memory.strided import Strided, bits_of, strided_of_array, strided_of_tensor
 
 
@@ -26,8 +26,7 @@ def views(draw):
 
 
 def read(strided: Strided, max_numel: int, in_place: bool) -> list[np.ndarray]:
-    with threads.GATE:
-        return strided.use_each(list(strided.blocks(max_numel)), lambda block, _: block.copy(), in_place=in_place)
+    return strided.use_each(list(strided.blocks(max_numel)), lambda block, _: block.copy(), in_place=in_place)
 
 
 @given(views(), st.integers(1, 30), st.booleans(), st.booleans())
@@ -68,11 +67,10 @@ def test_an_axis_keeps_its_indices(array, max_numel, data):
     ordered, at = strided_of_array(array, array.dtype).in_memory_order(axis)
     assert ordered.shape[at] == array.shape[axis]
     sums = np.zeros(array.shape[axis], complex)
-    with threads.GATE:
-        blocks = list(ordered.blocks(max_numel))
-        for block, part in zip(blocks, read(ordered, max_numel, in_place=True), strict=True):
-            others = tuple(d for d in range(part.ndim) if d != at)
-            sums[block.start[at] : block.start[at] + block.shape[at]] += part.sum(others, dtype=complex) * ordered.times
+    blocks = list(ordered.blocks(max_numel))
+    for block, part in zip(blocks, read(ordered, max_numel, in_place=True), strict=True):
+        others = tuple(d for d in range(part.ndim) if d != at)
+        sums[block.start[at] : block.start[at] + block.shape[at]] += part.sum(others, dtype=complex) * ordered.times
     assert np.array_equal(sums, array.sum(tuple(d for d in range(array.ndim) if d != axis), dtype=complex))
 
 

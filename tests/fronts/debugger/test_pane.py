@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +11,6 @@ from accelerator import needs_card, register
 from child import in_fork
 from dap import stopped
 
-from tensornp.core.lowlevel import threads
 from tensornp.fronts.debugger.inside import told_safely
 from tensornp.fronts.debugger.pane import Figures, children_of, line_of, text_of
 
@@ -231,30 +229,6 @@ pass
 def test_a_variable_of_the_environment_turns_it_off(tmp_path):
     with stopped("import torch\nt = torch.ones(2)\nbreakpoint()\npass", tmp_path, TENSORNP_DEBUGGER="0") as debugger:
         assert debugger.scope()["t"]["value"] == "tensor([1., 1.])"
-
-
-def test_nothing_waits_for_a_thread_that_was_stopped_while_it_looked():
-    """It has what a look takes, and will not give it back before the debugger has it go on."""
-    holds, end = threading.Event(), threading.Event()
-
-    def look() -> None:
-        with threads.GATE:
-            holds.set()
-            end.wait()
-
-    other = threading.Thread(target=look)
-    other.start()
-    holds.wait()
-    try:
-        tensor = torch.ones(2, 3)
-        assert line_of(tensor).startswith("(2, 3) float32 cpu · not looked at")
-        assert text_of(tensor) == line_of(tensor)
-        ((name, _, _),) = children_of(tensor)
-        assert name == "not looked at"
-    finally:
-        end.set()
-        other.join()
-    assert line_of(tensor) == "(2, 3) float32 cpu"
 
 
 def test_of_very_many_tensors_in_an_object_the_first_are_told():

@@ -7,10 +7,8 @@ import os
 import re
 from typing import Any
 
-from IPython.core.error import UsageError
-
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, is_expression
-from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
+from tensornp.fronts.ipython.evaluate import evaluated
 
 # Texts, which are compiled when they are asked for: not to load the extension.
 _LOOKS_LIKE_A_PATH = r"[./\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$"
@@ -31,27 +29,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
         path = bare
     if path is not None:
         return path, path
-    try:
-        return evaluated(shell, text, local_ns, usage), None
-    except UndefinedNameError as error:
-        near = _near(bare)
-        if near:
-            raise UsageError(f"{error.said}, and there is no {bare!r}{near}") from None
-        if not re.fullmatch(_LOOKS_LIKE_A_HUB_S, bare):
-            raise
-        raise UsageError(
-            f"{error.said}; a model of the Hugging Face Hub is fetched first: "
-            f"path = huggingface_hub.snapshot_download({bare!r}), and {usage.split(maxsplit=1)[0]} path opens it"
-        ) from None
-
-
-def _near(text: str) -> str:
-    """Return the path most like what may be one, a word, in words that follow a sentence; empty where none is."""
-    if not re.fullmatch(_WORD, text):
-        return ""
-    from tensornp.models.opening.path import closest_path
-
-    return closest_path(text)
+    return evaluated(shell, text, local_ns, usage), None
 
 
 def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:

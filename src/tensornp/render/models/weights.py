@@ -101,7 +101,7 @@ def table_of(
     folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None, cure: str = _CURE
 ) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out, with the `cure` for that."""
-    rows = [row for row in folded_rows if not row.entries[0].is_nothing]
+    rows = [row for row in folded_rows if not row.entries[0]._is_nothing]
     known = [column for column in columns() if column.text is not None]
     table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:max_rows]))
     hidden = sum(len(row.entries) for row in rows[len(table.rows) :])
@@ -132,8 +132,8 @@ def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
 
 
 def _nothing(rows: list[Row]) -> list[str]:
-    names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0].is_nothing]
-    num = sum(len(row.entries) for row in rows if row.entries[0].is_nothing)
+    names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0]._is_nothing]
+    num = sum(len(row.entries) for row in rows if row.entries[0]._is_nothing)
     return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 

@@ -400,25 +400,3 @@ def test_truth_values_of_other_bytes_are_equal_and_no_same_bits():
     assert (found.equal, found.same_bits, str(found)) == (True, False, str(found).replace("same bits", "equal"))
     assert tnp.compare(true, true.clone()).same_bits
     assert tnp.compare(odd, odd.view(torch.uint8).clone().view(torch.bool)).same_bits
-
-
-def test_quantized_tensors_of_the_same_stored_values_differ_by_their_scale():
-    """Told where the dequantized values differ; of other stored values, as of any numbers."""
-    codes = torch.arange(24, dtype=torch.int8).view(4, 6)
-    make, channels = torch._make_per_tensor_quantized_tensor, torch._make_per_channel_quantized_tensor
-    a = make(codes, 0.1, 0)
-    for other, words in (
-        (make(codes, 0.2, 0), "same stored values, other scale"),
-        (make(codes, 0.1, 5), "same stored values, other zero point"),
-        (make(codes, 0.2, 5), "same stored values, other scale and zero point"),
-    ):
-        found = tnp.compare(a, other)
-        assert not found.equal
-        assert found.verdict == words
-    scales, zeros = torch.full((4,), 0.1).double(), torch.zeros(4, dtype=torch.long)
-    others = scales.clone()
-    others[3] = 0.2
-    pair = channels(codes, scales, zeros, 0), channels(codes, others, zeros, 0)
-    assert tnp.compare(*pair).verdict == "same stored values, other scale"
-    assert "stored" not in tnp.compare(a, make(codes + 1, 0.1, 0)).verdict
-    assert tnp.compare(a, make(codes, 0.1, 0)).equal
