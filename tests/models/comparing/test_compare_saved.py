@@ -141,7 +141,7 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
     for pair, side in (((broken, broken), "both"), ((broken, whole), "broken"), ((whole, broken), "broken")):
         found = tnp.compare(*pair)
         assert not (found.equal or found.same_bits)
-        [why] = found.not_listed
+        [why] = found._not_listed
         assert why.startswith(f"{side}: ")
         assert second.name in why
         [reason] = (tnp.weights(broken).scan()).not_listed
@@ -181,7 +181,7 @@ def test_what_a_pickle_has_besides_makes_nothing_equal(other, why, tmp_path):
     found = tnp.compare(tmp_path / "one.pt", tmp_path / "one.pt")
     assert not found.equal
     assert found["w"].equal
-    [told] = found.not_listed
+    [told] = found._not_listed
     assert why in told
 
 
@@ -202,7 +202,7 @@ def test_what_lies_behind_what_was_saved_first_makes_nothing_equal(save, what, t
             save(file, number)
     found = tnp.compare(tmp_path / "1.0", tmp_path / "2.0")
     assert not found.equal
-    [said] = found.not_listed
+    [said] = found._not_listed
     assert said.endswith(f" bytes at its end can belong to no {what} that is listed")
     with (tmp_path / "one").open("wb") as file:
         save(file, 1.0)

@@ -398,18 +398,6 @@ def quantized_linear(scale=1.0, zero_point=0):
     return torch.nn.Sequential(linear)
 
 
-def test_modules_that_quantize_what_they_give_otherwise_are_not_equal():
-    """Though all of their weights are."""
-    assert tnp.compare(quantized_linear(), quantized_linear()).equal
-    found = tnp.compare(quantized_linear(), quantized_linear(3.0, 7))
-    assert not found.equal
-    assert found._requantized == {"0.weight": "scale 1 and zero point 0 before, 3 and 7 now"}
-    text = weights_comparison_document(found).text()
-    assert "what is in both is equal" in text
-    assert "what 0.weight gives is quantized otherwise: scale 1 and zero point 0 before, 3 and 7 now" in text
-    assert "1 requantized ('0.weight')" in repr(found)
-
-
 def test_a_quantized_lstm_is_compared_and_its_state_dict_says_why_not():
     """In it, torch keeps no tensor."""
     quantized_linear()

@@ -70,25 +70,6 @@ def test_a_weight_that_the_optimizer_was_not_given_is_asked_about():
     assert "1 frozen (requires_grad=False): head.bias" in told(before, model)
 
 
-@pytest.mark.parametrize("has_all", [False, True])
-def test_an_optimizer_at_hand_tells_whether_it_has_the_weight(has_all, tmp_path):
-    """A live one beside its model; of a file without names, how many it has of how many."""
-    model = Net()
-    params = model.parameters() if has_all else model.body.parameters()
-    optimizer = torch.optim.SGD(params, lr=0.0, momentum=0.9)
-    step(model, optimizer)
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "before.pt")
-    step(model, optimizer)
-    end = "though they are in a group of the optimizer" if has_all else "they are in no group of the optimizer"
-    with torch.no_grad():
-        model.body.weight.add_(1)
-    live = told(tmp_path / "before.pt", {"model": model, "optimizer": optimizer})
-    [line] = [line for line in live if "have gradients" in line]
-    assert "model.head.weight" in line
-    assert line.endswith(end)
-    assert ("the optimizer in before.pt has 2 of 6 parameters" in told(tmp_path / "before.pt", model)) is not has_all
-
-
 def test_what_has_no_gradient_now_is_counted_among_what_did_not_move():
     """And that is no reason: gradients are of now."""
     model = Net()
@@ -173,24 +154,6 @@ def test_where_nothing_moved_gradients_say_that_something_should_have():
     torch.optim.SGD(other.parameters(), 0.1).step()
     text = weights_comparison_document(compared(before, model)).text()
     assert "did not move: are they in the optimizer, if it took a step in between?" in text
-
-
-def test_a_checkpoint_that_was_just_saved_accuses_no_optimizer(tmp_path):
-    """Whose states are the same on both sides, or which has none."""
-    for options in ({}, {"momentum": 0.9}):
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1, **options)
-        step(model, optimizer)
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "saved.pt")
-        live = {"model": model, "optimizer": optimizer}
-        lines = told(tmp_path / "saved.pt", live)
-        assert not [line for line in lines if "gradients" in line and "optimizer" in line]
-        assert bool([line for line in lines if "have gradients" in line]) is not bool(options)
-        assert why_unmoved(compared(tmp_path / "saved.pt", live)).keys() == (
-            set() if options else {f"model.{name}" for name, _ in model.named_parameters()}
-        )
-        model.head.bias.requires_grad_(False)
-        assert why_unmoved(compared(tmp_path / "saved.pt", live))["model.head.bias"].startswith("frozen")
 
 
 def test_of_one_memory_it_is_not_said_that_it_did_not_move():

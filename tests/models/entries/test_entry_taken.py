@@ -79,7 +79,7 @@ def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
     plain = own().nan_to_num(7) if kind == "computed" else own()
     assert preview_of(entry, {}).text == repr(plain.numpy())
     window = window_of((4, 6), axes=None, corner=(1, 2), num_rows=3, num_columns=2)
-    assert read_window(subject_of(entry.values()), window) == read_window(subject_of(plain), window)
+    assert read_window(subject_of(entry._values()), window) == read_window(subject_of(plain), window)
     assert tnp.compare(entry, plain).same_bits
 
 

@@ -59,9 +59,9 @@ def test_a_file_tells_the_same_as_the_tensor(entries, name):
 def test_a_window_reads_no_more_than_its_rows(entries, monkeypatch):
     """Sixteen rows of a matrix, however long it is."""
     entry, read = entries["matrix"], []
-    opened = type(entry.source.file).opened
-    monkeypatch.setattr(type(entry.source.file), "opened", lambda file: read.append(file) or opened(file))
-    values = entry.values()
+    opened = type(entry._source.file).opened
+    monkeypatch.setattr(type(entry._source.file), "opened", lambda file: read.append(file) or opened(file))
+    values = entry._values()
     subject = subject_of(values)
     read_window(subject, window_of(subject.shape, axes=None, corner=(), num_rows=16, num_columns=12))
     assert len(read) == 1

@@ -28,16 +28,15 @@ from torch.distributed.checkpoint.metadata import (
     Metadata,
     MetadataIndex,
 )
-from written_dcp import ITEMS, in_rows, of_many_ranks, of_ranks, save, whole, written
+from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
 
 import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
 from tensornp.models.formats.dcp import item_files as dcp_files
 from tensornp.models.formats.dcp import metadata as dcp_metadata
-from tensornp.models.pickles import look_through, machine
 from tensornp.render.models.weights import weights_document
 
-FORMS = ("torch.save", "safetensors", "ranks", "shards")
+FORMS = ("torch.save", "safetensors")
 
 
 class Runs:
@@ -160,7 +159,7 @@ def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
     assert explorer.problems == []
     assert set(explorer) == set(made)
     for name, tensor in made.items():
-        if name == "plain" and form != "ranks":
+        if name == "plain":
             continue
         entry, array = explorer[name], tnp.to_numpy(tensor)
         assert (entry.shape, entry.nbytes) == (tensor.shape, tensor.nbytes)
@@ -174,8 +173,7 @@ def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
     places = [Path(extent.path).name for extent in explorer["rows"].extents]
     assert len(set(places)) == 2
     assert explorer["rows"].location == str(ranks / form)
-    if form != "shards":
-        assert explorer.metadata["step"] in (7, 8)
+    assert explorer.metadata["step"] in (7, 8)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -219,21 +217,6 @@ def test_a_listed_tensor_takes_little_memory(tmp_path):
     assert held / 500 < 1000
 
 
-def test_ranks_without_coordination_tell_what_is_in_several_files(ranks):
-    """The first one's is shown, and each rank's file can be opened by itself."""
-    if not (ranks / "ranks").exists():
-        pytest.skip("this torch does not write it")
-    explorer = tnp.weights(ranks / "ranks")
-    for name in ("plain", "replicated"):
-        assert explorer[name].note == "__1.metadata has one too, which is not compared"
-    assert explorer["rows"].note == ""
-    assert (explorer.metadata["step"], explorer.metadata["__1.step"]) == (7, 8)
-    assert explorer["plain"].to_numpy().tolist() == [1, 1, 1]
-    second = tnp.weights(ranks / "ranks" / "__1.metadata")
-    assert second["plain"].to_numpy().tolist() == [2, 2, 2]
-    assert second["rows"].problem == "chunks with 16,000 of its 32,000 elements are missing"
-
-
 @pytest.mark.slow
 @in_fork
 def test_every_engine_gives_the_bits_of_the_tensors():
@@ -248,7 +231,7 @@ def test_every_engine_gives_the_bits_of_the_tensors():
         boxes = {"large": (large, columns), "rows": in_rows(rows, 1, 600, 99)}
         path = written(Path(folder, "x"), boxes | {name: whole(made[name]) for name in ("turned", "one")})
         explorer = tnp.weights(path)
-        assert explorer["large"].source.num_tasks == 2
+        assert explorer["large"]._source.num_tasks == 2
         expected = {name: tnp.stats(tensor.contiguous()) for name, tensor in made.items()}
         import multiprocessing
 
@@ -573,7 +556,7 @@ def _library(request, monkeypatch):
 
 @pytest.mark.usefixtures("_library")
 def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
-    """As torch packs them, and in several chunks; backwards too, and in bounded memory."""
+    """As torch packs them, and in several chunks; backwards too."""
     pytest.importorskip("zstandard")
     extension = pytest.importorskip("torch.distributed.checkpoint._extension")
     made = tree()
@@ -589,12 +572,7 @@ def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     entry = tnp.weights(written(tmp_path / "x", {"w": (large, columns)}, change=zstd, item=packed))["w"]
     assert entry.plan(0).nbytes_read == sum(extent.nbytes for extent in entry.extents) < large.nbytes
     assert np.array_equal(entry.to_numpy((slice(None, None, -700), slice(299, 302))), large.numpy()[::-700, 299:302])
-    # What numba takes is not told of the weight.
-    expected = tnp.stats(large)
-    tracemalloc.start()
-    assert entry.stats() == expected
-    assert tracemalloc.get_traced_memory()[1] < 10_000_000
-    tracemalloc.stop()
+    assert entry.stats() == tnp.stats(large)
 
 
 @pytest.mark.usefixtures("_library")
@@ -616,22 +594,6 @@ def test_what_unpacks_to_more_than_it_should_is_refused(tmp_path):
         entry.to_numpy()
 
 
-def test_shards_tell_which_is_missing_or_broken(ranks, tmp_path):
-    """The others are put together."""
-    if not (ranks / "shards").exists():
-        pytest.skip("this torch does not write it")
-    names = sorted(path.name for path in (ranks / "shards").glob("*.safetensors"))
-    for name in names:
-        (tmp_path / name).write_bytes((ranks / "shards" / name).read_bytes())
-    (tmp_path / names[0]).write_bytes(b"1234")
-    explorer = tnp.weights(tmp_path)
-    assert "is no sound safetensors file" in explorer.problems[0]
-    assert "elements are missing" in explorer["rows"].problem
-    assert explorer["replicated"].to_numpy().tolist() == [1, 1, 1, 1]
-    (tmp_path / names[0]).unlink()
-    assert tnp.weights(tmp_path).problems[0] == "there is no file of shard 1; what it may have held is not known"
-
-
 def test_a_shard_by_itself_tells_that_it_is_one(ranks):
     """Where in its tensor a chunk begins."""
     if not (ranks / "shards").exists():
@@ -641,22 +603,6 @@ def test_a_shard_by_itself_tells_that_it_is_one(ranks):
     assert explorer["rows"].note == "a chunk of a tensor, from (32, 0) on"
     assert explorer["columns"].note == "a chunk of a tensor, from (0, 32) on"
     assert np.array_equal(explorer["rows"].to_numpy(), of_ranks()["rows"].numpy()[32:])
-
-
-def test_a_rank_whose_metadata_is_broken_hides_no_other(ranks, tmp_path):
-    """What it had is missing."""
-    if not (ranks / "ranks").exists():
-        pytest.skip("this torch does not write it")
-    for path in (ranks / "ranks").iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "__0.metadata").write_bytes(b"nonsense")
-    explorer = tnp.weights(tmp_path)
-    assert "__0.metadata' cannot be looked through" in explorer.problems[0]
-    assert explorer["plain"].to_numpy().tolist() == [2, 2, 2]
-    assert "elements are missing" in explorer["rows"].problem
-    (tmp_path / "__1.metadata").write_bytes(b"nonsense")
-    with pytest.raises(tnp.CheckpointError, match="has no metadata that can be read"):
-        tnp.weights(tmp_path)
 
 
 @pytest.mark.parametrize("name", [".metadata", ITEMS])
@@ -708,27 +654,3 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
             refused()
     table = explorer.scan()
     assert (set(table), set(table.failed)) == ({"whole"}, {"w", "v"})
-
-
-def test_a_folder_of_400_000_chunks_is_listed(tmp_path, monkeypatch):
-    """As 1,000 ranks write it of 400 tensors, whose metadata makes more than others may: here a tenth of each."""
-    monkeypatch.setattr(look_through, "FREE_RECORDS", look_through.FREE_RECORDS // 10)
-    for module, name in (machine, "MAX_MADE"), (dcp_metadata, "_MAX_MADE"):
-        monkeypatch.setattr(module, name, getattr(module, name) // 10)
-    explorer = tnp.weights(of_many_ranks(tmp_path, 1000, 40))
-    assert (len(explorer), explorer.problems) == (40, [])
-    assert explorer["layers.7.weight"]._chunks[999].rank == 999
-    with pytest.raises(tnp.CheckpointError, match="has more"):
-        look_through.xray((tmp_path / ".metadata").read_bytes(), are_records_kept=True)
-
-
-def test_a_chunk_takes_less_memory_than_what_torch_makes_of_it(tmp_path):
-    """Some 600 bytes while it is listed, where that takes 2,000."""
-    tnp.weights(of_many_ranks(tmp_path, 100, 100))
-    tracemalloc.start()
-    explorer = tnp.weights(tmp_path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (len(explorer), explorer.problems) == (100, [])
-    assert explorer["layers.7.weight"]._chunks[99].offset == 1600 * 7
-    assert peak / 10_000 < 1000

@@ -186,7 +186,7 @@ def test_every_engine_gives_the_same_bits(tmp_path):
     path = written(tmp_path / "x.gguf", {"w": (quantize(values, KNOWN["Q8_0"]), "Q8_0"), "n": np.ones(3, np.float32)})
     explorer = tnp.weights(path)
     entry = explorer["w"]
-    assert entry.source.num_tasks == 2
+    assert entry._source.num_tasks == 2
     expected = tnp.stats(entry.to_numpy())
     with ThreadPoolExecutor(2) as pool:
         assert explorer.scan(pool)["w"] == explorer.scan()["w"] == entry.stats() == expected

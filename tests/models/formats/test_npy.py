@@ -106,9 +106,9 @@ def test_a_large_array_is_shared_out_whatever_its_order(tmp_path):
         explorer = opened(tmp_path, saved(stored))
         entry = explorer["array"]
         native = stored.astype(np.float32, order="K")
-        assert entry.source.num_tasks == 2
-        tallies = [entry.source.tally(Called("w", ""), number) for number in range(2)]
-        assert entry.source.put_together(tallies) == entry.stats() == tnp.stats(native)
+        assert entry._source.num_tasks == 2
+        tallies = [entry._source.tally(Called("w", ""), number) for number in range(2)]
+        assert entry._source.put_together(tallies) == entry.stats() == tnp.stats(native)
         assert dict(explorer.scan()) == {"array": entry.stats()}
 
 

@@ -101,9 +101,9 @@ def test_a_transposed_weight_is_shared_out_as_any_other(tmp_path):
     torch.save({"turned": large.T, "gaps": large[:, ::2]}, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
     turned = explorer["turned"]
-    assert (turned.source.num_tasks, explorer["gaps"].source.num_tasks) == (2, 0)
-    tallies = [turned.source.tally(Called("turned", ""), number) for number in range(2)]
-    assert turned.source.put_together(tallies) == turned.stats() == tnp.stats(large.T)
+    assert (turned._source.num_tasks, explorer["gaps"]._source.num_tasks) == (2, 0)
+    tallies = [turned._source.tally(Called("turned", ""), number) for number in range(2)]
+    assert turned._source.put_together(tallies) == turned.stats() == tnp.stats(large.T)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -261,7 +261,7 @@ def test_it_is_told_where_a_change_could_not_be_noticed(served):
     found = tnp.weights(address)
     assert found.problems == [NOT_NOTICED.format("")]
     compared = tnp.compare(found, tnp.weights(path))
-    assert compared.equal and not compared.not_listed
+    assert compared.equal and not compared._not_listed
     for name in ("ETag", "Last-Modified"):
         served.told = {name: "x"}
         assert tnp.weights(address).problems == []
@@ -421,7 +421,7 @@ def test_secrets_of_an_address_are_sent_and_never_shown(served):
     found = tnp.weights(address)
     entry = found["a"]
     assert entry.to_numpy(1)[0] == 4 and served.requests[-1].path.endswith("?token=t0ken")
-    texts = [repr(found), repr(entry), entry.location, entry.code, str(entry.extents), repr(entry.source)]
+    texts = [repr(found), repr(entry), entry.location, entry.code, str(entry.extents), repr(entry._source)]
     texts += [weights_document(found).html(), weights_document(found).text(), str(tnp.card(entry))]
     texts.append(repr(tnp.compare(found, address)))
     served.login = "another"
@@ -448,7 +448,7 @@ def test_a_connection_that_the_server_has_closed_is_made_anew(served):
 def test_another_process_reads_the_same_file(served):
     """What was kept while it was listed does not go with it."""
     found = tnp.weights(small(served))
-    assert len(pickle.dumps(found["a"].source)) < 2_000
+    assert len(pickle.dumps(found["a"]._source)) < 2_000
     with ProcessPoolExecutor(1) as pool:
         table = found.scan(pool, progress=False)
     assert table.complete and table["a"].max == 159_999
@@ -715,7 +715,7 @@ def test_an_address_with_blanks_around_it_is_opened(served):
     address = small(served).replace("//", "//me:secret@")
     for pasted in (f" {address}?secret", f"\n{address}\n"):
         entry = tnp.weights(pasted)["a"]
-        assert entry.to_numpy(3)[0] == 12 and "secret" not in repr(asdict(entry))
+        assert entry.to_numpy(3)[0] == 12 and "secret" not in repr([getattr(entry, one.name) for one in fields(entry)])
 
 
 def several(folder: Path, count: int = 3) -> dict[str, torch.Tensor]:

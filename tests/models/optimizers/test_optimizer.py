@@ -218,7 +218,7 @@ def test_an_optimizer_whose_states_are_not_seen_is_never_equal(model, name):
     assert tnp.weights(hidden).not_listed[0].startswith("state and param_groups of the optimizer are no attributes")
     for one in (hidden, {"m": model, "o": hidden}):
         found = tnp.compare(one, one)
-        assert not found.equal and "no attributes of its own" in found.not_listed[0]
+        assert not found.equal and "no attributes of its own" in found._not_listed[0]
 
 
 def test_what_an_optimizer_holds_beside_its_states_is_named(model):

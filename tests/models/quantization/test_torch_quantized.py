@@ -119,7 +119,7 @@ def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind)
     explorer, expected = tnp.weights(path), dequantized(path)
     entry = explorer["w"]
     is_exact = HAS_FBGEMM or made.qscheme() != torch.per_tensor_affine
-    assert entry.source.codecs
+    assert entry._source.codecs
     assert (entry.dtype, entry._dtype_of_values, entry.problem) == (str(made.dtype)[6:], "float32", "")
     assert (entry.shape, entry.kind) == (tuple(made.shape), "tensor")
     assert entry.note.startswith(note)
@@ -140,7 +140,7 @@ def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind)
     if found.count:
         assert found.sum == pytest.approx(wanted.sum)
         assert found.norm == pytest.approx(wanted.norm)
-    assert tnp.stats(entry.values()).sum == wanted.sum
+    assert tnp.stats(entry._values()).sum == wanted.sum
     as_floats = tnp.compare(entry, torch.from_numpy(entry.to_numpy()))
     assert (as_floats.equal, as_floats._num_changed) == (False, 0)
     assert eval(entry.code).dequantize().shape == made.shape
@@ -262,9 +262,9 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
     found = entry.stats()
     if name != "channels last":
         assert found == tnp.stats(entry.to_numpy())
-    assert tnp.stats(entry.values()).sum == tnp.stats(expected).sum or not HAS_FBGEMM
+    assert tnp.stats(entry._values()).sum == tnp.stats(expected).sum or not HAS_FBGEMM
     KEPT.clear()
-    assert entry.source.num_tasks == 2
+    assert entry._source.num_tasks == 2
     with ThreadPoolExecutor(2) as pool:
         assert explorer.scan(pool)["w"] == found
     KEPT.clear()
@@ -272,7 +272,7 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
     value, index = float(expected.max()), np.unravel_index(int(expected.argmax()), expected.shape)
     if HAS_FBGEMM:
         assert found.max == value
-        assert tnp.locate(entry.values(), "max").indices[0] == tuple(map(int, index))
+        assert tnp.locate(entry._values(), "max").indices[0] == tuple(map(int, index))
 
 
 @pytest.mark.slow
@@ -334,7 +334,7 @@ def test_kept_statistics_know_scales_apart(tmp_path):
         for _ in range(2):
             assert explorer[name].stats().max == tensor.dequantize().max().item()
         assert explorer[name].tied_to == ()
-        assert tnp.weights(tmp_path / "x.pt")[name].source.kept() is not None
+        assert tnp.weights(tmp_path / "x.pt")[name]._source.kept() is not None
     assert explorer["a"].extents == explorer["b"].extents
 
 
@@ -368,7 +368,7 @@ def test_files_of_quantized_tensors_are_compared(tmp_path):
 def test_the_navigator_shows_the_values(tmp_path, name):
     """Text and window are those of the floats."""
     torch.save({"w": SAMPLES[name][0]()}, tmp_path / "x.pt")
-    values, expected = tnp.weights(tmp_path / "x.pt")["w"].values(), dequantized(tmp_path / "x.pt")
+    values, expected = tnp.weights(tmp_path / "x.pt")["w"]._values(), dequantized(tmp_path / "x.pt")
     assert preview(values, values.info, decide(values.info), max_elements=5000).text == repr(expected)
     subject, own = subject_of(values), subject_of(torch.from_numpy(expected))
     window = window_of(subject.shape, axes=None, corner=(), num_rows=2, num_columns=2)

@@ -165,7 +165,7 @@ def test_what_a_file_says_of_codes_is_not_believed(tmp_path, name, monkeypatch):
     entry = explorer["w"]
     assert entry.problem == says
     assert (entry.extents, repr(entry).isprintable()) == ((), True)
-    for use in (entry.to_numpy, entry.stats, entry.plan, entry.values):
+    for use in (entry.to_numpy, entry.stats, entry.plan, entry._values):
         with pytest.raises(tnp.NoDataError, match="'w' has no values to read"):
             use()
     assert explorer["good"].to_numpy().tolist() == [[-0.5, 0, 0.5], [1, 1.5, 2]]

@@ -136,7 +136,7 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
     with tempfile.TemporaryDirectory() as place:
         made = saved(Path(place))
         explorer = tnp.weights(place)
-        assert explorer["large"].source.num_tasks > 1
+        assert explorer["large"]._source.num_tasks > 1
         expected = {key: tnp.stats(one) for key, one in made.items()}
         assert dict(explorer.scan()) == expected
         KEPT.clear()

@@ -340,9 +340,9 @@ def test_tasks_are_of_bounded_size(model):
     """A large weight is read in several, and a result is small."""
     explorer = tnp.weights(model[0])
     entry = explorer["embed"]
-    assert isinstance(entry.source, FileSource)
-    assert entry.source.num_tasks == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
-    assert scan.tally_of(scan.Sent(entry.source, "embed", ""), 0).numel == 2**17 * tasks.TASK_BLOCKS
+    assert isinstance(entry._source, FileSource)
+    assert entry._source.num_tasks == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
+    assert scan.tally_of(scan.Sent(entry._source, "embed", ""), 0).numel == 2**17 * tasks.TASK_BLOCKS
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system is not told what it need not keep")
@@ -397,7 +397,7 @@ def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_
     monkeypatch.setattr(time, "time_ns", lambda: now)
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert explorer["a"].source.kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
+    assert explorer["a"]._source.kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
 
 
 def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
@@ -527,7 +527,7 @@ def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatc
     made = weights_of(tmp_path)
     path = tmp_path / "model.safetensors"
     settled(path)
-    entry = tnp.weights(path)["layers.0.w"].source
+    entry = tnp.weights(path)["layers.0.w"]._source
     called = Called("w", "")
     expected = tnp.stats(made["layers.0.w"])
     sent = pickle.dumps(entry)
@@ -551,7 +551,7 @@ def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
     weights_of(tmp_path)
     path = tmp_path / "model.safetensors"
     settled(path)
-    sent = pickle.dumps(tnp.weights(path)["layers.0.w"].source)
+    sent = pickle.dumps(tnp.weights(path)["layers.0.w"]._source)
     shutil.copy2(path, tmp_path / "other")
     os.replace(tmp_path / "other", path)
     with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed"):
