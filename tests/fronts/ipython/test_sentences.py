@@ -96,7 +96,7 @@ def test_what_could_be_a_difference_is_one(notebook):
         ("%tonumpy [1, 2, 3]", "there is no tensor in this list; np.array(...) converts numbers"),
         ("%tonumpy model", "%tonumpy takes a tensor, .* %tonumpy model.state_dict\\(\\) converts all of it"),
         ("%tensorstats model", r"%tensorstats takes a tensor .* tnp.weights\(model\).scan\(\)"),
-        ("%weights w", "%weights takes a module, .* not a Tensor; tnp.view and tnp.stats look at one tensor"),
+        ("%weights w", "%weights takes a module, .* not a Tensor; tnp.card and tnp.stats take one tensor"),
         ("%weights bert-base-uncased", r"huggingface_hub.snapshot_download\('bert-base-uncased'\), and %weights path"),
         ("%weights sentence-transformers/all-MiniLM-L6-v2", "snapshot_download"),
         ("%weights http://127.0.0.1:1/model.safetensors", "cannot be reached: Connection refused; check the address"),

@@ -440,4 +440,4 @@ def test_of_two_optimizers_the_states_are_equal_and_not_what_they_step():
     with torch.no_grad():
         for one in model.parameters():
             one.add_(1)
-    assert tnp.compare(before, optimizer).told() == "same bits in its states"
+    assert tnp.compare(before, optimizer)._told() == "same bits in its states"

@@ -178,7 +178,7 @@ def test_two_tensors_of_one_memory_have_a_note(make, is_same):
     """The same places of it: that equal values lie elsewhere is no news."""
     one = torch.arange(6.0)
     found = tnp.compare(one, make(one))
-    assert found.note.startswith("both are the same memory: ") is is_same
+    assert found._note.startswith("both are the same memory: ") is is_same
     assert ("both are the same memory" in repr(found)) is is_same
     shown = comparison_document(ComparisonSummary(("a", "b"), found))
     assert ("same memory" in shown.text().splitlines()[1]) is is_same
@@ -187,8 +187,8 @@ def test_two_tensors_of_one_memory_have_a_note(make, is_same):
 def test_the_rows_of_one_array_that_differ_are_no_one_memory():
     """Nor parts of one storage that overlap."""
     whole = torch.zeros(8)
-    assert tnp.compare(whole[:4], whole[4:]).note == ""
-    assert tnp.compare(whole[:6], whole[2:]).note == ""
+    assert tnp.compare(whole[:4], whole[4:])._note == ""
+    assert tnp.compare(whole[:6], whole[2:])._note == ""
 
 
 def checkpoints() -> tuple[dict[str, object], dict[str, object]]:

@@ -113,7 +113,7 @@ def test_an_array_of_a_large_file_is_looked_at_in_little_memory(tmp_path):
     assert tnp.compare({"w": array}, {"w": array}).same_bits
 
 
-@pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.view, tnp.aliases, tnp.to_tensor, tnp.to_jax])
+@pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.TensorWidget, tnp.aliases, tnp.to_tensor, tnp.to_jax])
 def test_what_takes_no_weight_says_what_to_pass(function, tmp_path):
     """In one sentence, without the name of a class that no user knows; what it says to pass is taken."""
     entry = in_file(tmp_path)
