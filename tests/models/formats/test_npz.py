@@ -22,7 +22,6 @@ from test_npy import described, headed, saved
 import tensornp as tnp
 from tensornp.core.values.stats import fast
 from tensornp.models.entries import in_file
-from tensornp.models.files import deflate as inflated
 
 SAVERS = {"stored": np.savez, "compressed": np.savez_compressed}
 
@@ -282,8 +281,6 @@ def test_a_bomb_takes_no_memory():
 def close_marks(monkeypatch):
     """Have places be kept every thousand bytes, four of them, and nothing be read whole."""
     monkeypatch.setattr(in_file, "_MAX_WHOLE_NBYTES", -1)
-    monkeypatch.setattr(inflated, "_MARKED_NBYTES", 1000)
-    monkeypatch.setattr(inflated, "_MAX_MARKS", 4)
 
 
 @pytest.mark.parametrize("name", ["w", "turned", "big", "zeros", "flags", "number", "empty"])

@@ -161,7 +161,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         with pytest.raises(tnp.CheckpointError, match="is no regular file, and is not opened"):
             tnp.weights(tmp_path / "pipe.safetensors")
     (tmp_path / "model.safetensors").write_bytes(save(GOOD))
-    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
+    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'"):
         tnp.weights(tmp_path / "modle.safetensors")
     (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
     with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file; unpack it first"):

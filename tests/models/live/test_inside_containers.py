@@ -24,7 +24,6 @@ import tensornp as tnp
 from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.live.find import released_from
-from tensornp.models.live.last_scan import LastScan
 from tensornp.render.models.comparison import weights_comparison_document
 
 
@@ -450,7 +449,6 @@ def test_the_scan_of_a_container_tells_what_it_has_not_read() -> None:
     table = w.scan(progress=False)
     assert set(table) == {"t", "m.fc.weight", "m.fc.bias"}
     assert table.not_listed == w.not_listed
-    assert LastScan().updates_of(w.values()) == {}
 
 
 def test_a_tree_on_a_page_finds_them_again() -> None:

@@ -16,7 +16,6 @@ from safetensors.torch import save_file
 from test_damaged_files import VALUES
 
 import tensornp as tnp
-from tensornp.models.reading.stats_cache import KEPT
 
 NAME = "model.safetensors"
 
@@ -154,7 +153,6 @@ def test_an_executor_that_gives_nonsense_ends_in_words(folder):
         done.set_result("nonsense")
         return done
 
-    KEPT.clear()
     table = explorer.scan(Odd(wrong))
     assert table.failed == dict.fromkeys(explorer, "its worker brought a str, and no Tally")
 
@@ -173,7 +171,6 @@ def test_a_worker_that_fails_of_a_part_fails_of_the_whole(tmp_path, error):
             done.set_result(task(entry, number))
         return done
 
-    KEPT.clear()
     table = explorer.scan(Odd(failing))
     assert (list(table), list(table.failed)) == (["b"], ["large"])
     assert table.failed["large"].endswith(str(error) or type(error).__name__)

@@ -21,7 +21,6 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.values.shown.preview import preview
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
-from tensornp.models.reading.stats_cache import KEPT
 from tensornp.render.models.weights import weights_document
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
@@ -263,11 +262,9 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
     if name != "channels last":
         assert found == tnp.stats(entry.to_numpy())
     assert tnp.stats(entry._values()).sum == tnp.stats(expected).sum or not HAS_FBGEMM
-    KEPT.clear()
     assert entry._source.num_tasks == 2
     with ThreadPoolExecutor(2) as pool:
         assert explorer.scan(pool)["w"] == found
-    KEPT.clear()
     assert explorer.scan()["w"] == found
     value, index = float(expected.max()), np.unravel_index(int(expected.argmax()), expected.shape)
     if HAS_FBGEMM:
@@ -285,7 +282,6 @@ def test_another_process_reads_it():
         explorer = tnp.weights(path)
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             found = explorer.scan(pool)["w"]
-        KEPT.clear()
         assert found == explorer["w"].stats()
 
 
@@ -316,26 +312,6 @@ def test_the_same_tensor_under_two_names_is_tied(tmp_path):
     assert explorer.totals.elements_stored == 4 * 48
     assert explorer.totals.nbytes == 4 * 48
     assert explorer.totals.parameters == 4 * 48 + 16
-
-
-def test_kept_statistics_know_scales_apart(tmp_path):
-    """Also of tensors that lie in the same bytes of one file."""
-    import os
-
-    one = per_tensor((50, 8))
-    other = torch._empty_affine_quantized((50, 8), scale=7.0, zero_point=0, dtype=torch.qint8)
-    other.set_(one.storage(), 0, one.shape, one.stride())
-    rows = [per_channel((50, 8), 0, floats=floats) for floats in (False, True)]
-    rows[1].set_(rows[0].storage(), 0, rows[0].shape, rows[0].stride())
-    torch.save({"a": one, "b": other, "c": rows[0], "d": rows[1]}, tmp_path / "x.pt")
-    os.utime(tmp_path / "x.pt", (1, 1))
-    explorer = tnp.weights(tmp_path / "x.pt")
-    for name, tensor in (("a", one), ("b", other), ("c", rows[0]), ("d", rows[1])):
-        for _ in range(2):
-            assert explorer[name].stats().max == tensor.dequantize().max().item()
-        assert explorer[name].tied_to == ()
-        assert tnp.weights(tmp_path / "x.pt")[name]._source.kept() is not None
-    assert explorer["a"].extents == explorer["b"].extents
 
 
 def test_layers_of_other_scales_are_folded(tmp_path):

@@ -22,7 +22,6 @@ from child import in_child
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.models.reading.stats_cache import KEPT
 
 TIMEOUT_S = 400
 
@@ -139,7 +138,6 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
         assert explorer["large"]._source.num_tasks > 1
         expected = {key: tnp.stats(one) for key, one in made.items()}
         assert dict(explorer.scan()) == expected
-        KEPT.clear()
         with ENGINES[name](Path(place)) as executor:
             assert (executor.submit(os.getpid).result() == os.getpid()) == (name == "threads")
             table = explorer.scan(executor)
@@ -186,7 +184,6 @@ def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan(name):
             assert all(why.startswith("its worker died: ") for why in table.failed.values())
             assert len(table.failed) > 60
             assert {key: expected[key] for key in table} == dict(table)
-            KEPT.clear()
             assert set(explorer.scan(pool).failed) == set(explorer)
         with engine(Path(place), 1) as pool:
             assert dict(explorer.scan(pool, resume=table)) == expected

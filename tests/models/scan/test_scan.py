@@ -13,11 +13,9 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from child import in_fork
@@ -29,7 +27,6 @@ from tensornp.core.values.stats import fast, tasks
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
-from tensornp.models.reading import stats_cache as kept
 from tensornp.models.scan import findings, progress
 from tensornp.models.scan import run as scan
 from tensornp.models.scan.table import ScanTable
@@ -226,7 +223,6 @@ def test_a_task_whose_worker_died_is_tried_once_more(model):
     """Then the weight is marked, and all others have their statistics."""
     explorer = tnp.weights(model[0])
     assert dict(explorer.scan(Failing("ones", 1))) == dict(explorer.scan())
-    kept.KEPT.clear()
     table = explorer.scan(Failing("ones", 2))
     assert table.complete
     assert table.failed == {"ones": "its worker died: the pipe is closed"}
@@ -247,7 +243,6 @@ def test_the_death_of_another_library_s_worker_is_one_too(model, error):
     """It is tried once more."""
     explorer = tnp.weights(model[0])
     assert not explorer.scan(Failing("ones", 1, error)).failed
-    kept.KEPT.clear()
     assert explorer.scan(Failing("ones", 2, error)).failed == {"ones": f"its worker died: {error}"}
 
 
@@ -353,7 +348,6 @@ def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkey
     explorer = tnp.weights(model[0])
     explorer.scan(names=["embed"])
     assert told == []
-    kept.KEPT.clear()
     monkeypatch.setattr("tensornp.models.entries.in_file.MIN_GIVEN_BACK", 1)
     explorer.scan(names=["embed"])
     ((_, offset, nbytes),) = explorer["embed"].extents
@@ -388,61 +382,10 @@ def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
     assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
 
 
-@pytest.mark.parametrize(("age_s", "is_kept"), [(0, False), (1.9, False), (2.1, True)])
-def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_kept):
-    """Some file systems have clocks of two seconds."""
-    path = tmp_path / "a.safetensors"
-    save_file({"a": torch.ones(3)}, path)
-    now = path.stat().st_mtime_ns + int(age_s * 10**9)
-    monkeypatch.setattr(time, "time_ns", lambda: now)
-    explorer = tnp.weights(tmp_path)
-    explorer.scan()
-    assert explorer["a"]._source.kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
-
-
-def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
-    """What was not asked for longest goes first."""
-    (tmp_path / "file").touch()
-    settled(tmp_path / "file")
-    found = tnp.stats(torch.ones(3))
-    monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
-    store, path = kept.KeptStats(), str(tmp_path / "file")
-    for number in range(20):
-        store.keep(number, found, [path])
-        assert store.get(0, [path]) is not None
-    assert store.get(1, [path]) is None
-    assert store.get(19, [path]) is not None
-    store.keep("gone", found, [str(tmp_path / "no file")])
-    assert store.get("gone", [str(tmp_path / "no file")]) is None
-
-
 def scanned(path: Path) -> tnp.TensorStats:
     """Return the statistics of the only weight of a file."""
     (found,) = tnp.weights(path).scan().values()
     return found
-
-
-def test_what_is_written_without_another_time_is_read_again(tmp_path, monkeypatch):
-    """Through a map of memory, of which the first write alone gives a time; and where somebody sets the time back."""
-    path = tmp_path / "a.npy"
-    np.save(path, np.ones((300, 100), np.float32))
-    mapped = np.load(path, mmap_mode="r+")
-    mapped[0, 0] = 7
-    # Some seconds later.
-    settled(path)
-    monkeypatch.setattr(kept.KEPT, "_asked_ns", 0)
-    assert scanned(path).nan == 0
-    mapped[5] = np.nan
-    assert scanned(path).nan == 100
-    del mapped
-    np.save(path, np.ones((300, 100), np.float32))
-    settled(path)
-    kept.KEPT.clear()
-    assert scanned(path).max == 1
-    with open(path, "r+b") as file:
-        np.save(file, np.full((300, 100), 5, np.float32))
-    settled(path)
-    assert scanned(path).max == 5
 
 
 def test_a_scan_goes_on_with_the_same_weights_alone(tmp_path):
@@ -541,7 +484,6 @@ def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatc
     path.write_bytes(content)
     settled(path)
     source_file._fingerprint_of.cache_clear()
-    kept.KEPT.clear()
     with pytest.raises(tnp.ChangedFileError):
         pickle.loads(sent).tally(Called("w", ""), 0)
 
@@ -583,7 +525,6 @@ def test_a_tensor_that_torch_does_not_read_hides_no_other():
 def test_where_the_system_gives_no_thread_this_one_reads(model, monkeypatch):
     """All of it, without numba, which is loaded in a thread of its own."""
     path, made = model
-    kept.KEPT.clear()
     fast.load.cache_clear()
 
     def refused(_: threading.Thread) -> None:
