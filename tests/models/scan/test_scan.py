@@ -359,29 +359,6 @@ def settled(path: Path, ns: int = 10**18) -> None:
     os.utime(path, ns=(ns, ns))
 
 
-def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
-    """By the file and its time: neither a scan nor a row that opens reads it once more, nor does another explorer."""
-    made = weights_of(tmp_path)
-    file = tmp_path / "model.safetensors"
-    settled(file)
-    first = tnp.weights(tmp_path).scan()
-    reads = []
-    monkeypatch.setattr(FileSource, "row", lambda *args: reads.append(args))
-    again = tnp.weights(file)
-    assert dict(again.scan()) == dict(first)
-    assert again["embed"].stats() == first["embed"]
-    assert again.scan()["layers.0.w"].channels == first["layers.0.w"].channels
-    assert not reads
-    monkeypatch.undo()
-    # A listing of before does not pass off what it knows as what is there now.
-    save_file({name: torch.zeros_like(tensor) for name, tensor in made.items()}, file)
-    settled(file, 10**18 + 1)
-    with pytest.raises(tnp.ChangedFileError):
-        again["embed"].stats()
-    assert all("since it was listed" in why for why in again.scan().failed.values())
-    assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
-
-
 def scanned(path: Path) -> tnp.TensorStats:
     """Return the statistics of the only weight of a file."""
     (found,) = tnp.weights(path).scan().values()
