@@ -514,7 +514,7 @@ def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
     other = compared(tree, {"first": T, "tree": _built(shape, 2.0)})
     # Numbers beside the weights are compared as well, but for those in sets.
     assert other.equal is (not num and not kinds["foo"] and not other.beside)
-    assert kinds["number"] or not other.beside
+    assert kinds["number"] or not other._beside
 
 
 def test_lists_that_share_their_parts_are_listed_for_a_while_only():
