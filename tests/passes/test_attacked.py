@@ -526,7 +526,7 @@ def test_an_error_that_is_handled_around_a_block_has_not_ended_it():
     with suppress(ValueError), ExitStack() as stack:
         stacked = stack.enter_context(tnp.follow())
         raise ValueError("inside")
-    assert [one.record.error for one in (run, again, stacked)] == ["", "ValueError: before", "ValueError: inside"]
+    assert [one._record.error for one in (run, again, stacked)] == ["", "ValueError: before", "ValueError: inside"]
 
 
 def test_threads_that_still_call_as_the_block_ends_lose_nothing():

@@ -611,7 +611,7 @@ def test_operators_that_were_not_kept_are_no_calls_that_were_not():
         with tnp.follow(max_calls=4, level="operators") as run:
             model(torch.ones(2)).exp().log().exp().log().exp()
         runs.append(run)
-    assert runs[0].record.num_dropped and len(runs[0]) == 1
+    assert runs[0]._record.num_dropped and len(runs[0]) == 1
     assert tnp.compare(*runs).equal
 
 

@@ -226,7 +226,7 @@ def test_the_record_is_made_as_it_is_first_read():
     reference, model = weakref.ref(model), nn.Linear(3, 3)
     assert reference() is None
     assert run[""].code == "model"
-    assert run.record is run.record
+    assert run._record is run._record
     assert tnp.card(pickle.loads(pickle.dumps(run))).text == tnp.card(run).text
 
 
@@ -587,7 +587,7 @@ def test_passes_inside_and_beside_each_other_put_the_compiled_code_back():
     second.__exit__(None, None, None)
     assert model._compiled_call_impl is code
     assert [len(run) for run in (outer, inner, first, second)] == [1, 1, 0, 1]
-    assert not outer.record.notes and not inner.record.notes
+    assert not outer._record.notes and not inner._record.notes
 
 
 def test_what_was_compiled_in_place_inside_the_block_is_said_not_to_be_followed():
