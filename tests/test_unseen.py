@@ -89,7 +89,7 @@ def _entry(entry: WeightEntry) -> list[Any]:
     parts = [...] if not entry.shape else [..., 0]
     asked = [lambda part=part: entry.plan(part) for part in parts if hasattr(entry, "plan")]
     asked += [lambda part=part: entry.to_numpy(part, copy=None) for part in parts]
-    asked += [entry.stats, lambda: type(entry.values()).__name__, lambda: entry.requires_grad, lambda: repr(entry)]
+    asked += [entry.stats, lambda: type(entry._values()).__name__, lambda: entry.requires_grad, lambda: repr(entry)]
     return [_or_why(one) for one in asked]
 
 

@@ -77,7 +77,16 @@ def test_any_value_of_any_option_ends_in_one_short_sentence(given):
 @pytest.mark.parametrize("given", list(GIVEN.values())[:-3], ids=list(GIVEN)[:-3])
 def test_any_object_ends_in_one_short_sentence(given):
     """In the place of a tensor, too."""
-    for function in (tnp.to_numpy, tnp.stats, tnp.image, tnp.plot, tnp.weights, tnp.card, tnp.view, tnp.aliases):
+    for function in (
+        tnp.to_numpy,
+        tnp.stats,
+        tnp.image,
+        tnp.plot,
+        tnp.weights,
+        tnp.card,
+        tnp.TensorWidget,
+        tnp.aliases,
+    ):
         with pytest.raises(tnp.TensornpError) as raised:
             function(given)
         assert len(str(raised.value)) <= MOST and "\n" not in str(raised.value)

@@ -22,7 +22,6 @@ from torch import nn
 import tensornp as tnp
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
-from tensornp.models.reading.stats_cache import KEPT
 from tensornp.render.models.weights import weights_document
 
 LISTING_S, SLICE_S, MANY_S, ENTRY_NBYTES = 0.05, 0.005, 1, 1024
@@ -224,17 +223,16 @@ def _scan(folder: Path, quick: bool) -> Iterator[Figure]:
     numel = 2**20 if quick else 2**22
     save_file({f"layers.{i}.w": torch.randn(numel // 4096, 4096, generator=generator) for i in range(16)}, path)
     statements = {
-        "scan": "forget(); weights(path).scan(progress=False)", "seven torch calls for each": NAIVE,
+        "scan": "weights(path).scan(progress=False)", "seven torch calls for each": NAIVE,
         "the same figures by torch": SAME_FIGURES,
     }  # fmt: skip
-    names = {"weights": tnp.weights, "path": path, "safe_open": safe_open, "torch": torch, "forget": KEPT.clear}
+    names = {"weights": tnp.weights, "path": path, "safe_open": safe_open, "torch": torch}
     seconds = interleave(statements, names, rounds=3 if quick else 5)
     own, size = seconds.pop("scan"), os.path.getsize(path) / 1e9
     for name, taken in seconds.items():
         # Seven figures are a part of what a scan tells.
         claim = SCAN_CLAIM if name == "the same figures by torch" else None
         yield timed(f"a scan of {size:.2g} GB", own, name, taken, at_most=claim, gigabytes=size)
-    KEPT.clear()
     peak = peak_mib(lambda: tnp.weights(path).scan(progress=False))
     yield Figure(f"a scan of {size:.2g} GB: peak of new memory", peak, "MiB")
 
@@ -247,13 +245,11 @@ def _compare(folder: Path, quick: bool) -> Iterator[Figure]:
     save_file(weights, paths[0])
     save_file({name: value + 1e-3 if i % 2 else value for i, (name, value) in enumerate(weights.items())}, paths[1])
     statements = {
-        "scanned": "forget(); a.scan(progress=False), b.scan(progress=False)",
+        "scanned": "a.scan(progress=False), b.scan(progress=False)",
         "compared": "compare(a, b, progress=False)",
     }
     a, b = map(tnp.weights, paths)
-    seconds = interleave(
-        statements, {"a": a, "b": b, "compare": tnp.compare, "forget": KEPT.clear}, rounds=3 if quick else 5
-    )
+    seconds = interleave(statements, {"a": a, "b": b, "compare": tnp.compare}, rounds=3 if quick else 5)
     size = 2 * os.path.getsize(paths[0]) / 1e9
     what = f"two files of {size:.2g} GB compared, half of them changed"
     yield timed(what, seconds["compared"], "both scanned", seconds["scanned"], at_most=COMPARE_CLAIM, gigabytes=size)

@@ -216,7 +216,7 @@ def test_the_record_is_made_as_it_is_first_read():
     reference, model = weakref.ref(model), nn.Linear(3, 3)
     assert reference() is None
     assert run[""].code == "model"
-    assert run.record is run.record
+    assert run._record is run._record
     assert tnp.card(pickle.loads(pickle.dumps(run))).text == tnp.card(run).text
 
 

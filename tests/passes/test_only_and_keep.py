@@ -83,7 +83,7 @@ def test_each_name_that_a_card_shows_is_taken(program: Callable[..., tnp.Followe
         for name in filter(None, (call.title, call.code)):
             again = program(keep=name)
             kept = {one.index for one in again.calls if one.outputs[0].tensor is not None}
-            assert call.index in kept and not again.record.notes, name
+            assert call.index in kept and not again._record.notes, name
             # Of models without a name, that of the class is one.
             assert kept == {call.index, *(one.index for one in run.calls if one.class_name == name and not one.depth)}
 
@@ -95,7 +95,7 @@ def test_what_a_card_advises_names_the_operator(program: Callable[..., tnp.Follo
     told = re.search(r"^%%follow --operators(?: --only (\S+))? names the operator", tnp.card(run).text, re.MULTILINE)
     assert told is not None
     again = program(level="operators", only=told[1])
-    assert again.first("nan").operator and not again.record.notes
+    assert again.first("nan").operator and not again._record.notes
 
 
 @pytest.mark.parametrize("name", ["first.0", "first[0]", "first*0", "0"])

@@ -191,7 +191,7 @@ def test_only_limits_operators_to_some_modules():
     assert run.first("nan").operator == "log"
     elsewhere = followed(torch.log, only="2")
     assert elsewhere.first("nan").sentence.startswith("the first NaN was born in 1, in its own code")
-    (note,) = followed(torch.log, only="1.fx").record.notes
+    (note,) = followed(torch.log, only="1.fx")._record.notes
     assert note == "only='1.fx' matches no module that was called; the closest name is '1.fc'"
 
 

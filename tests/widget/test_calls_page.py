@@ -30,7 +30,7 @@ class Shown:
     """A widget, and the page's part in it."""
 
     def __init__(self, record: PassRecord, opened: str = "run") -> None:
-        self.record, self.answers = record, []
+        self._record, self.answers = record, []
         self.widget = CallsWidget(pickle.loads(pickle.dumps(run_of(record))), opened=opened, anchor="a")
         self.widget.send = self.take
 
@@ -53,7 +53,7 @@ class Shown:
         return [line["cells"]["name"] for line in self.lines(**request)]
 
     def index(self, name: str) -> int:
-        return next(call.index for call in self.record.calls if call.name == name)
+        return next(call.index for call in self._record.calls if call.name == name)
 
     def open(self, name: str) -> dict[str, Any]:
         return self.ask("open", row=self.index(name))
@@ -69,7 +69,7 @@ def test_repeats_are_one_line_until_they_are_unfolded_into_the_calls():
     assert [line["cells"]["name"] for line in lines] == ["model", "embed", "layers.{0..11}", "norm", "head"]
     fold = lines[2]
     assert (fold["number"], fold["open"], fold["level"], fold["className"]) == (-1, False, 2, "Block")
-    assert fold["branch"] >= len(page.record.calls)
+    assert fold["branch"] >= len(page._record.calls)
     opened = page.names(toggled=[fold["branch"]])
     assert opened[2:15] == ["layers.{0..11}", *(f"layers.{i}" for i in range(12))]
     third = next(one for one in page.lines(toggled=[fold["branch"]]) if one["cells"]["name"] == "layers.2")
@@ -192,7 +192,7 @@ def followed(**options: Any) -> FollowedPass:
 def test_what_was_kept_is_looked_at_and_goes_with_the_pass():
     """By an expression that reaches it; of what was not kept, it is said what would keep it."""
     page, run = Shown(PassRecord()), followed()
-    page.widget, page.record = CallsWidget(run, opened="run", anchor="a"), run.record
+    page.widget, page._record = CallsWidget(run, opened="run", anchor="a"), run._record
     page.widget.send = page.take
     seen = page.open("0")
     assert [group["rows"][0][0].get("kept") for group in seen["groups"]] == [0, 1, None]
@@ -207,7 +207,7 @@ def test_what_was_kept_is_looked_at_and_goes_with_the_pass():
     for wrong in ({"row": 0, "value": 0}, {"row": 1, "value": 2}, {"row": 1, "value": None}, {"row": -1, "value": 0}):
         assert page.ask("values", open=True, **wrong)["text"] == NONSENSE
     gone = weakref.ref(run._record.calls[1].outputs[0].tensor)
-    page.record = PassRecord()
+    page._record = PassRecord()
     del run
     gc.collect()
     assert gone() is None
@@ -231,7 +231,7 @@ def test_operators_stand_in_the_call_that_they_were_called_in():
     with tnp.follow(model, level="operators") as run:
         held = model(torch.ones(5, 3))
     assert held.isnan().all()
-    page = Shown(run.record)
+    page = Shown(run._record)
     (group,) = page.open("1")["operators"]["groups"]
     names = [row[0]["text"] for row in group["rows"]]
     assert [row[0]["text"] for row in group["rows"] if row[0]["alarm"]] == ["log"]
@@ -248,5 +248,5 @@ def test_dead_units_are_marked():
         model[0].bias[:5] = -1000.0
     with tnp.follow(model) as run:
         model(torch.randn(64, 8, generator=torch.Generator().manual_seed(0)))
-    marks = {line["cells"]["name"]: line["cells"]["marks"] for line in Shown(run.record).lines()}
+    marks = {line["cells"]["name"]: line["cells"]["marks"] for line in Shown(run._record).lines()}
     assert (marks["0"], marks["1"]) == ("", "5 of 20 units dead")

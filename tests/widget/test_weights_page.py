@@ -160,7 +160,7 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     """In the line of the weight, or in the nearest closed one that is seen; and first where sorted by them."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = net()
     with torch.no_grad():
         model[3][0].weight[1, 2] = torch.nan
@@ -218,7 +218,7 @@ def test_figures_are_columns_that_sort(shown):
 
 def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     """Their norms, and the ratios to those of the weights; it is told where they could not be looked at."""
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: False)
     model = torch.nn.Linear(3, 4)
     page = shown(model)
     page.scan()
@@ -242,9 +242,9 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
         "weight",
         True,
     )
-    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: True)
+    monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: True)
     page.scan()
-    assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")
+    assert page.widget.scanned.endswith(" · another thread runs a backward: gradients were not read")
 
 
 def test_what_was_not_read_is_said_until_a_scan_has_read_it(shown):

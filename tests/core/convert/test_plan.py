@@ -60,7 +60,7 @@ def test_no_data_is_refused_in_every_mode(mode, state):
 
 def test_a_read_only_page_is_never_handed_out_writeable():
     """A write to a page that is mapped read-only would end the process."""
-    mapped = dataclasses.replace(PLAIN, is_readonly_map=True)
+    mapped = dataclasses.replace(PLAIN, _is_readonly_map=True)
     with pytest.raises(tnp.CopyRequiredError, match="mapped read-only"):
         decide(mapped, copy=False, writeable=True)
     assert not decide(mapped, writeable=True).shares_memory

@@ -138,7 +138,7 @@ def test_inspection_changes_nothing_and_no_mode_sees_it():
 
 def test_what_is_no_tensor_is_refused():
     """One sentence, with the type, and the name of the function that was called."""
-    for function in (tnp.inspect, tnp.plan, tnp.view):
+    for function in (tnp.inspect, tnp.plan, tnp.TensorWidget):
         with pytest.raises(tnp.NotATensorError, match=f"^{function.__name__} takes a torch.Tensor, not an int"):
             function(5)
     for function in (tnp.stats, tnp.locate, tnp.image, tnp.plot):

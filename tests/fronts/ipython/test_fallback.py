@@ -22,7 +22,7 @@ SRC = Path(tensornp.__file__).parent
 FAULTS = 40
 """Calls of each view that are made to raise, one at a time."""
 EXEMPT = ("core/lowlevel/fallback.py", "core/lowlevel/attributes.py", "core/lowlevel/legible.py",
-          "core/lowlevel/threads.py", "core/lowlevel/locks.py")  # fmt: skip
+          "core/lowlevel/threads.py")  # fmt: skip
 """What the last resort itself is made of, and the count of cells with its lock."""
 GUARDS = ("card", "summary_of", "summary_text", "summary_html", "bundle", "preformatted")
 """What catches cannot catch the call of itself."""

@@ -1,4 +1,4 @@
-"""`tnp.register` in plain Python: the prompt prints cards, a freed tensor ends nothing, and all is as it was after."""
+"""`tnp.install` in plain Python: the prompt prints cards, a freed tensor ends nothing, and all is as it was after."""
 
 from __future__ import annotations
 

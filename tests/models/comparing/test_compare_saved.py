@@ -140,7 +140,7 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
     for pair, side in (((broken, broken), "both"), ((broken, whole), "broken"), ((whole, broken), "broken")):
         found = tnp.compare(*pair)
         assert not (found.equal or found.same_bits)
-        [why] = found.not_listed
+        [why] = found._not_listed
         assert why.startswith(f"{side}: ")
         assert second.name in why
         [reason] = (tnp.weights(broken).scan()).not_listed
@@ -307,4 +307,4 @@ def test_of_two_optimizers_the_states_are_equal_and_not_what_they_step():
     with torch.no_grad():
         for one in model.parameters():
             one.add_(1)
-    assert tnp.compare(before, optimizer).told() == "same bits in its states"
+    assert tnp.compare(before, optimizer)._told() == "same bits in its states"

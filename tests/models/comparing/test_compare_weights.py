@@ -189,8 +189,8 @@ def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place(
 def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, second, prefixes):
     """Of either side, or both; and never where names are equal as they are."""
     found = matched(first, second)
-    assert found._prefixes == prefixes
-    assert len(found._pairs) == min(len(first), len(second))
+    assert found.prefixes == prefixes
+    assert len(found.pairs) == min(len(first), len(second))
 
 
 def test_what_is_shown_is_escaped():
@@ -272,7 +272,7 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
     for key in ("net", "a.b"):
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
         assert compared({key: before}, model)._prefixes == (f"{key}.", "")
-    assert compared(model[0].state_dict(), model).told() == "no name is in both"
+    assert compared(model[0].state_dict(), model)._told() == "no name is in both"
 
 
 def test_names_without_a_partner_are_looked_at_one_by_one(monkeypatch):

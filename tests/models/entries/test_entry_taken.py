@@ -74,11 +74,11 @@ def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
     plain = own().nan_to_num(7) if kind == "computed" else own()
     assert preview_of(entry, {}).text == repr(plain.numpy())
     window = window_of((4, 6), axes=None, corner=(1, 2), num_rows=3, num_columns=2)
-    assert read_window(subject_of(entry.values()), window) == read_window(subject_of(plain), window)
+    assert read_window(subject_of(entry._values()), window) == read_window(subject_of(plain), window)
     assert tnp.compare(entry, plain).same_bits
 
 
-@pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.view, tnp.aliases, tnp.to_tensor, tnp.to_jax])
+@pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.TensorWidget, tnp.aliases, tnp.to_tensor, tnp.to_jax])
 def test_what_takes_no_weight_says_what_to_pass(function, tmp_path):
     """In one sentence, without the name of a class that no user knows; what it says to pass is taken."""
     entry = in_file(tmp_path)

@@ -41,7 +41,7 @@ def entries(tmp_path_factory):
 @pytest.mark.parametrize("name", [*TENSORS, *GAPPED])
 def test_a_file_tells_the_same_as_the_tensor(entries, name):
     """Text, window, figures and comparison."""
-    values, tensor = entries[name].values(), {**TENSORS, **GAPPED}[name]
+    values, tensor = entries[name]._values(), {**TENSORS, **GAPPED}[name]
     assert preview(values, values.info, decide(values.info), max_elements=5000).text == repr(tnp.to_numpy(tensor))
     subject, own = subject_of(values), subject_of(tensor)
     window = window_of(subject.shape, axes=None, corner=(), num_rows=5, num_columns=4)
@@ -59,9 +59,9 @@ def test_a_file_tells_the_same_as_the_tensor(entries, name):
 def test_a_window_reads_no_more_than_its_rows(entries, monkeypatch):
     """Sixteen rows of a matrix, however long it is."""
     entry, read = entries["matrix"], []
-    opened = type(entry.source.file).opened
-    monkeypatch.setattr(type(entry.source.file), "opened", lambda file: read.append(file) or opened(file))
-    values = entry.values()
+    opened = type(entry._source.file).opened
+    monkeypatch.setattr(type(entry._source.file), "opened", lambda file: read.append(file) or opened(file))
+    values = entry._values()
     subject = subject_of(values)
     read_window(subject, window_of(subject.shape, axes=None, corner=(), num_rows=16, num_columns=12))
     assert len(read) == 1

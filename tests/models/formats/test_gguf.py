@@ -357,9 +357,7 @@ def sample(folder: Path) -> bytes:
 
 
 @given(put=st.binary(max_size=8), at=st.integers(0, 900), cut=st.integers(0, 8))
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere; what is listed is read, or has a problem."""
     if not (tmp_path / "good.gguf").exists():

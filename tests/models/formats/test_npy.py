@@ -190,9 +190,7 @@ def test_a_file_that_changes_is_not_read(tmp_path, change):
 
 
 @given(st.integers(0, 200), st.binary(min_size=1, max_size=4), st.integers(0, 3))
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, at, put, cut):
     """And what is read is what NumPy reads."""
     data = saved(np.arange(6, dtype=np.int16).reshape(2, 3))

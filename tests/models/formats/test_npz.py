@@ -54,7 +54,7 @@ def test_the_values_are_those_of_numpy(tmp_path, kind):
             assert entry.to_numpy().dtype == native.dtype
             assert entry.stats() == tnp.stats(native)
             assert eval(entry.code, {"numpy": np}).shape == entry.shape
-            assert entry.source.file.is_stream == (kind == "compressed")
+            assert entry._source.file.is_stream == (kind == "compressed")
     with ThreadPoolExecutor(2) as pool:
         assert dict(explorer.scan()) == dict(explorer.scan(pool)) == {n: e.stats() for n, e in explorer.items()}
 
@@ -169,7 +169,7 @@ def test_a_file_that_changes_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @given(put=st.binary(max_size=6), at=st.integers(0, 2000), cut=st.integers(0, 6))
-@settings(max_examples=75, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, compression, put, at, cut):
     """Bytes are put in, and others are cut out, anywhere."""
     path = tmp_path / "x.npz"

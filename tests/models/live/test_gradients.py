@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel import gradients
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.models.live.gradients import gradients_of
 
@@ -23,7 +23,7 @@ def trained() -> torch.nn.Module:
 
 def test_norms_are_those_of_the_gradients(monkeypatch):
     """Of what has one; nothing is changed by it."""
-    monkeypatch.setattr(threads, "others_run", lambda: False)
+    monkeypatch.setattr(gradients, "backward_runs_elsewhere", lambda: False)
     model, unguarded = trained(), Unguarded()
     before = {name: one.grad.clone() for name, one in model.named_parameters() if one.grad is not None}
     found = gradients_of(tnp.weights(model).values(), unguarded)
@@ -42,7 +42,7 @@ def test_norms_are_those_of_the_gradients(monkeypatch):
 
 def test_while_others_run_none_is_read(monkeypatch):
     """And it is known that some were left out."""
-    monkeypatch.setattr(threads, "others_run", lambda: True)
+    monkeypatch.setattr(gradients, "backward_runs_elsewhere", lambda: True)
     unguarded = Unguarded()
     assert gradients_of(tnp.weights(trained()).values(), unguarded) == {}
     assert unguarded.left_out
@@ -50,6 +50,6 @@ def test_while_others_run_none_is_read(monkeypatch):
 
 def test_it_ends_when_it_is_told_to(monkeypatch):
     """Before the next one is read."""
-    monkeypatch.setattr(threads, "others_run", lambda: False)
+    monkeypatch.setattr(gradients, "backward_runs_elsewhere", lambda: False)
     left = [True, False, False]
     assert len(gradients_of(tnp.weights(trained()).values(), Unguarded(), lambda: left.pop(0))) == 1

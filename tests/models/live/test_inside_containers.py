@@ -190,7 +190,7 @@ def test_what_has_weights_is_listed_in_every_container(container: str, what: str
         assert reached.shape == w[name].shape
         assert name in tnp.card(w).text
     same, other = compared(tree, build(make(1.0), T.clone())), compared(tree, build(make(2.0), T.clone()))
-    assert (same.equal, same.same_bits, same.not_listed) == (True, True, ())
+    assert (same.equal, same.same_bits, same._not_listed) == (True, True, ())
     assert not other.equal
     assert set(other.changed()) <= set(names)
     assert other.changed()
@@ -209,9 +209,9 @@ def test_what_cannot_be_listed_is_named_and_makes_nothing_equal(container: str, 
     assert said in tnp.card(w).text
     found = compared(tree, build(make(2.0), T.clone()))
     assert (found.equal, found.same_bits) == (False, False)
-    assert found.not_listed == (f"both: {said}",)
+    assert found._not_listed == (f"both: {said}",)
     assert "same bits" not in repr(found)
-    assert found.told() == "equal in what was listed"
+    assert found._told() == "equal in what was listed"
     assert said in weights_comparison_document(found).text()
 
 
@@ -356,7 +356,7 @@ def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
     other = compared(tree, {"first": T, "tree": _built(shape, 2.0)})
     # Numbers beside the weights are compared as well, but for those in sets.
     assert other.equal is (not num and not kinds["foo"] and not other.beside)
-    assert kinds["number"] or not other.beside
+    assert kinds["number"] or not other._beside
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def test_a_computed_weight_is_what_the_module_gives(name, training):
     held = [*model.parameters(), *model.buffers()]
     with unchanged(*held):
         array, figures, part = entry.to_numpy(), entry.stats(), entry.to_numpy((slice(1, 3), 0))
-        tensor = entry.values()
+        tensor = entry._values()
         plan = entry.plan()
     assert (plan.shares_memory, array.flags.writeable) == (False, True)
     expected = eval(entry.code, {"model": copy.deepcopy(model)}).detach()

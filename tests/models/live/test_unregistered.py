@@ -107,7 +107,7 @@ def test_an_object_that_may_hold_weights_is_named_and_never_equal(make, cls):
         )
         assert tnp.weights({"model": model}).not_listed == (f"'model': {said}",)
         assert not tnp.compare(model, model).equal
-    assert tnp.compare(first, second).not_listed == ("both: 1 object was not looked into: held (" + cls + ")",)
+    assert tnp.compare(first, second)._not_listed == ("both: 1 object was not looked into: held (" + cls + ")",)
     second.held = first.layer.held = first.held
     assert tnp.weights(nn.ModuleList([first, second])).not_listed == (f"1 object was not looked into: 0.held ({cls})",)
 

@@ -264,7 +264,7 @@ def test_secrets_of_an_address_are_sent_and_never_shown(served):
     found = tnp.weights(address)
     entry = found["a"]
     assert entry.to_numpy(1)[0] == 4 and served.requests[-1].path.endswith("?token=t0ken")
-    texts = [repr(found), repr(entry), entry.location, entry.code, str(entry.extents), repr(entry.source)]
+    texts = [repr(found), repr(entry), entry.location, entry.code, str(entry.extents), repr(entry._source)]
     texts += [weights_document(found).html(), weights_document(found).text(), str(tnp.card(entry))]
     texts.append(repr(tnp.compare(found, address)))
     served.login = "another"

@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.models.reading.stats_cache import KEPT
 
 NAME = "model.safetensors"
 
@@ -142,7 +141,6 @@ def test_a_worker_that_fails_of_a_part_fails_of_the_whole(tmp_path, error):
             done.set_result(task(entry, number))
         return done
 
-    KEPT.clear()
     table = explorer.scan(Odd(failing))
     assert (list(table), list(table.failed)) == (["b"], ["large"])
     assert table.failed["large"].endswith(str(error) or type(error).__name__)

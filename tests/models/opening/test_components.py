@@ -175,5 +175,5 @@ def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
     found = tnp.compare(tmp_path / "a", tmp_path / "b")
     assert not found.changed()
     assert not found.equal
-    assert f"both: {said}" in found.not_listed
-    assert said in found.first.scan().not_listed
+    assert f"both: {said}" in found._not_listed
+    assert said in found._first.scan().not_listed

@@ -59,7 +59,7 @@ def test_block_scaled_float8_gives_what_it_means(tmp_path, shape, block, dtype):
     config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": list(block)}}
     explorer = tnp.weights(model(tmp_path, {"a.weight": codes, "a.weight_scale_inv": scales}, config))
     entry, expected = explorer["a.weight"], meant(codes, scales, block)
-    (codec,) = entry.source.codecs
+    (codec,) = entry._source.codecs
     assert (entry.dtype, entry.shape, codec.block) == ("float8_e4m3fn", shape, block)
     assert entry.note == "block-scaled float8, scales 'a.weight_scale_inv'"
     assert explorer.totals.parameters == codes.numel()
@@ -123,7 +123,7 @@ def test_scales_that_fit_to_no_block_are_not_applied(tmp_path):
     codes, _ = some((300, 200), (128, 128))
     for scales in (torch.ones(7, 7), torch.ones(3, 2, dtype=torch.int32)):
         entry = tnp.weights(model(tmp_path, {"w": codes, "w_scale_inv": scales}))["w"]
-        assert entry.source.codecs == ()
+        assert entry._source.codecs == ()
         assert entry.note == "float8 codes, to which the scales 'w_scale_inv' are not applied"
         assert np.array_equal(entry.to_numpy(), codes.float().numpy())
 

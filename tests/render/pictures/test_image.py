@@ -68,7 +68,7 @@ def test_each_layout_gives_the_same_picture(name, order, channels, layout):
         assert "0 … 255 as they are" in image.caption
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 12), st.integers(5, 9), st.integers(5, 9), st.sampled_from([1, 3, 4]), st.booleans())
 def test_a_batch_is_a_grid_with_an_index_under_each(count, height, width, channels, is_last):
     """Each picture is in it once, in order, row by row; between them there is nothing but the letters."""
@@ -211,11 +211,6 @@ def test_what_a_mask_hides_is_marked():
         ((9, 8, 4), "HWC, the only layout with 1, 3 or 4 channels · 9 × 8 RGBA"),
         ((16, 28, 28), "CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile"),
         ((8, 64, 14, 14), "NCHW, assumed as usual in torch · 14 × 14 grey · the first of 8 pictures, 64 channels"),
-        ((1, 3, 16, 20, 30), "NCTHW, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 1 clip, 16 frames"),
-        ((2, 16, 3, 20, 30), "NTCHW, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 2 clips, 16 frames"),
-        ((2, 16, 20, 30, 3), "NTHWC, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 2 clips, 16 frames"),
-        ((1, 3, 4, 20, 30), "NCTHW, assumed as usual in torch (NTCHW fits too) · 20 × 30 RGB · 1 clip, 4 frames"),
-        ((1, 8, 5, 7, 9), "NCTHW, assumed as usual in torch · 7 × 9 grey · 1 clip, 8 channels, each a grey tile"),
     ],
 )  # fmt: skip
 def test_what_is_assumed_of_a_shape_is_said(shape, said):
@@ -234,23 +229,6 @@ def test_each_channel_of_feature_maps_is_a_tile():
     assert [place.label for place in few.places] == [f"{n}, {c}" for n in range(8) for c in range(8)]
     tops = [place.top for place in few.places]
     assert tops == [top for top in sorted(set(tops)) for _ in range(8)], "a row for each picture"
-
-
-def test_a_layout_that_is_named_holds():
-    """Of each that can be named the same pixels come, and nothing is said of an assumption."""
-    values = np.random.default_rng(0).integers(0, 256, (2, 5, 3, 6, 7), np.uint8)
-    for name in ("NTCHW", "NCTHW", "NTHWC"):
-        image = tnp.image(values.transpose(["NTCHW".index(letter) for letter in name]), layout=name)
-        assert image.caption.startswith(f"{name} · 6 × 7 RGB · 2 clips, 5 frames")
-        for i, (n, t) in enumerate(np.ndindex(2, 5)):
-            assert image.places[i].label == f"{n}, {t}"
-            np.testing.assert_array_equal(decoded(image, i, (6, 7))[..., :3], values[n, t].transpose(1, 2, 0))
-    for name, clip in [("TCHW", values[0]), ("THW", values[0, :, 0])]:
-        for order in {"TCHW", "CTHW", "THWC"} if "C" in name else {"THW"}:
-            image = tnp.image(clip.transpose([name.index(letter) for letter in order]), layout=order)
-            assert [place.label for place in image.places] == list("01234")
-    last = tnp.image(values[0, 0].transpose(1, 2, 0)[..., [0, 1] * 4], layout="HWC")
-    assert "8 channels, each a grey tile" in last.caption
 
 
 def test_pictures_of_a_list_are_read_each_by_itself():
@@ -302,13 +280,13 @@ def test_the_size_on_the_page_is_chosen():
 @pytest.mark.parametrize(
     ("shape", "options", "said"),
     [
-        ((5,), {}, "pass two to five dimensions"),
-        ((), {}, "pass two to five dimensions"),
-        ((1, 1, 1, 1, 9, 9), {}, "pass two to five dimensions"),
+        ((5,), {}, "pass two to four dimensions"),
+        ((), {}, "pass two to four dimensions"),
+        ((1, 1, 1, 1, 9, 9), {}, "pass two to four dimensions"),
         ((0, 5), {}, "has no pixels"),
         ((0, 3, 9, 9), {}, "has no pixels"),
         ((9, 9), {"layout": "CHW"}, r"is no CHW, which has 3 dimensions; pass layout='HW'"),
-        ((5,), {"layout": "HW"}, r"is no HW, which has 2 dimensions; pass two to five dimensions"),
+        ((5,), {"layout": "HW"}, r"is no HW, which has 2 dimensions; pass two to four dimensions"),
         ((9, 9), {"size": 0}, "pass an integer from 1 to 2,048"),
         ((9, 9), {"size": 9.5}, "pass an integer from 1 to 2,048"),
         ((64, 9, 9), {"size": 1024}, "none for 64 pictures; pass an integer from 1 to 512"),

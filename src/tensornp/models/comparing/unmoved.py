@@ -1,4 +1,4 @@
-"""Why weights are the same on both sides, as far as that is a fact: one memory, frozen, or by their gradient."""
+"""Say why weights did not move: one memory, frozen, no gradient, or a gradient of 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.grouped import Grouped, grouped_of
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
@@ -36,13 +35,12 @@ class Unmoved(NamedTuple):
 
 
 class _Parameter(NamedTuple):
-    """A trained parameter that did not move: the norm of its gradient, None without one, and if a group has it.
+    """A trained parameter that did not move: the norm of its gradient, None without one.
 
     `lost_in` is its dtype where the gradient is too small to change it.
     """
 
     norm: float | None
-    is_grouped: bool | None
     lost_in: str = ""
 
 
@@ -107,20 +105,14 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     kinds: dict[object, list[str]] = {}
     for name, one in trained.items():
         kinds.setdefault(_kind(one), []).append(name)
-    has_moved = bool(found.changed())
     for names in kinds.values():
-        if said := _said([trained[name] for name in names], has_moved):
+        if said := _said([trained[name] for name in names]):
             told.append(Unmoved("", names, said, has_gradients=bool(trained[names[0]].norm)))
     without = [name for name, one in trained.items() if one.norm is None]
     if without and _tells_something(found):
         have = "has" if len(without) == 1 else "have"
         said = f"{counted(len(without), 'trainable weight')} did not move and {have} no .grad now"
         told.append(Unmoved(said, without))
-    elsewhere = next(grouped_of(found._second, found._first), None)
-    num = len({id(one.tensor) for one in _live(found).values() if one.kind == "parameter"})
-    if trained and elsewhere is not None and elsewhere.names is None and elsewhere.num < num:
-        source = dict(zip(found._sources, found._sides, strict=True))[elsewhere.source]
-        told.append(Unmoved(f"the optimizer in {source} has {elsewhere.num:,} of {counted(num, 'parameter')}", []))
     return told
 
 
@@ -128,40 +120,27 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
 def why_unmoved(found: WeightsComparison) -> dict[str, str]:
     """Return the same of each weight by itself, in words that follow "same bits"."""
     frozen, trained = _unmoved(found)
-    has_moved = bool(found.changed())
-    told = {name: _said([one], has_moved) for name, one in trained.items()}
+    told = {name: _said([one]) for name, one in trained.items()}
     told |= {name: "it has no .grad now" for name, one in trained.items() if one.norm is None and not told[name]}
     return dict.fromkeys(frozen, _FROZEN) | {name: said for name, said in told.items() if said}
 
 
-def _said(alike: Sequence[_Parameter], has_moved: bool) -> str:
-    """Return what is said of parameters of one kind; empty where that is nothing.
-
-    Where nothing `has_moved`, there may have been no step.
-    """
+def _said(alike: Sequence[_Parameter]) -> str:
+    """Return what is said of parameters of one kind; empty if they have no gradient."""
     one, is_one = alike[0], len(alike) == 1
-    it_is, is_it = ("it is", "is it") if is_one else ("they are", "are they")
-    no_group = f"{it_is} in no group of the optimizer"
     if one.norm is None:
-        return no_group if one.is_grouped is False else ""
+        return ""
     if not one.norm:
-        said = "its gradient is 0" if is_one else "their gradients are 0"
-        return f"{said}, and {no_group}" if one.is_grouped is False else said
+        return "its gradient is 0" if is_one else "their gradients are 0"
     norms = [f"{get(other.norm or 0.0 for other in alike):.3g}" for get in (min, max)]
     has = f"has a gradient (norm {norms[0]})" if is_one else f"have gradients (norms {norms[0]} to {norms[1]})"
     if one.lost_in:
-        small = f"so small that subtracting {'it' if is_one else 'them'} changes nothing in {one.lost_in}"
-        return f"{has} {small}{f', and {no_group}' if one.is_grouped is False else ''}"
-    ends = {
-        None: f": {is_it} in the optimizer{'' if has_moved else ', if it took a step in between'}?",
-        False: f": {no_group}",
-        True: f", though {it_is} in a group of the optimizer" if has_moved else "",
-    }
-    return f"{has} and did not move{ends[one.is_grouped]}"
+        return f"{has} so small that subtracting {'it' if is_one else 'them'} changes nothing in {one.lost_in}"
+    return f"{has} and did not move: {'is it' if is_one else 'are they'} in the optimizer?"
 
 
-def _kind(one: _Parameter) -> tuple[bool | None, bool | None, str]:
-    return None if one.norm is None else bool(one.norm), one.is_grouped, one.lost_in
+def _kind(one: _Parameter) -> tuple[bool | None, str]:
+    return None if one.norm is None else bool(one.norm), one.lost_in
 
 
 def _live(found: WeightsComparison) -> WeightsExplorer:
@@ -189,11 +168,9 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     unguarded = Unguarded()
     norms = gradients_of(plain.values(), unguarded)
     known = {} if unguarded.left_out else plain
-    grouped: Grouped | None = next(grouped_of(found._second, found._first), None)
     return [name for name in unmoved if name not in trained], {
         name: _Parameter(
             norms[one.name].norm if one.name in norms else None,
-            grouped and grouped.has(one.name),
             one.dtype if one.name in norms and norms[one.name].norm and changes_nothing(one, unguarded) else "",
         )
         for name, one in known.items()

@@ -200,18 +200,15 @@ class FileSource(StoredSource):
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time; of what is compressed and small, a tensor of all.
 
-        What is compressed in Fortran order is inflated anew for each 2**20 elements in the order of their indices.
+        What is larger and compressed is inflated from its start for each read.
         """
-        from tensornp.models.files.deflate import Inflated, Marked
+        from tensornp.models.files.deflate import Inflated
 
-        source = self
-        if isinstance(self.file, Inflated):
-            if self._nbytes <= _MAX_WHOLE_NBYTES:
-                from tensornp.models.entries.made_of_bits import tensor_of
+        if isinstance(self.file, Inflated) and self._nbytes <= _MAX_WHOLE_NBYTES:
+            from tensornp.models.entries.made_of_bits import tensor_of
 
-                return tensor_of(native(self.read(called, ...)), self.dtype_of_values)
-            source = replace(self, file=Marked(self.file))
-        found = StoredSource.values(source, called)
+            return tensor_of(native(self.read(called, ...)), self.dtype_of_values)
+        found = StoredSource.values(self, called)
         quantized = self.codecs[-1].quantized if self.codecs else ""
         stored = num_stored(self.shape, self.strides) if self.strides is not None else None
         return replace(

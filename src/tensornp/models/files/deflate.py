@@ -1,9 +1,7 @@
-"""Bytes that are packed by deflate, unpacked as they are read, up to those that are asked for and never all at once."""
+"""Unpack bytes that are packed by deflate, as they are read."""
 
 from __future__ import annotations
 
-import copy
-import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +18,6 @@ Array = np.ndarray[Any, Any]
 
 _PIECE_NBYTES = 2**16
 _RAW_DEFLATE = -zlib.MAX_WBITS
-_MARKED_NBYTES, _MAX_MARKS = 2**22, 64
-"""Bytes after which a place is kept, and how many are: each takes some 40 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +62,6 @@ class _Stream(Reader):
         self._inflate = zlib.decompressobj(_RAW_DEFLATE)
         self.at = self._packed_at = self._checksum = 0
 
-    def copy(self, there: Reader | None = None) -> _Stream:
-        """Return a stream that goes on from here by itself, and perhaps reads the file that was opened anew."""
-        made = copy.copy(self)
-        made._inflate, made._there = self._inflate.copy(), there or self._there
-        return made
-
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
         if offset < self.at:
@@ -109,70 +99,3 @@ class _Stream(Reader):
         data = self._there.read(self._source.offset + self._packed_at, count).tobytes()
         self._packed_at += count
         return data
-
-
-class Marked:
-    """Deflated bytes that are read again and again: places are kept, and what follows one is inflated from there on.
-
-    Several threads may read it, one at a time; it is best read upwards.
-    """
-
-    def __init__(self, source: Inflated) -> None:
-        self._source, self._lock = source, threading.Lock()
-        self._last: _Stream | None = None
-        self._marks: list[_Stream] = []
-        self._step = _MARKED_NBYTES
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self._source.path
-
-    @property
-    def is_stream(self) -> bool:
-        """Return True."""
-        return True
-
-    def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return where all of it lies compressed."""
-        return self._source.extent(offset, nbytes)
-
-    @contextmanager
-    def opened(self) -> Iterator[Reader]:
-        """Open it for some reads."""
-        with self._lock, self._source.file.opened() as there:
-            yield _MarkedReader(self, there)
-
-    def read_into(self, there: Reader, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on."""
-        last, self._last = self._last, None
-        before = [one for one in (*self._marks, last) if one is not None and one.at <= offset]
-        nearest = max(before, key=lambda one: one.at, default=None)
-        stream = nearest.copy(there) if nearest is not None else _Stream(self._source, there)
-        for at in range(stream.at + self._step, offset, self._step):
-            stream.read(at - 1, 1)
-            self._mark(stream)
-        stream.read_into(target, offset)
-        self._mark(stream)
-        # Not of one that has failed.
-        self._last = stream if stream.at < self._source.nbytes else None
-
-    def _mark(self, stream: _Stream) -> None:
-        """Keep this place, if it is far behind those that are kept; of too many, each second one is let go."""
-        last = self._marks[-1].at if self._marks else 0
-        if not last + self._step <= stream.at < self._source.nbytes:
-            return
-        self._marks.append(stream.copy())
-        if len(self._marks) > _MAX_MARKS:
-            self._marks, self._step = self._marks[1::2], self._step * 2
-
-
-class _MarkedReader(Reader):
-    """One that is open."""
-
-    def __init__(self, marked: Marked, there: Reader) -> None:
-        self._marked, self._there = marked, there
-
-    def read_into(self, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on."""
-        self._marked.read_into(self._there, target, offset)

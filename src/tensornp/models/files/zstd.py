@@ -57,13 +57,16 @@ class Unpacked:
     def _unpacked(self) -> bytes:
         if self._data is None:
             stream = unpacking(self._packed)
+            data = bytearray()
             try:
-                self._data = bytes(stream.read(self._limit + 1))
+                while len(data) <= self._limit and (some := stream.read(self._limit + 1 - len(data))):
+                    data += some
             except TensornpError:
                 raise
             except Exception:
                 # Each library has its own.
                 raise CheckpointError(f"{self.said} is not packed soundly by Zstandard") from None
-            if len(self._data) > self._limit:
+            if len(data) > self._limit:
                 raise CheckpointError(f"{self.said} unpacks to more than {self._limit:,} bytes")
+            self._data = bytes(data)
         return self._data

@@ -16,7 +16,7 @@ from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS, weight_suffixes
+from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.lora import with_pairs
@@ -99,7 +99,7 @@ def _found(typed: str) -> str:
         if _MAY_BE_ADDRESS.search(typed):
             cure = "an address begins with its scheme, has two slashes, and is a text"
             raise CheckpointError(f"{said} here; {cure}") from None
-        raise CheckpointError(f"{said}{closest_path(typed)}") from None
+        raise CheckpointError(said) from None
     except (OSError, ValueError) as error:
         raise CheckpointError(
             f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
@@ -129,24 +129,3 @@ def _open(there: Path) -> Contents:
     if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
         raise CheckpointError(f"{str(there)!r} holds bare elements, which accelerate has offloaded; open its folder")
     return open_file(there)
-
-
-def closest_path(typed: str) -> str:
-    """Return the path most like what is not there of it, in words that follow a sentence; empty where none is.
-
-    It is a folder, or ends as a file of weights does.
-    """
-    path = Path(typed)
-    while path != path.parent and not os.path.isdir(path.parent):
-        path = path.parent
-    try:
-        with os.scandir(path.parent) as there:
-            names = [one.name for one in there if one.name.endswith(weight_suffixes()) or one.is_dir()]
-    except OSError:
-        return ""
-    # It may have come to be meanwhile.
-    names = [name for name in names if path.parent / name != Path(typed)]
-    import difflib
-
-    found = difflib.get_close_matches(path.name, names, 1)
-    return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.memory.digest import digest_of
-from tensornp.core.values.reading.blocks import DevicePart, Part, StridedPart
+from tensornp.core.values.reading.blocks import Part, StridedPart
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.scopes import PARTIAL
 from tensornp.core.values.reading.supply import Supply
@@ -22,7 +22,6 @@ from tensornp.core.values.stats.distribution import Counter, Distribution, added
 from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.figures import Figures, combined, modulus_of, of_zeros, times
 from tensornp.core.values.stats.keys import Scheme, scheme_of
-from tensornp.core.values.stats.on_device import figures_on_device
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.stats.sampler import Sampler
 from tensornp.core.values.stats.sums import FigureSums
@@ -95,10 +94,6 @@ class Tasks:
         part = task.part
         _, shapes = zip(*task.blocks, strict=True)
         numel = sum(map(math.prod, shapes)) * part.times * part.per_element
-        if isinstance(part, DevicePart) and not self._keeps_distribution:
-            known = figures_on_device(part, task.blocks)
-            if known is not None:
-                return Tally(tuple([times(one, part.times) for one in known]), None, numel)
         depth = _Depth(self._layout, self._kernels) if self._in_depth else None
         found: _OfCodes | _OfNumbers
         if self._has_codes:
