@@ -212,7 +212,7 @@ def test_the_record_is_made_as_it_is_first_read():
     with tnp.follow() as run:
         model(torch.ones(1, 2)).sum().backward()
     assert run.is_over
-    assert run._record is None
+    assert run._made is None
     reference, model = weakref.ref(model), nn.Linear(3, 3)
     assert reference() is None
     assert run[""].code == "model"

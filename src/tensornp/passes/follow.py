@@ -109,7 +109,7 @@ class FollowedPass(Comparable[PassComparison]):
             try:
                 self._leave()
                 error = end.__context__
-                self._end(None if _raised(error) == outer else error, sys._getframe())
+                self._end(None if _raised(error) == outer else error, sys._getframe(1))
             except BaseException:
                 self._leave()
                 self._forget()
