@@ -84,7 +84,7 @@ def test_a_format_is_listed_without_torch(tmp_path, way):
 
 @pytest.mark.parametrize(
     "options",
-    ["--json", "--find a", "--sort notes", "--color always", "--html page.html", "--help", "--completion zsh"],
+    ["--json", "--find a", "--sort notes", "--color always", "--html page.html", "--help"],
 )
 def test_no_option_of_a_list_needs_torch(tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)

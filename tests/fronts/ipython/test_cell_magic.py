@@ -31,12 +31,3 @@ def test_what_is_no_python_is_told_in_a_sentence_and_nothing_has_run(shell):
         assert said.startswith(where)
         assert why in said
         assert "ran" not in shell.namespace
-
-
-@pytest.mark.slow
-def test_an_expression_that_is_none_is_told_in_a_sentence(shell):
-    """The same ones, for each magic that takes an expression, and not the whole of a long one."""
-    expressions = [cell.splitlines()[-1] for cell, *_ in REFUSED if "async" not in cell]
-    for expression in [*expressions, "(yield)"]:
-        for magic in ("%tonumpy", "%totensor", "%tensorwatch"):
-            assert len(shell.fail(f"{magic} {expression}")) < 1200

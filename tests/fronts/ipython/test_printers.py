@@ -183,7 +183,7 @@ def test_a_large_state_dict_is_bounded_and_says_what_it_leaves_out(shell):
     assert len(data["text/html"].encode()) + len(data["text/plain"].encode()) < 100_000
     for text in (words(data["text/html"]), data["text/plain"]):
         assert "1,960 more left out" in text
-        assert "OrderedDict of 2,000 tensors · 70.3 KiB · each row float32, cpu, array shared" in text
+        assert "OrderedDict of 2,000 tensors · 70.3 KiB · all rows float32, cpu, array shared" in text
         assert "layer.0.weight" in text
         assert "layer.1999.weight" in text
 

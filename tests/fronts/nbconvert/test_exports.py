@@ -21,7 +21,7 @@ CELLS = [
     "%weights net",
     "import tensornp as tnp\nbefore = {k: v.clone() for k, v in net.state_dict().items()}\ntnp.compare(before, net)",
     "%%follow net\nnet(torch.ones(2, 4)).sum().backward()",
-    "tnp.image(torch.zeros(2, 5, 3, 4, 4), layout='NTCHW')",
+    "tnp.image(torch.zeros(2, 3, 4, 4))",
     "%tensornp",
     "tnp.TensorWidget(net.bias)",
 ]

@@ -19,7 +19,6 @@ BLOCKS = (
     "tnp.card(t)",
     "tnp.card({'a': torch.ones(3), 'w': torch.zeros(2)})",
     "tnp.weights(net)",
-    "tnp.TensorWidget(t)",
     "with tnp.follow(net) as run:\n    net(torch.ones(2, 4)).sum().backward()\nrun",
 )
 """What the cells of the notebook are in a script."""

@@ -56,7 +56,7 @@ def run(tmp_path: Path) -> Iterator[Callable[[str], list[str]]]:
 @pytest.mark.slow
 def test_each_cell_shows_its_card_once_in_words_and_gradients_are_looked_at(run: Callable[[str], list[str]]):
     """Though a thread of Spyder's runs beside the cell; the arrays are what the cards say."""
-    assert "".join(run(SETUP)).startswith("tensornp")
+    run(SETUP)
     for cell in SHOWN:
         (said,) = run(cell)
         assert amiss(said, [cell]) == {}, said

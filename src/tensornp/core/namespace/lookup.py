@@ -18,6 +18,8 @@ from tensornp.core.tensor.containers import items_of, kept_in
 from tensornp.errors import BadRequestError
 
 _PLAIN_KEYS = (str, int, float, complex, bool, bytes, type(None))
+_MAX_SHOWN = 80
+"""Characters of an expression that an error shows."""
 _TABLES = {"get_parameter": "_parameters", "get_buffer": "_buffers", "get_submodule": "_modules"}
 
 
@@ -44,7 +46,8 @@ def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
         reason = "that is no name"
     except LookupError as error:
         reason = str(error.args[0])
-    raise BadRequestError(f"{expression} cannot be watched ({reason}); name a tensor")
+    shown = expression if len(expression) <= _MAX_SHOWN else f"{expression[:_MAX_SHOWN]}…"
+    raise BadRequestError(f"{shown} cannot be watched ({reason}); name a tensor")
 
 
 def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:

@@ -67,7 +67,7 @@ class DisplayOptions:
         default="numpy",
         metadata={
             "help": "Digits after the decimal point: a number, or numpy for numpy.set_printoptions.",
-            "choices": ("auto", "numpy"), "min": 0, "max": None,
+            "choices": ("numpy",), "min": 0, "max": None,
         },
     )  # fmt: skip
     suppress: bool | None = field(

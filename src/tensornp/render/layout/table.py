@@ -23,6 +23,9 @@ from tensornp.render.layout.style import (
     WRAPPED_CELL,
 )
 
+_PLURALS = {"parameter": "parameters", "buffer": "buffers"}
+"""Kinds of weights as the heading of a table names them."""
+
 
 class Drawn(str):
     """A cell with raw HTML, such as a picture; `html` is not escaped."""
@@ -158,7 +161,8 @@ def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple
 
 def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
     """Return the cells that all rows have in common, for the heading."""
-    return [f"all {'' if is_whole else 'rows '}{', '.join(common)}"] if common else []
+    words = ", ".join(_PLURALS.get(word, word) for word in common)
+    return [f"all {'' if is_whole else 'rows '}{words}"] if common else []
 
 
 def _full_rows(table: Table) -> list[TableRow]:
