@@ -37,7 +37,7 @@ def begin_group(world_size: int) -> Any:
 def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
     """Hold the file to what is listed of the objects that were saved, and return its explorer."""
     of_file, in_memory = tnp.weights(path), tnp.weights(live)
-    facts = "name kind shape dtype nbytes num_parameters note".split()
+    facts = "name kind shape dtype nbytes _num_parameters note".split()
     listed, expected = (
         [[getattr(one, fact) for fact in facts] for one in explorer.values()] for explorer in (of_file, in_memory)
     )
