@@ -34,7 +34,7 @@ def test_a_card_tells_what_was_called_and_each_value():
     assert lines[:3] == [
         "layers.5.gate (Linear)",
         "    net.py:11  h = self.gate(x)",
-        "24th of 24 calls · forward · model.layers[5].gate · each float32",
+        "24th of 24 calls · forward · model.layers[5].gate · all float32",
     ]
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[3:]]
     assert rows[0] == ["value", "shape", "made by", "sample", "min … max", "mean", "‖·‖", "‖grad‖"]
