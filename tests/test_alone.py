@@ -77,11 +77,14 @@ class Found:
         self.wrong: list[str] = []
 
     def do(self, what: str, look: Callable[[], Any]) -> Any:
-        """Return what `look` gives; a refusal is one of ours, and a collective is none."""
+        """Return what `look` gives; a refusal is one of ours, and a collective only that of `shard="full"`."""
         try:
             result = look()
         except tnp.TensornpError as error:
             result = error
+            if type(error) is tnp.RanksError and "full_tensor() failed" in str(error):
+                # Only `shard="full"` begins a collective, and says that it failed.
+                return None
         except Exception as error:
             self.wrong.append(f"{what}: {error!r}")
             return None
@@ -271,7 +274,7 @@ def test_every_public_function_is_tried_alone():
     """A function that is added has a line in the table."""
     stub = (Path(tnp.__file__).parent / "__init__.pyi").read_text()
     public = {name for name in re.findall(r"as (\w+)$", stub, re.MULTILINE) if name[0].islower()} - {"errors"}
-    assert public == FUNCTIONS.keys() | TAKE_NONE
+    assert public | {"TensorWidget"} == FUNCTIONS.keys() | TAKE_NONE
 
 
 @in_fork

@@ -49,8 +49,7 @@ def options():
         if not inspect.isfunction(function) or name.startswith(("register", "unregister", "load", "unload")):
             continue
         told = inspect.signature(function).parameters.values()
-        _, *rest = (one for one in told if one.kind is not one.VAR_KEYWORD)
-        for one in rest:
+        for one in [one for one in told if one.kind is not one.VAR_KEYWORD][1:]:
             yield name, function, firsts.get(name, picture), others.get(name, {}), one.name
     for field in dataclasses.fields(DisplayOptions):
         yield "card", tnp.card, picture, {}, field.name

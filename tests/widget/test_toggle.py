@@ -30,19 +30,6 @@ def test_each_mode_gives_its_array():
     assert copy.tolist() == [5, 0]
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_one_that_was_interrupted_while_it_was_made_goes_silently(monkeypatch: pytest.MonkeyPatch):
-    """As by Ctrl-C before anything of it is there."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tensornp.widget.toggle.Lock", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        TensorWidget(torch.zeros(2))
-    gc.collect()
-
-
 def test_toggling_reads_no_values():
     """Badges and receipt follow from metadata; the storage stays resizable and no mode sees a call."""
     t = torch.nn.Parameter(torch.zeros(2))

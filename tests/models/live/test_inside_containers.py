@@ -355,7 +355,7 @@ def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
     assert same.equal is not bool(kinds["foo"])
     other = compared(tree, {"first": T, "tree": _built(shape, 2.0)})
     # Numbers beside the weights are compared as well, but for those in sets.
-    assert other.equal is (not num and not kinds["foo"] and not other.beside)
+    assert other.equal is (not num and not kinds["foo"] and not other._beside)
     assert kinds["number"] or not other._beside
 
 

@@ -38,14 +38,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_path_that_is_not_there_names_the_nearest_that_is(folder):
+def test_a_path_that_is_not_there_is_refused(folder):
     """Whichever part of it is wrong."""
     for wrong in (f"models/{NAME[1:]}", f"modles/{NAME}", f"modles/x/{NAME}", f"models/{NAME}/x"):
-        right = f"models/{NAME}" if wrong.startswith("models") else "models"
-        says(tnp.CheckpointError, lambda wrong=wrong: tnp.weights(folder / wrong), "there is no", f"'{folder / right}'")
-    with pytest.raises(tnp.CheckpointError) as raised:
-        tnp.weights(folder / "nothing like it" / "x")
-    assert "closest" not in str(raised.value)
+        says(tnp.CheckpointError, lambda wrong=wrong: tnp.weights(folder / wrong), f"'{folder / wrong}'")
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz", ".gguf", ""])
@@ -62,10 +58,9 @@ def test_beside_a_tensor_a_path_is_opened_first(folder):
     t = torch.ones(2, 3)
     with pytest.raises(tnp.BadRequestError, match=r"cannot be compared with all weights of .*; take one of them"):
         tnp.compare(t, folder / "models")
-    for path, says in (("nope.pt", "there is no 'nope.pt'"), (folder / "models" / NAME[1:], "the closest is")):
-        for pair in ((t, path), (path, t)):
-            with pytest.raises(tnp.CheckpointError, match=says):
-                tnp.compare(*pair)
+    for pair in ((t, "nope.pt"), ("nope.pt", t)):
+        with pytest.raises(tnp.CheckpointError, match="there is no"):
+            tnp.compare(*pair)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".gguf", ".npz", ".safetensors.index.json"])

@@ -142,6 +142,6 @@ def test_a_configuration_that_cannot_be_read_is_a_problem(folder, monkeypatch):
             assert explorer["a"].to_numpy().tolist() == [1, 1]
             assert "config.json' cannot be opened: Permission denied" in explorer.problems[0]
     (folder / "config.json").write_text("{")
-    assert "config.json' is no JSON" in tnp.weights(folder).problems[0]
+    assert "config.json' is not valid JSON" in tnp.weights(folder).problems[0]
     (folder / "config.json").unlink()
     assert tnp.weights(folder).problems == []

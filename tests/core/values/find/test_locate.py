@@ -13,7 +13,6 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.compare.by_size import next_by_size
 from tensornp.core.values.find.beside import place_beside
 from tensornp.core.values.find.locate import KINDS, MAX_INDICES, next_place
 
@@ -110,4 +109,3 @@ def test_what_follows_an_index_that_is_gone_begins_anew():
     t = torch.tensor([1.0, math.nan, math.nan])
     assert next_place(t, "nan", (0, 7)) == next_place(t, "nan", (9,)) == (1,)
     assert place_beside(t, "nan", (0, 7)) == place_beside(t, "nan")
-    assert next_by_size(t, torch.zeros(3), (0, 7)).place == (1,)

@@ -19,7 +19,7 @@ from tensornp.core.values.pictures.image_layout import (
     looks_like_pictures,
 )
 
-SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=5).map(tuple)
+SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=4).map(tuple)
 
 
 @settings(deadline=None)

@@ -24,14 +24,13 @@ def number(text: str) -> float:
     return math.copysign(sys.float_info.max, value) if math.isinf(value) and "inf" not in text else value
 
 
-@given(FLOATS, st.sampled_from(DIGITS))
-@example(np.array([[5e-324, 1.7e308]]), 4)
-@example(np.array([[16.62]], np.float16), 8)
-@example(np.array([[1.7975e308]]), 4)
-@example(np.array([[0.99996, 9999.96], [1e5, 999999.9]]), 4)
-def test_a_text_is_near_the_number(table, digits):
+@given(FLOATS)
+@example(np.array([[5e-324, 1.7e308]]))
+@example(np.array([[1.7975e308]]))
+@example(np.array([[0.99996, 9999.96], [1e5, 999999.9]]))
+def test_a_text_is_near_the_number(table):
     """To the digits of the largest of the window or, where it is much smaller, to some of its own."""
-    texts = column_texts(table.reshape(-1), table.shape[1], digits)
+    texts = column_texts(table.reshape(-1), table.shape[1], DIGITS)
     told = np.array([number(text) for text in texts]).reshape(table.shape)
     values = table.astype(np.float64)
     np.testing.assert_array_equal(np.isfinite(told), np.isfinite(values))
@@ -42,7 +41,7 @@ def test_a_text_is_near_the_number(table, digits):
     # What reads as the very number in its own dtype says all of it.
     with np.errstate(all="ignore"):
         is_exact = np.where(np.isfinite(told), told, 0).astype(table.dtype) == finite.astype(table.dtype)
-    assert ((apart <= 10.0 ** (3 - digits) * largest) | is_exact).all()
+    assert ((apart <= 10.0 ** (3 - DIGITS) * largest) | is_exact).all()
     # What is not zero is not shown as zero.
     np.testing.assert_array_equal(told == 0, values == 0)
 
