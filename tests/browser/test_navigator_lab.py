@@ -39,7 +39,7 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     cell = notebook.cell(1)
     grid = open_values(cell)
     cell.get_by_role("button", name="next NaN").click()
-    expect(where(cell)).to_have_text("[2, 250, 350]  nan  ·  0x7fc00000  float32")
+    expect(where(cell)).to_have_text("[2, 250, 350]  nan  float32")
     grid.locator("td[tabindex='0']").click()
     for key in ("ArrowDown", "ArrowRight", "b", "x", "a", "m", "]", "Control+End"):
         page.keyboard.press(key)
