@@ -155,8 +155,7 @@ def test_an_alarm_is_a_link_and_what_was_made_by_another_call_leads_there(calls:
     expect(shown.search).to_have_value("")
 
 
-@pytest.mark.parametrize("width", [1400, 800])
-@pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(("css", "width"), [("", 1400), (LAB_DARK, 800)], ids=["light", "dark"])
 def test_it_is_legible_and_accessible(calls: MakeCalls, css: str, width: int) -> None:
     """With a call open, which fits the page."""
     for record, name in ((small(), "norm"), (NAN, "qkv")):

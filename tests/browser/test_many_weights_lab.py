@@ -39,9 +39,9 @@ class Many:
         self.expect_focus(name)
 
 
-def opened(page: Page, server: Server, name: str, expression: str) -> tuple[Notebook, Locator, Many]:
-    """Show weights in a notebook of that name."""
-    server.write(name, [LOAD, f"%weights {expression}"])
+def opened(page: Page, server: Server, name: str, expression: str, *more: str) -> tuple[Notebook, Locator, Many]:
+    """Show weights in a notebook of that name, with more cells below."""
+    server.write(name, [LOAD, f"%weights {expression}", *more])
     notebook = Notebook(page, server, name)
     page.evaluate(WATCH)
     notebook.run_cell(0)
@@ -97,11 +97,13 @@ def test_all_of_many_weights_are_reached_by_keys_and_never_all_in_the_page(lab: 
     assert 20 < most <= 100, most
 
 
-def test_the_tree_of_a_dead_kernel_stays_readable_and_says_so(lab: Page, server: Server) -> None:
-    """At the first key that would ask it; what is seen stays."""
+def test_a_tree_and_a_toggle_without_a_kernel_stay_readable_and_say_so(lab: Page, server: Server) -> None:
+    """At the first key or click that would ask it; what is seen stays."""
     errors: list[str] = []
     lab.on("pageerror", lambda error: errors.append(str(error)))
-    notebook, cell, many = opened(lab, server, "dead.ipynb", "few")
+    notebook, cell, many = opened(lab, server, "dead.ipynb", "few", "few[names[0]]")
+    notebook.run_cell(2)
+    expect(notebook.radio("view")).to_be_checked()
     search = cell.get_by_label("Search the names")
     search.fill("w")
     expect(many.grid).to_have_attribute("aria-rowcount", "501")
@@ -121,4 +123,8 @@ def test_the_tree_of_a_dead_kernel_stays_readable_and_says_so(lab: Page, server:
     assert len(seen) == 20
     # A long name is in parts.
     assert re.search(r"layers\.0\.experts\.\d+\.w", seen[0].replace("\n", ""))
+    notebook.radio("share").click()
+    expect(notebook.status()).to_contain_text("run the cell again")
+    expect(notebook.radio("copy")).to_be_disabled()
+    expect(notebook.cell(2).get_by_text("array: shared, read-only").filter(visible=True)).to_have_count(1)
     assert errors == []

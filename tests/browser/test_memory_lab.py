@@ -32,31 +32,6 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 
 
-def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: Server) -> None:
-    """The badge comes with the mode in which NumPy could write; the receipt of view says that it cannot."""
-    server.write("saved.ipynb", [LOAD, "x = torch.ones(3, requires_grad=True)\ny = x.exp() * x", "x"])
-    notebook = Notebook(lab, server, "saved.ipynb")
-    notebook.run_all()
-    card = notebook.outputs(2).first
-    warning = card.get_by_text(re.compile("^saved for MulBackward0$")).filter(visible=True)
-    expect(notebook.radio("view")).to_be_checked()
-    expect(warning).to_have_count(0)
-    card.locator("summary").filter(visible=True).click()
-    expect(card.get_by_text("NumPy cannot spoil the gradients").filter(visible=True)).to_have_count(1)
-    notebook.radio("share").click()
-    expect(warning).to_have_count(1)
-    # The receipt says it, and the badge to who points at it.
-    sentence = re.compile("wrong gradients without an error")
-    expect(card.locator(".tensornp-line").filter(has_text=sentence)).to_have_count(1)
-    expect(warning).not_to_have_attribute("title", sentence)
-    # The kernel's answer makes the badges anew.
-    expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
-    warning.hover()
-    expect(warning).to_have_attribute("title", sentence)
-    notebook.radio("copy").click()
-    expect(warning).to_have_count(0)
-
-
 def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(lab: Page, server: Server) -> None:
     """Live over the static table: three presses of a heading lead back to the groups, and the file holds no widget."""
     make = "big = torch.zeros(3, 1000)\nalpha = torch.zeros(2)\npart = big[1]"

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 from widget.test_navigator import AtOnce
 
-from browser.contrast import READABLE, contrast
+from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK, stop_clock
 from tensornp.errors import NameTakenError
@@ -248,7 +248,7 @@ def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator
     expect(shown.grid).to_have_attribute("aria-rowcount", "3")
     shown.press("Control+End")
     expect(shown.cell("1, 4")).to_be_focused()
-    expect(shown.where).to_have_text("[1, 4]  1.0  ·  0x3f80  bfloat16")
+    expect(shown.where).to_have_text("[1, 4]  1.0  bfloat16")
     shown.tensor.untyped_storage().resize_(0)
     shown.page.get_by_role("button", name="next NaN").click()
     shown.settle()
@@ -317,7 +317,7 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
         "type": "window", "shape": [1, 1], "axes": [0, 1], "corner": [0, 0], "size": [1, 1], "part": 0, "num_parts": 0,
         "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "scale": [0, 1],
         "legend": evil, "numpy": evil, "torch": evil, "bound": evil, "show": [0, 0], "text": evil, "position": evil,
-        "is_short": True, "rows": [[evil, 1]], "columns": [[evil, 1]], "overview": evil,
+        "rows": [[evil, 1]], "columns": [[evil, 1]], "overview": evil,
     }  # fmt: skip
     shown.reply({**answer, "page": request["page"], "number": request["number"]}, ["AA==", "AAAA"])
     expect(shown.where).to_contain_text(evil)
@@ -325,27 +325,17 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     assert shown.page.evaluate("window.ran") is None
 
 
-KINDS = {
-    "signed": torch.linspace(-1, 1, 96).reshape(8, 12),
-    "special": torch.tensor([[torch.nan, torch.inf], [-torch.inf, 1]]),
-    "complex": torch.view_as_complex(torch.randn(5, 5, 2)), "bool": torch.eye(5, dtype=torch.bool),
-    "deep": torch.zeros(3, 4, 5, 6, 7),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("name", KINDS)
-def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator, name: str, css: str) -> None:
-    """Names, roles and contrasts, on light and on dark, with an error, and while something is edited."""
-    shown = navigator(KINDS[name], css=css)
+def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator, css: str) -> None:
+    """Names, roles and contrasts of all colours and with more axes, on light and on dark, and with an error."""
+    tensor = torch.linspace(-1, 1, 96).repeat(2, 3, 1).reshape(2, 3, 8, 12)
+    tensor[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    shown = navigator(tensor, css=css)
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    for text in shown.grid.locator("td.tensornp-cell, th").all():
-        assert contrast(text) >= READABLE, text.inner_text()
+    assert illegible(shown.grid.locator("td.tensornp-cell, th")) == []
     shown.index.fill("x")
     shown.index.press("Enter")
     shown.settle()
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("Enter")
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 

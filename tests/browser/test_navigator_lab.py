@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.contrast import illegible
 from browser.lab import Notebook, Server
 
 LOAD = "%load_ext tensornp\nimport torch"
@@ -42,7 +39,7 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     cell = notebook.cell(1)
     grid = open_values(cell)
     cell.get_by_role("button", name="next NaN").click()
-    expect(where(cell)).to_have_text("[2, 250, 350]  nan  ·  0x7fc00000  float32")
+    expect(where(cell)).to_have_text("[2, 250, 350]  nan  float32")
     grid.locator("td[tabindex='0']").click()
     for key in ("ArrowDown", "ArrowRight", "b", "x", "a", "m", "]", "Control+End"):
         page.keyboard.press(key)
@@ -58,9 +55,10 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     page.keyboard.press("Escape")
     page.keyboard.press("b")
     expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(3)
+    saved = notebook.save().read_text()
+    assert "vnd.jupyter.widget" not in saved and "tensornp-values" not in saved
     cell.get_by_role("button", name="Values").click()
     expect(grid).to_have_count(0)
-    assert "vnd.jupyter.widget" not in notebook.save().read_text()
 
 
 def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server: Server) -> None:
@@ -87,39 +85,3 @@ def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server:
             break
         lab.wait_for_timeout(200)
     expect(said).to_have_text(gone)
-
-
-def test_it_is_legible_in_light_and_dark_and_axe_finds_nothing(lab: Page, server: Server) -> None:
-    """Every number, heading and word contrasts with what is painted behind it."""
-    show = "t = torch.linspace(-1, 1, 600).reshape(3, 10, 20)\nt[1, 2, 3] = torch.nan\nt[1, 4, 1] = -torch.inf\nt"
-    server.write("legible-values.ipynb", [LOAD, show])
-    notebook = Notebook(lab, server, "legible-values.ipynb")
-    notebook.run_all()
-    cell = notebook.cell(1)
-    grid = open_values(cell)
-    cell.get_by_role("textbox", name="Go to an index").fill("1, 2, 3")
-    lab.keyboard.press("Enter")
-    expect(where(cell)).to_have_text(re.compile(r"^\[1, 2, 3\]  nan"))
-    lab.keyboard.press("F2")
-    expect(cell.locator(".tensornp-edits code")).to_have_text("t[1, 2, 3] = float('nan')")
-    texts = cell.locator(".tensornp-values").locator(
-        "td, th, code, label, button, .tensornp-legend-text, .tensornp-where"
-    )
-    for dark in (False, True):
-        notebook.change_theme(dark=dark)
-        expect(grid).to_be_visible()
-        assert not illegible(texts.filter(visible=True))
-        found = Axe().run(lab, context=".tensornp")
-        assert not found.violations_count, found.generate_report()
-
-
-def test_a_saved_notebook_with_an_open_navigator_is_static(lab: Page, server: Server) -> None:
-    """The output is the card alone."""
-    server.write("static.ipynb", [LOAD, "torch.zeros(3, 3)"])
-    notebook = Notebook(lab, server, "static.ipynb")
-    notebook.run_all()
-    open_values(notebook.cell(1))
-    cells = json.loads(notebook.save().read_text())["cells"]
-    text = json.dumps(cells[1]["outputs"])
-    assert "vnd.jupyter.widget" not in text
-    assert "tensornp-values" not in text

@@ -10,7 +10,6 @@ import nbformat
 import pytest
 import torch
 from nbconvert import HTMLExporter
-from nbformat.sign import NotebookNotary
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
@@ -88,19 +87,6 @@ def test_cards_are_complete_in_a_notebook_that_is_not_trusted(
     expect_nothing_blank(notebook.panel.locator(".jp-OutputArea-child"))
     expect(notebook.toggles()).to_have_count(0)
     expect(lab.get_by_text("model not found")).to_have_count(0)
-
-
-def test_a_trusted_notebook_that_was_run_without_a_page_shows_no_toggle_without_a_kernel(
-    lab: Page, server: Server, executed: nbformat.NotebookNode
-) -> None:
-    """No cell of the file shows a widget, which nobody would answer: each card stays as it is."""
-    NotebookNotary(data_dir=str(server.data)).sign(executed)
-    nbformat.write(executed, server.root / "trusted.ipynb")
-    notebook = Notebook(lab, server, "trusted.ipynb")
-    expect(notebook.panel.locator(".jp-mod-trusted .tensornp")).to_have_count(len(CARDS))
-    expect_complete(notebook.panel.locator(".tensornp"))
-    expect(notebook.panel.locator(".tensornp-widget")).to_have_count(0)
-    expect(notebook.toggles()).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

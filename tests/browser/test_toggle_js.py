@@ -220,7 +220,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
     expect(shown.page.locator(".tensornp-unconfirmed")).to_have_count(0)
-    # The page shows a pinned one anew where its cell is moved.
+    # The page shows one that stands alone anew where its cell is moved.
     shown.page.evaluate("window.show_again()")
     expect(shown.radio("copy")).to_have_count(2)
     assert all(control.is_disabled() for control in controls.all())

@@ -8,15 +8,6 @@ interface Model {
   off(event: string, listener: (...args: any[]) => void): void;
 }
 
-/** Where a frame stands in the picture of all, and the index that leads to it. */
-interface Frame {
-  label: string;
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-}
-
 /** What makes requests, and is told what becomes of them. */
 interface Part {
   root: HTMLElement;
@@ -141,10 +132,7 @@ interface SeenWindow {
   exact: string[];
   show: number[] | null;
   dtype: string;
-  bits_dtype?: string;
   device: string;
-  digits: number;
-  num_numbers: number;
   scale: [number, number];
   legend: string;
   index: string;
@@ -153,7 +141,6 @@ interface SeenWindow {
   bound: string;
   text: string;
   position: string;
-  is_short: boolean;
   rows: [string, number][];
   columns: [string, number][];
   overview: string;

@@ -50,8 +50,8 @@ export class Binding {
 
   // The element that one is at; none where its index is no index of the tensor itself.
   at(index) {
-    const { whole, digits } = this.seen ?? {};
-    this.elementCode = whole && index && !digits ? `${whole}${index.length ? `[${index.join(", ")}]` : ""}` : "";
+    const { whole } = this.seen ?? {};
+    this.elementCode = whole && index ? `${whole}${index.length ? `[${index.join(", ")}]` : ""}` : "";
     this.element.hidden = !this.elementCode;
     this.element.title = `Copy ${this.elementCode}`;
   }

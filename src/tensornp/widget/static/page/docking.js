@@ -2,7 +2,8 @@
 //
 // One model moves from card to card: it finds the card by the anchor class, whenever that comes into the page (the cell
 // may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
-// so nothing is saved in the notebook. A pinned view, or one in a front end that isolates outputs, is rendered instead.
+// so nothing is saved in the notebook. A view that stands alone, or one in a front end that isolates outputs, is
+// rendered instead.
 
 import { element, focused } from "./elements.js";
 
