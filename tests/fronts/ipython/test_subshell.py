@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from kernels import TIMEOUT_S, start_kernel
 
-NUM_ROUNDS = 20
+NUM_ROUNDS = 3
 LOOKS = ("weight", "state", "loss", "batch", "%tensors", "tnp.aliases(weight)", "tnp.plan(loss, writeable=True)",
          "tnp.to_numpy(state); [tnp.inspect(p) for p in model.parameters()]")  # fmt: skip
 TRAINING = """
-import sys, torch, tensornp as tnp
+import torch, tensornp as tnp
 torch.set_num_threads(1)
-sys.setswitchinterval(1e-4)
 
 def made():
     torch.manual_seed(0)
