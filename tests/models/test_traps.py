@@ -467,7 +467,7 @@ def a_pickle_that_runs_a_command(folder):
         assert WANTED in told(explorer)
         assert "'canary.sing'" in told(explorer)
     for name in ("raw.pt", "text.pt", "tar.pt"):
-        refused(folder / name, "neither a file of torch.save")
+        refused(folder / name, "of torch.save")
 
 
 @trap("P1")
