@@ -466,9 +466,8 @@ def a_pickle_that_runs_a_command(folder):
         assert explorer["w"].to_numpy().tolist() == [1]
         assert WANTED in told(explorer)
         assert "'canary.sing'" in told(explorer)
-    refused(folder / "raw.pt", "torch.save")
-    refused(folder / "text.pt", "torch.save")
-    refused(folder / "tar.pt", "seems to be a tar archive")
+    for name in ("raw.pt", "text.pt", "tar.pt"):
+        refused(folder / name, "of torch.save")
 
 
 @trap("P1")
