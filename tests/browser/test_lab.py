@@ -136,7 +136,7 @@ def test_cards_values_and_trees_are_legible_in_light_and_dark(lab: Page, server:
     shown = [
         "torch.zeros(3, requires_grad=True)",
         "torch.zeros(3, device='meta')",
-        "%weights torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.LayerNorm(40))",
+        "model = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.LayerNorm(40))\n%weights model",
         "v = torch.linspace(-1, 1, 60).reshape(6, 10).bfloat16()\nv[2, 3], v[4, 1] = torch.nan, torch.inf\nv",
     ]
     server.write("legible.ipynb", [LOAD, *shown])
