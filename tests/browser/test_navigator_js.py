@@ -374,16 +374,14 @@ def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) ->
 
 
 def test_figures_are_a_click_away_and_stay_chosen(navigator: MakeNavigator) -> None:
-    """Numbers and headings change, the place does not; another tensor is shown in the same way."""
+    """They stand in the headings; another tensor is shown in the same way."""
     t = torch.full((60, 30), 1 / 3)
     t[5, 4] = torch.nan
     shown = navigator(t)
     cell = shown.grid.locator("td[tabindex='0']")
     cell.focus()
     shown.press("ArrowDown")
-    expect(cell).to_have_text("0.3333")
-    shown.settle()
-    expect(shown.cell("1, 0")).to_have_text("0.33333334")
+    expect(shown.cell("1, 0")).to_have_text("0.3333")
     figures = shown.page.get_by_role("button", name="row and column figures")
     figures.click()
     shown.settle()

@@ -105,11 +105,10 @@ def test_cards_are_complete_in_an_exported_page_without_a_network(
 
 def test_on_paper_nothing_is_cut(page: Page) -> None:
     """An array that scrolls on a page, and a table that is wider than it, in whatever font."""
-    named = {f"a name of a layer {i}": torch.rand(3, 4, 5, 6) for i in range(3)}
+    named = {f"a name of a layer {i}": torch.rand(1, 2, 1, 2, 3, 4, 5, 6) for i in range(3)}
     page.set_content(tnp.card(torch.zeros(100, 3)).html + tnp.card(named).html)
     # In a page that is narrower still, names stand above their figures.
     page.set_viewport_size({"width": 420, "height": 800})
-    page.set_viewport_size({"width": int(0.9 * max(widths_of_tables(page))), "height": 800})
     cut = """() => [...document.querySelectorAll(".tensornp, .tensornp pre")].filter((node) =>
         getComputedStyle(node).overflow !== "visible"
         && (node.scrollHeight > node.clientHeight + 1 || node.scrollWidth > node.clientWidth + 1)).length"""
@@ -130,8 +129,3 @@ def test_pictures_beside_each_other_are_seen_whole_in_a_narrow_page(page: Page) 
     box = page.get_by_role("img").bounding_box()
     assert box and box["width"] <= 400 < shown.size[0]
     assert box["width"] / box["height"] == pytest.approx(shown.size[0] / shown.size[1], rel=0.02)
-
-
-def widths_of_tables(page: Page) -> list[float]:
-    """Return how many pixels each table takes, which depends on the fonts of the machine."""
-    return page.evaluate("[...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().width)")

@@ -53,7 +53,7 @@ def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> 
     expect(card.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
     card.get_by_label("Name for the array").fill("bound")
     lab.keyboard.press("Enter")
-    expect(card).to_contain_text("bound to bound = tnp.weights('model.pt')['3.0.weight'].to_numpy()")
+    expect(card).to_contain_text("bound to bound: tnp.weights('model.pt')['3.0.weight'].to_numpy()")
     assert notebook.panel.locator(".jp-CodeCell").count() == 2
 
 
