@@ -21,7 +21,7 @@ import nbformat
 from kernels import warm_kernels
 from playwright.sync_api import Locator, Page, expect
 
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 OPEN = """async (path) => {
   await jupyterapp.commands.execute("filebrowser:refresh");
   await jupyterapp.commands.execute("docmanager:open", { path });

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from browser.lab import Notebook, Server
 
 LOAD = "%load_ext tensornp\nimport torch"
-TIMES = 10
+TIMES = 4
 CELLS = [
     LOAD,
     *(f"w{i} = torch.arange({i + 2}.)\nw{i}" for i in range(4)),
@@ -22,7 +22,7 @@ LAST_CARD = 4
 
 @pytest.mark.parametrize("app", ["lab", "notebooks"])
 def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app: str) -> None:
-    """Ten times, with the settings that everybody has; the page meets no error, and the file holds no trace."""
+    """Each time, with the settings that everybody has; the page meets no error, and the file holds no trace."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
