@@ -42,7 +42,7 @@ def test_tied_parameters_are_counted_once(shell):
     model.one.__dict__["_modules"]["above"] = model
     model.__class__ = type("Tied", (torch.nn.Module,), {"__repr__": lambda self: "Tied()"})
     text = shown(shell, model)[0]
-    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · all parameter, float32, cpu, grad\n")
+    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · all parameters, float32, cpu, grad\n")
     assert "tied to other.weight" in text
 
 
@@ -93,6 +93,6 @@ def test_a_model_on_the_meta_device_and_in_several_dtypes(shell):
     """Nothing is claimed of all that holds of some."""
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2, device="meta"), "b": torch.nn.Linear(2, 2).bfloat16()})
     text, page = shown(shell, model)
-    assert "all parameter, grad" in text
+    assert "all parameters, grad" in text
     assert "bfloat16" in page
     assert ">meta<" in page

@@ -32,7 +32,7 @@ def test_a_path_or_an_expression(shell, folder):
         assert "layers.{0..2}.w" in html
     shell.run("import torch; model = torch.nn.Linear(3, 4)")
     text, _ = shown(shell, "%weights model")
-    assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · all parameter, float32, cpu, grad")
+    assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · all parameters, float32, cpu, grad")
 
 
 def test_the_explorer_is_bound_and_shown(shell, folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, TypeVar
@@ -42,7 +43,12 @@ class Unguarded:
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward: reading `.grad` then crashes the process."""
+    """Return whether another thread runs a backward: reading `.grad` then crashes the process.
+
+    The answer holds until this thread gives up the interpreter lock. It has just taken the lock anew, so no other
+    thread is given it within the switch interval: read at once.
+    """
+    time.sleep(0)
     frames = _current_frames()
     own = frames.pop(threading.get_ident())
     others = sum(_is_in_backward(frame) for frame in frames.values())
