@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +15,8 @@ import torch
 NOT_LOOKED_AT = "another thread runs a backward: gradients were not read"
 _T = TypeVar("_T")
 _grad: Any = torch.Tensor.grad
-_ENGINE: CodeType = torch.autograd.graph._engine_run_backward.__code__
+_WRITERS = frozenset(["_engine_run_backward", "zero_grad"])
+"""Functions of torch that write `.grad` and give up the interpreter lock meanwhile."""
 
 
 class Unguarded:
@@ -43,7 +44,7 @@ class Unguarded:
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward: reading `.grad` then crashes the process.
+    """Return whether another thread runs a backward or `zero_grad`: reading `.grad` then crashes the process.
 
     The answer holds until this thread gives up the interpreter lock. It has just taken the lock anew, so no other
     thread is given it within the switch interval: read at once.
@@ -71,7 +72,7 @@ def _current_frames() -> dict[int, FrameType]:
 
 def _is_in_backward(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code is _ENGINE:
+        if frame.f_code.co_name in _WRITERS and str(frame.f_globals.get("__name__")).startswith("torch."):
             return True
         frame = frame.f_back
     return False
