@@ -44,7 +44,7 @@ class Unguarded:
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward or `zero_grad`: reading `.grad` then crashes the process.
+    """Return whether another thread runs a backward or `zero_grad`; reading `.grad` then crashes.
 
     The answer holds until this thread gives up the interpreter lock. It has just taken the lock anew, so no other
     thread is given it within the switch interval: read at once.
