@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.shown.preview import Preview
+from tensornp.core.values.shown.print_options import line_width
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
@@ -46,8 +45,9 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
 
 def fitted(printoptions: Mapping[str, Any], width: int) -> dict[str, Any]:
     """Cap the line width of print options at `width` characters (0: no cap)."""
-    own = np.get_printoptions()["linewidth"]
-    return {**printoptions, "linewidth": min(own, max(width, _MIN_LINE))} if width > 0 else dict(printoptions)
+    if width <= 0:
+        return dict(printoptions)
+    return {**printoptions, "linewidth": min(line_width(printoptions), max(width, _MIN_LINE))}
 
 
 def stats_data(summary: StatsSummary) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
+from tensornp.core.values.shown.print_options import printing
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
@@ -77,9 +78,9 @@ def _text_of(array: np.ndarray, options: DisplayOptions, num_first: int | None) 
 
 
 def _printed(array: np.ndarray, options: DisplayOptions) -> str:
-    asked = {**np.get_printoptions(), **options.printoptions}
-    kept = {**options.printoptions, "formatter": asked["formatter"]}
-    with np.printoptions(**{**kept, "threshold": min(asked["threshold"], MAX_ELEMENTS)}):
+    now = np.get_printoptions()
+    bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
+    with printing(options.printoptions, array), bound:
         return repr(array)
 
 
@@ -92,7 +93,7 @@ def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
         # As NumPy prints these: each element by itself, and a word for those that are hidden.
         each: Any = some.astype(object)
         return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
-    with np.printoptions(**options.printoptions):
+    with printing(options.printoptions, some):
         return np.array2string(some, separator=", ")[1:-1] + more
 
 

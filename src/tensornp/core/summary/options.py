@@ -64,10 +64,11 @@ class DisplayOptions:
     )  # fmt: skip
     max_height: int = _number(10, help="Visible lines of an array; the rest is folded. 0 shows all lines.")
     precision: str | int = field(
-        default="numpy",
+        default="auto",
         metadata={
-            "help": "Digits after the decimal point: a number, or numpy for numpy.set_printoptions.",
-            "choices": ("numpy",), "min": 0, "max": None,
+            "help": "Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits in "
+            "lines of 120 characters unless you changed numpy.set_printoptions).",
+            "choices": ("auto", "numpy"), "min": 0, "max": None,
         },
     )  # fmt: skip
     suppress: bool | None = field(
@@ -113,8 +114,8 @@ class DisplayOptions:
 
     @property
     def printoptions(self) -> dict[str, Any]:
-        """The card's own print options, as `numpy.printoptions` takes them."""
-        own: dict[str, Any] = {} if isinstance(self.precision, str) else {"precision": self.precision}
+        """The card's own print options; precision "auto" chooses them from the printed values."""
+        own: dict[str, Any] = {} if self.precision == "numpy" else {"precision": self.precision}
         return own if self.suppress is None else {**own, "suppress": self.suppress}
 
     def fingerprint_nbytes(self, device: object) -> int:

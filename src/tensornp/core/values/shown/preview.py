@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from tensornp.core.tensor.steps import Step
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.shown.gather import gather
+from tensornp.core.values.shown.print_options import AUTO, printing
 from tensornp.errors import NotReadError
 
 
@@ -66,24 +65,20 @@ def preview(
     plan: ConversionPlan,
     *,
     max_elements: int,
-    printoptions: Mapping[str, Any] = MappingProxyType({}),
+    printoptions: Mapping[str, Any] = AUTO,
 ) -> Preview:
-    """Return what NumPy prints of the array that `plan` would give, under the user's print options and `printoptions`.
+    """Return NumPy's text of the array that `plan` would give, under the user's print options and `printoptions`.
 
     Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
     storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
     """
     try:
-        # A formatter of the user's is dropped unless it is passed on.
-        kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
-        with np.printoptions(**kept) if printoptions else nullcontext():
-            try:
-                return _preview(*what_it_stands_for(tensor, info), plan, max_elements)
-            except Exception as error:
-                found, why = printed_without(
-                    error, lambda: _preview(*what_it_stands_for(tensor, info), plan, max_elements)
-                )
-                return Preview(found.text, "; ".join(filter(None, (why, found.note))))
+        held, inner = what_it_stands_for(tensor, info)
+        try:
+            return _preview(held, inner, plan, max_elements, printoptions)
+        except Exception as error:
+            found, why = printed_without(error, lambda: _preview(held, inner, plan, max_elements, printoptions))
+            return Preview(found.text, "; ".join(filter(None, (why, found.note))))
     except NotReadError as reason:
         return Preview("", str(reason))
 
@@ -95,12 +90,14 @@ def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, Ten
     return tensor, info
 
 
-def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
+def _preview(
+    tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]
+) -> Preview:
     if info.kind.gives_several:
-        return _parts(parts_still(tensor, info), plan, max_elements)
+        return _parts(parts_still(tensor, info), plan, max_elements, own)
     shape = info._array_shape
     if 0 in shape:
-        return Preview(repr(_empty(info, plan)))
+        return Preview(_repr(_empty(info, plan), own))
     options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
     edgeitems = _affordable(shape, asked, max_elements)
@@ -117,21 +114,27 @@ def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_e
         note = f"{why}; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
-        return Preview(repr(gathered(tensor, info, plan, _all(shape))), note)
-    if info.kind.is_masked:
-        return _masked(tensor, info, plan, edgeitems, max_elements)
-    return Preview(
-        _summarized(gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
-    )
+        return Preview(_repr(gathered(tensor, info, plan, _all(shape)), own), note)
+    # A masked array has rules of its own for what it leaves out.
+    if info.kind.is_masked and info.numel <= max_elements:
+        return Preview(_repr(gathered(tensor, info, plan, _all(shape)), own))
+    corners = gathered(tensor, info, plan, _corners(shape, edgeitems))
+    with printing(own, corners):
+        text = _repr_of_corners(corners, edgeitems)
+        if info.kind.is_masked:
+            return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+        return Preview(_with_shape(text, corners.shape, shape), note)
 
 
-def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeitems: int, max_elements: int) -> Preview:
-    """Return what NumPy prints of a masked array, whose `repr` leaves elements out by rules of its own."""
-    if info.numel <= max_elements:
-        return Preview(repr(gathered(tensor, info, plan, _all(info.shape))))
+def _repr(array: Any, own: Mapping[str, Any]) -> str:
+    with printing(own, array):
+        return repr(array)
+
+
+def _repr_of_corners(corners: Any, edgeitems: int) -> str:
+    # A formatter is dropped unless it is passed on; so is a repr of the user's own, which must not see mere corners.
     with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
-        text = repr(gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
-    return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+        return repr(corners)
 
 
 def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
@@ -140,9 +143,10 @@ def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
     return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
-def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int) -> Preview:
+def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
-    each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
+    most = max(1, max_elements // _MAX_PARTS)
+    each = [_preview(part, inspect(part), plan, most, own).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
         return Preview(f"[{', '.join(each)}]")
     return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
@@ -154,7 +158,7 @@ def first_values(
     info: TensorInfo,
     plan: ConversionPlan,
     count: int,
-    printoptions: Mapping[str, Any] = MappingProxyType({}),
+    printoptions: Mapping[str, Any] = AUTO,
 ) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
 
@@ -170,27 +174,27 @@ def first_values(
         array = gathered(tensor, info, plan, places)
     except NotReadError:
         return "(not read)"
-    if not array.ndim and not printoptions:
+    if not array.ndim and printoptions in ({}, AUTO):
         return str(array)
-    precision = printoptions.get("precision")
-    if precision is None:
-        precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
-    flat, suppress = array.reshape(-1), printoptions.get("suppress")
-    try:
-        texts = texts_of(flat, precision, suppress)
-    except Exception as error:
-        texts, _ = printed_without(error, lambda: texts_of(flat, precision, suppress))
+    flat = array.reshape(-1)
+    with printing(printoptions, flat):
+        asked = np.get_printoptions()["precision"]
+        precision = asked if isinstance(printoptions.get("precision"), int) else min(asked, _FIRST_PRECISION)
+        try:
+            texts = texts_of(flat, precision)
+        except Exception as error:
+            texts, _ = printed_without(error, lambda: texts_of(flat, precision))
     return ", ".join([text.strip() for text in texts] + ["…"] * (array.size < math.prod(shape)))
 
 
-def texts_of(array: np.ndarray[Any, Any], precision: int | None = None, suppress: bool | None = None) -> list[str]:
+def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[str]:
     """Return what NumPy prints of each element of an array of one dimension, all padded to one width.
 
     A hidden element is ``--``. What is None is as in the user's print options.
     """
     shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     text = np.array2string(
-        np.asarray(shown), precision=precision, suppress_small=suppress, separator=_SEPARATOR,
+        np.asarray(shown), precision=precision, separator=_SEPARATOR,
         threshold=array.size + 1, max_line_width=_NO_LINE_BREAK,
     )  # fmt: skip
     texts = iter(text[1:-1].split(_SEPARATOR))
@@ -263,20 +267,18 @@ def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor
     return array if is_shown is None else masked_array(array, is_shown)
 
 
-def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
-    """Return `repr` of the array of `shape` whose outer elements are `corners`.
+def _with_shape(text: str, printed: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Return the text of an array of corners with the shape of the whole.
 
-    NumPy prints the corners itself; only the shape that it states after them, and with it the place of the line break
-    before, belongs to the whole. NumPy breaks where the last line would pass the line width (`array_repr`, NumPy 2.4).
+    Only the shape that NumPy states after the corners changes, and with it the line break before. NumPy breaks where
+    the last line would pass the line width (`array_repr`, NumPy 2.4).
     """
-    # A formatter is dropped unless it is passed on; so is a repr of the user's own, which must not see mere corners.
-    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=options["formatter"]):
-        text = repr(corners)
+    options = np.get_printoptions()
     end = text.rindex("]") + 1
     body, extras = text[:end], text[end:].strip(", \n")
     if extras == ")":
         return body + ")"
-    extras = extras.replace(f"shape={corners.shape}", f"shape={shape}", 1)
+    extras = extras.replace(f"shape={printed}", f"shape={shape}", 1)
     last_line = len(body) + 1 - (body.rfind("\n") + 1)
     breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
     return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
