@@ -338,6 +338,8 @@ def shell() -> InteractiveShell:
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")
+        # Print options of the user are obeyed, so that the text is NumPy's own.
+        np.set_printoptions(linewidth=76)
         # Python, IPython and NumPy import and cache on first use: not what is looked for.
         shell.display_formatter.format(torch.ones(3, dtype=torch.bfloat16))
     return InteractiveShell.instance()

@@ -34,7 +34,6 @@ HOMES = {
     "xxhash": {"core/memory/digest"},
     "numba": {"core/values/stats/fast", "core/values/stats/kernels", "core/values/compare/kernels"},
     "wcwidth": {"render/layout/table"},
-    "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},
     "jax": {"core/exchange/other_libraries"},

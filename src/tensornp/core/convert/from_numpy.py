@@ -14,7 +14,6 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import with_article
-from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
@@ -67,8 +66,6 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or obstacle:
-        check_array(array)
     if copy or (obstacle and device.type == "cpu"):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
     elif obstacle:
@@ -90,7 +87,6 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
         raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
     data = _tensor_of(np.asarray(array.data), True, device)
     mask = np.ma.getmaskarray(array)
-    check_array(mask)
     shown = _tensor_of(np.asarray(~mask), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
     with modes.undisturbed():

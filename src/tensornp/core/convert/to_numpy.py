@@ -23,7 +23,6 @@ from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
-from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
@@ -35,7 +34,7 @@ from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NoDataError, NotATensorError, NotReadError, RanksError
+from tensornp.errors import NotATensorError, RanksError
 
 _IS_ARRAY = "it is an array already, which tnp.card shows and tnp.to_tensor makes a tensor of"
 
@@ -282,12 +281,6 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 @apart
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
-    if plan.nbytes_copied:
-        try:
-            check_parts(tensor)
-        except NotReadError as reason:
-            # To copy it would end the process.
-            raise NoDataError(f"the values cannot be read: {reason}") from None
     return carry_out(plan, tensor)
 
 

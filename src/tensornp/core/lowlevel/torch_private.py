@@ -163,3 +163,8 @@ def has_constant_tensors(module: Any) -> bool:
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
     return isinstance(table, _scripted_table)
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Set the number of counted writes of a tensor and its views."""
+    torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))

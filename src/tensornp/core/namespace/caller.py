@@ -1,9 +1,8 @@
-"""The names that whoever calls a function sees."""
+"""Find the names that the caller of a function sees."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -13,18 +12,22 @@ from tensornp.core.lowlevel import uncompiled
 
 
 def names_of_caller(frame: FrameType) -> dict[str, Any]:
-    """Return the names that are seen where the function of this frame was called."""
-    return _names_in(_caller_of(frame))
+    """Return the names that are seen where the function of this frame was called.
+
+    Python 3.12 and before keep the locals of that frame alive until it returns.
+    """
+    caller = _caller_of(frame)
+    return {**caller.f_globals, **caller.f_locals}
 
 
 def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
-    """Return a name that is bound to `obj` itself, empty where none is; none of a history, as ``_`` and ``_12``."""
+    """Return a name that is bound to `obj` itself, but not ``_`` or ``_12``; empty if there is none."""
     names = (name for name, value in namespace.items() if value is obj and type(name) is str)
     return next((name for name in names if name.isidentifier() and name.strip("_0123456789")), "")
 
 
 def names_of_now(frame: FrameType) -> Callable[[], Mapping[str, Any]]:
-    """Return what returns the names that the caller of a frame's function sees by then, to what that has called."""
+    """Return a function that returns the names that the caller of a frame's function sees by then."""
     return functools.partial(_names_at, id(_caller_of(frame)))
 
 
@@ -32,28 +35,12 @@ def _names_at(address: int) -> Mapping[str, Any]:
     frame: FrameType | None = sys._getframe()
     while frame is not None and id(frame) != address:
         frame = frame.f_back
-    return _names_in(frame) if frame is not None else {}
+    return {**frame.f_globals, **frame.f_locals} if frame is not None else {}
 
 
 def _caller_of(frame: FrameType) -> FrameType:
     """Return the frame that called, over those that keep `torch.compile` out."""
     caller = frame.f_back
-    while caller is not None and _keeps_compiling_out(caller.f_globals):
+    while caller is not None and caller.f_globals.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame"):
         caller = caller.f_back
     return caller or frame
-
-
-def _keeps_compiling_out(namespace: dict[str, Any]) -> bool:
-    return namespace.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame")
-
-
-def _names_in(frame: FrameType) -> dict[str, Any]:
-    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
-    names = frame.f_locals
-    found = {**frame.f_globals, **names}
-    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
-    # name here and the argument are three references.
-    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if is_snapshot and sys.getrefcount(names) <= 3:
-        names.clear()
-    return found

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import Relation
-from tensornp.core.memory.footprint import meet
-from tensornp.core.memory.relations import Target
+from tensornp.core.memory.footprint import overlap
 from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged, num_apart
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.alike import Alike, alike
@@ -235,8 +235,8 @@ def _rows(survey: Survey, group: Group, limit: int | None, look: _Look) -> tuple
         # Of tensors that consist of several, some of a group meet only others.
         beside = (
             first
-            if meet(first.spans, found.spans)
-            else next((one for one in ordered if one is not found and meet(one.spans, found.spans)), first)
+            if overlap(first.spans, found.spans)
+            else next((one for one in ordered if one is not found and overlap(one.spans, found.spans)), first)
         )
         shared = "" if found is first else f"{survey.name(beside)}: {_relation(beside.obj, found.obj)}"
         rows.append(_row(found.obj, survey.name(found), found, shared, look))
@@ -295,7 +295,7 @@ def _relation(first: Any, other: Any) -> Relation:
     """Return how two members of one group relate; those that only share a storage with a third one too."""
     try:
         # The same question as a card asks: of a lazy copy, no write is seen although the bytes are still the same.
-        return Target(first, None).compare(other)[0] or "same storage"
+        return Target(first).compare(other)[0] or "same storage"
     except Exception:
         return "may overlap"
 

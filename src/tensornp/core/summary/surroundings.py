@@ -11,9 +11,8 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
+from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.former import Former
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
@@ -96,15 +95,15 @@ def find_surroundings(
     namespace: Mapping[str, Any],
     max_seconds: float,
     *,
-    former: Former,
+    seen: SeenAliases,
     shown_as: str,
 ) -> Surroundings:
-    """Return what one search tells; `former` knows what has shared, `shown_as` is what the user typed."""
+    """Return what one search tells; `seen` knows former aliases, `shown_as` is what the user typed."""
     unguarded = Unguarded()
     with modes.undisturbed():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
-    objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
-    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)
+    objs = [tensor, *([grad] if grad is not None else [])]
+    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
     name = _own_name(found, shown_as, namespace)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:

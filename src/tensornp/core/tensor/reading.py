@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import raw_memory, torch_private
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for
-from tensornp.core.tensor.strides import num_reached
-from tensornp.errors import NotReadError
 
 
 class Reading(NamedTuple):
@@ -86,11 +84,6 @@ def misfit(nested: Any) -> str:
     own = _nested_parts(nested)
     if any(type(one) is not torch.Tensor or one.device.type != "cpu" for one in own):
         return ""
-    try:
-        for one in own:
-            _check_readable(one)
-    except NotReadError as reason:
-        return str(reason)
     if nested.layout != torch.jagged or any(one.numel() > _MAX_OFFSETS for one in own):
         return ""
     numbers: list[list[int]] = [one.tolist() for one in own]
@@ -115,13 +108,6 @@ def scales_misfit(quantized: Any) -> str:
             )
             return f"its {name} have shape {tuple(part.shape)}, and {many}: no code can be dequantized"
     return ""
-
-
-def _check_readable(part: torch.Tensor) -> None:
-    """Raise NotReadError unless the elements of a plain part can be read; what torch has allocated is no file's."""
-    if part.numel() and not part.untyped_storage().resizable():
-        low = torch_private.address_of(part)
-        raw_memory.check_readable(low, low + num_reached(part.shape, part.stride()) * part.element_size())
 
 
 def _scales(quantized: Any) -> list[torch.Tensor]:

@@ -169,13 +169,11 @@ class TensorMagics(Magics):
         return None if request.is_quiet else array
 
     def _converted(self, value: Any, request: _Request) -> Any:
-        import numpy as np
         import torch
 
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import undisturbed
-        from tensornp.core.memory.arrays import check_printed
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
@@ -201,8 +199,6 @@ class TensorMagics(Magics):
             print(_explained(value, receipts, request.expression))
             return None
         array = to_numpy(value, **arguments)
-        if not request.is_quiet and "out" not in options:
-            map_leaves(check_printed, array, leaf_type=np.ndarray)
         with undisturbed():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)

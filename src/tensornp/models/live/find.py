@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensornp.core.lowlevel.modes import undisturbed
-from tensornp.core.memory.weak_view import WeakView
+from tensornp.core.memory.identity import WeakView
 from tensornp.core.namespace.lookup import look_up
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry

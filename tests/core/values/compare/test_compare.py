@@ -40,7 +40,7 @@ def test_every_figure_is_exact(t, seed, num_changes, block_numel):
     for at in rng.integers(0, max(other.numel(), 1), num_changes) if other.numel() else []:
         flat[int(at)] = flat[int(rng.integers(0, other.numel()))]
     with pytest.MonkeyPatch.context() as patch, unchanged(t, other), np.errstate(all="ignore"):
-        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.reading.strided.BLOCK_NUMEL", block_numel)
         patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
         found = tnp.compare(t, other)
     a, b = (converted(values).reshape(-1) for values in (t, other))

@@ -40,7 +40,7 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
     expected = places(t, what)
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
         patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
-        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.reading.strided.BLOCK_NUMEL", block_numel)
         found = tnp.locate(t, what)
     assert (found.count, bool(found)) == (len(expected), bool(expected))
     assert list(found.indices) == expected[:MAX_INDICES]

@@ -17,7 +17,6 @@ from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.lowlevel import raw_memory
 from tensornp.core.values.stats import compute as scan
 from tensornp.core.values.stats import distribution, tasks
 from tensornp.core.values.stats.distribution import MAX_KEPT
@@ -66,20 +65,15 @@ def check(found: TensorStats, values: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@given(tensors(), st.sampled_from([64, 1000, 2**17]), st.integers(1, 3), st.booleans())
+@given(tensors(), st.sampled_from([64, 1000, 2**17]), st.integers(1, 3))
 @settings(max_examples=75, deadline=None)
-def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
-    """Any dtype, strides and lazy bits, cut into blocks of any size, with and without reading by address."""
-    was_on = raw_memory.is_on()
-    raw_memory.switch(is_raw)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
-            patch.setattr(tasks, "TASK_BLOCKS", 3)
-            with unchanged(t):
-                found = scan.scan(t, histogram="auto", num_threads=num_threads)
-    finally:
-        raw_memory.switch(was_on)
+def test_every_figure_is_numpys(t, block_numel, num_threads):
+    """Any dtype, strides and lazy bits, cut into blocks of any size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
+        patch.setattr(tasks, "TASK_BLOCKS", 3)
+        with unchanged(t):
+            found = scan.scan(t, histogram="auto", num_threads=num_threads)
     check(found, modulus(t))
     assert found.scope == "all elements"
     if t.is_complex():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
-from tensornp.core.memory.relations import Target
+from tensornp.core.memory.aliases import Target
 
 SAME_MEMORY = "both are the same memory"
 

@@ -14,7 +14,6 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -194,7 +193,6 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
 
 
 def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    check_array(array)
     return array.shape, array.dtype, lambda places: array[np.ix_(*places)]
 
 

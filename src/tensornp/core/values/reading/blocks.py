@@ -18,14 +18,20 @@ import torch
 from tensornp.core.convert.dense import dequantized
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.blocks import BLOCK_NUMEL, Block, blocks_of
-from tensornp.core.memory.still import still
-from tensornp.core.memory.strided import Strided, array_of_own, bits_of, each_once, strided_of_array, strided_of_tensor
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
-from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
 from tensornp.core.values.reading.decode import decoder, stored_dtype
+from tensornp.core.values.reading.strided import (
+    Strided,
+    array_of_own,
+    bits_of,
+    each_once,
+    strided_of_array,
+    strided_of_tensor,
+)
 from tensornp.errors import NoDataError
 
 Array = np.ndarray[Any, Any]
@@ -135,9 +141,11 @@ class RowsPart:
         is_whole, is_of_torch = block.shape == self.info.shape, self.info.kind.has_strides
         if is_of_torch and not is_whole:
             # A view, which reads nothing.
-            rows = quietly(self.tensor.narrow, 0, block.start[0], block.shape[0])
-            return quietly(still(rows, inspect(rows)).dequantize)
-        rows = still(self.tensor, self.info)
+            rows: torch.Tensor = quietly(self.tensor.narrow, 0, block.start[0], block.shape[0])
+            check_parts(rows)
+            return quietly(rows.dequantize)
+        check_parts(self.tensor)
+        rows = self.tensor
         if is_of_torch:
             return quietly(rows.dequantize)
         return dequantized(rows if is_whole else quietly(rows.narrow, 0, block.start[0], block.shape[0]))

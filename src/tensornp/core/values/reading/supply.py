@@ -19,7 +19,7 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import with_article
-from tensornp.core.memory.still import parts_still, still
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -238,7 +238,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
     refuse_axis(info, axis)
-    parts = parts_still(tensor, info)
+    parts = list(tensor.unbind())
     found = [part_of_tensor(part, inspect(part)) for part in parts]
     shape = tuple(parts[0].shape) if parts else ()
     shapes = tuple(tuple(part.shape) for part in parts)
@@ -264,7 +264,8 @@ def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None, in_order: 
 
 def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
     refuse_axis(info, axis)
-    raw = plain(still(tensor, info))
+    check_parts(tensor)
+    raw = plain(tensor)
     check_indices(raw)
     if raw.layout == torch.sparse_coo and not raw.is_coalesced():
         indices, values = torch_private.stored_elements(raw)

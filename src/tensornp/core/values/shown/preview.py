@@ -1,41 +1,41 @@
-"""The text that NumPy would print of the whole array, made from the printed elements alone."""
+"""Print an array as NumPy prints the whole, from the printed elements alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.to_numpy import carry_out, masked_array
+from tensornp.core.lowlevel.attributes import error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import apart, unnoticed
-from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.kinds import SPARSE
+from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.reading.stored import StoredValues
-from tensornp.core.values.shown.failing_formatter import printed_without
-from tensornp.core.values.shown.gather import gather
+from tensornp.core.values.shown.gather import TooManyError, gather
 from tensornp.core.values.shown.print_options import AUTO, printing
 from tensornp.errors import NotReadError
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What NumPy prints of an array.
+    """The text of an array.
 
     Attributes
     ----------
     text : str
-        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty where no value was read.
+        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty if no value was read.
     note : str
-        Why fewer elements are shown than NumPy would print, or none; empty otherwise.
+        The difference from NumPy's text, or why no value was read.
     """
 
     text: str
@@ -54,6 +54,9 @@ _FEW_DIMS = 6
 """Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
 """Parts of a nested tensor that are printed at most."""
+_USER_CODE = ("formatter", "override_repr")
+"""Print options that hold code of the user; `np.printoptions` resets both."""
+_T = TypeVar("_T")
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
@@ -69,22 +72,40 @@ def preview(
 ) -> Preview:
     """Return NumPy's text of the array that `plan` would give, under the user's print options and `printoptions`.
 
-    Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
-    storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
+    Only the printed elements are read, on the tensor's own device into new memory, so the tensor's storage is not
+    locked. A kind that cannot be indexed is laid out; if it is too large, its stored parts are shown. At most about
+    `max_elements` are printed.
     """
-    try:
-        held, inner = what_it_stands_for(tensor, info)
+    held, inner = what_it_stands_for(tensor, info)
+
+    def show() -> Preview:
         try:
             return _preview(held, inner, plan, max_elements, printoptions)
-        except Exception as error:
-            found, why = printed_without(error, lambda: _preview(held, inner, plan, max_elements, printoptions))
-            return Preview(found.text, "; ".join(filter(None, (why, found.note))))
+        except TooManyError as reason:
+            return _stored(held, inner, max_elements, printoptions, str(reason))
+
+    try:
+        found, why = printed_without_formatter(show)
+        return Preview(found.text, "; ".join(filter(None, (why, found.note))))
     except NotReadError as reason:
         return Preview("", str(reason))
 
 
+def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
+    """Return the result of `show`; if a formatter of NumPy's print options raises, call it without, and say so."""
+    try:
+        return show(), ""
+    except Exception as error:
+        options = np.get_printoptions()
+        given = " or ".join(name for name in _USER_CODE if options.get(name) is not None)
+        if not given or isinstance(error, NotReadError):
+            raise
+        with np.printoptions():
+            return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
+
+
 def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
-    """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
+    """Return the tensor behind a stand-in, and its metadata; any other tensor is returned itself."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
         tensor, info = held_tensor(tensor, info.kind), info.inner
     return tensor, info
@@ -94,7 +115,7 @@ def _preview(
     tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]
 ) -> Preview:
     if info.kind.gives_several:
-        return _parts(parts_still(tensor, info), plan, max_elements, own)
+        return _parts(list(tensor.unbind()), plan, max_elements, own)
     shape = info._array_shape
     if 0 in shape:
         return Preview(_repr(_empty(info, plan), own))
@@ -126,6 +147,20 @@ def _preview(
         return Preview(_with_shape(text, corners.shape, shape), note)
 
 
+def _stored(tensor: Any, info: TensorInfo, max_elements: int, own: Mapping[str, Any], reason: str) -> Preview:
+    """Return the text of the tensors that a tensor stores, with `reason` as the note."""
+    if info.kind is SPARSE:
+        names = ("indices", "values") if info.layout == torch.sparse_coo else ("pointers", "indices", "values")
+        stored = dict(zip(names, stored_parts(tensor.detach()), strict=True))
+    else:
+        stored = {name: value for name, value in own_attributes(tensor) if is_tensor(value)}
+    texts = []
+    for name, part in stored.items():
+        facts = inspect(part)
+        texts.append(f"{name} = {_preview(part, facts, decide(facts), max_elements, own).text}")
+    return Preview("\n".join(texts), f"{reason}; these are the stored parts" if texts else reason)
+
+
 def _repr(array: Any, own: Mapping[str, Any]) -> str:
     with printing(own, array):
         return repr(array)
@@ -138,13 +173,13 @@ def _repr_of_corners(corners: Any, edgeitems: int) -> str:
 
 
 def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
-    """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
+    """Return the array of a tensor without elements; a list of its indices may have billions."""
     array = np.empty(info._array_shape, plan.dtype)
     return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
 def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]) -> Preview:
-    """Return what Python prints of the list of arrays that a nested tensor gives."""
+    """Return the text of the list of arrays of a nested tensor."""
     most = max(1, max_elements // _MAX_PARTS)
     each = [_preview(part, inspect(part), plan, most, own).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
@@ -180,18 +215,12 @@ def first_values(
     with printing(printoptions, flat):
         asked = np.get_printoptions()["precision"]
         precision = asked if isinstance(printoptions.get("precision"), int) else min(asked, _FIRST_PRECISION)
-        try:
-            texts = texts_of(flat, precision)
-        except Exception as error:
-            texts, _ = printed_without(error, lambda: texts_of(flat, precision))
+        texts, _ = printed_without_formatter(lambda: texts_of(flat, precision))
     return ", ".join([text.strip() for text in texts] + ["…"] * (array.size < math.prod(shape)))
 
 
 def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[str]:
-    """Return what NumPy prints of each element of an array of one dimension, all padded to one width.
-
-    A hidden element is ``--``. What is None is as in the user's print options.
-    """
+    """Return NumPy's text of each element of a flat array, all padded to one width; a hidden element is ``--``."""
     shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     text = np.array2string(
         np.asarray(shown), precision=precision, separator=_SEPARATOR,
@@ -202,7 +231,7 @@ def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
-    """Return `edgeitems`, or as many that no more than `max_elements` are read, at least 1; None and 0 read all."""
+    """Return `edgeitems`, or fewer so that at most `max_elements` are read; None and 0 read all."""
     if _count_read(shape, edgeitems) <= max_elements:
         return edgeitems
     edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
@@ -220,7 +249,7 @@ def _all(shape: tuple[int, ...]) -> Places:
 
 
 def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
-    """Return the outer `edgeitems` of each longer dimension, with one repeated element between for the ellipsis."""
+    """Return the outer `edgeitems` of each longer dimension, with one repeated index in place of the ellipsis."""
     return [
         [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
         for size in shape
@@ -242,14 +271,14 @@ def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: Conver
 def few_of(
     tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the elements at `places` as `gather` does, and of a masked tensor which of them are shown.
+    """Return the elements at `places` as `gather` does, and for a masked tensor the mask of the shown ones.
 
     Call it `apart`.
     """
     if type(tensor) is StoredValues:
         return tensor.few(places), None
     if info._is_pending:
-        raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
+        raise NotReadError("a collective still writes the values, and a display does not wait; call t.wait()")
     if info.inner is None:
         return gather(tensor, info, places), None
     held: Any = held_tensor(tensor, info.kind)
@@ -261,7 +290,7 @@ def few_of(
 
 
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
-    """Return the array of elements that were gathered already, as `plan` says of all; call it `apart`."""
+    """Return the array of gathered elements, converted by `plan`; call it `apart`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
     array = carry_out(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)

@@ -11,7 +11,10 @@ import numpy as np
 
 AUTO: Mapping[str, Any] = {"precision": "auto"}
 """Compact print options if NumPy's are at their defaults, otherwise NumPy's."""
-_DEFAULTS = {"precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75, "formatter": None}
+_DEFAULTS: dict[str, Any] = {
+    "precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75,
+    "formatter": None, "override_repr": None,
+}  # fmt: skip
 _COMPACT_PRECISION = 4
 _COMPACT_LINEWIDTH = 120
 _COMPACT_RANGE = (5e-5, 1e5)
@@ -43,8 +46,8 @@ def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
 
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
-    now = np.get_printoptions()
-    return own.get("precision") == "auto" and all(now[name] == value for name, value in _DEFAULTS.items())
+    now: Mapping[str, Any] = dict(np.get_printoptions())
+    return own.get("precision") == "auto" and all(now.get(name) == value for name, value in _DEFAULTS.items())
 
 
 def _is_readable_without_exponent(values: Any) -> bool:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
@@ -110,7 +109,8 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        parts = parts_still(tensor, info)
+        check_readable(info)
+        parts = tensor.unbind()
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)

@@ -134,7 +134,7 @@ def _marks_of(obj: Any) -> Any:
         while is_storage(obj) or (is_tensor_like(obj) and stand_in_of(obj) is not None):
             obj = tensor_of(obj) if is_storage(obj) else stood_for(obj)
         info = inspect(obj)
-        return info.version, fingerprint(obj, 0, info)
+        return info.version, fingerprint(obj, 0)
     except Exception:
         # What cannot be told is not claimed.
         return None
