@@ -22,8 +22,7 @@ from tensornp.core.values.pictures.planes import difference_map, plane_map
 def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):
     """Whatever the strides, and however it is cut into blocks."""
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
-        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
         found = plane_map(t)
     if found is None:
         assert not t.dim() or not t.numel()
@@ -113,14 +112,3 @@ def test_an_endless_plane_is_refused_in_a_sentence():
     for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):
         with pytest.raises(tnp.BadRequestError, match="a heat map would read"):
             plane_map(t)
-
-
-def test_memory_is_asked_about_once_for_many_blocks(monkeypatch):
-    """And not for each: it may take the system longer than to read one."""
-    from tensornp.core.memory.strided import Strided
-
-    asked = []
-    can_be = Strided.can_be_read_in_place
-    monkeypatch.setattr(Strided, "can_be_read_in_place", lambda one: asked.append(one) or can_be(one))
-    plane_map(torch.zeros(2000, 1000))
-    assert len(asked) == 1

@@ -20,8 +20,6 @@ from tensornp.core.memory.fingerprint import (
     fingerprint_of_array,
     why_for_good,
 )
-from tensornp.core.memory.own_copy import array_copied
-from tensornp.core.memory.still import still
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.compare.differing import Difference, rows_and_delta
@@ -91,7 +89,7 @@ def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> tuple[Fi
 
 def _copied(obj: Any) -> Any:
     try:
-        values = _tensor_copied(obj) if is_tensor(obj) else array_copied(obj)
+        values = _tensor_copied(obj) if is_tensor(obj) else np.array(obj)
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
@@ -104,7 +102,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         # What they become is no one plain array.
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
-        return to_numpy(apart(still)(tensor, info), copy=True)
+        return to_numpy(tensor, copy=True)
     return to_numpy(apart(own_values)(tensor, info))
 
 

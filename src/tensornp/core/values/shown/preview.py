@@ -19,10 +19,10 @@ from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.shown.gather import gather
 from tensornp.core.values.shown.print_options import AUTO, printing
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
 

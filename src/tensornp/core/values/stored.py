@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy
-from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -117,10 +116,10 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         return tensor_from_numpy(array, None, torch.device("cpu"))
 
     def box(at: Box) -> torch.Tensor:
-        return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
+        return tensor_from_numpy(np.array(array[at]), None, torch.device("cpu"))
 
     def bits(at: Box) -> Array:
-        part = array_copied(array[at])
+        part = np.array(array[at])
         return np.asarray(part, part.dtype.newbyteorder("=")).view(facts.bits or facts.numpy)
 
     return StoredValues(
