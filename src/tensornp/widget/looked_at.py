@@ -13,11 +13,11 @@ from tensornp.core.convert.view_share_copy import mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.typed_index import expression_of
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject
+from tensornp.core.values.stored import StoredValues
 
 Held = Callable[[], torch.Tensor | StoredValues | None]
 """Gives the tensor that is looked at, or None where it is gone."""

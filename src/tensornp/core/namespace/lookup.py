@@ -22,8 +22,9 @@ from tensornp.errors import BadRequestError
 _MAX_SHOWN = 80
 """Characters of an expression that an error shows."""
 _GETTERS = ("get_parameter", "get_buffer", "get_submodule")
-_STORED = (types.MemberDescriptorType, type(namedtuple("_", "x").x))
+_STORED: Any = (types.MemberDescriptorType, type(vars(namedtuple("_", "x"))["x"]))
 """Descriptors that compute nothing: slots and the fields of a named tuple."""
+_SEQUENCES: tuple[Any, ...] = (list, tuple, deque)
 _MISSING = object()
 
 
@@ -99,7 +100,7 @@ def _attribute(obj: Any, name: str) -> Any:
 
 
 def _item(obj: Any, key: Any) -> Any:
-    for base in (list, tuple, deque):
+    for base in _SEQUENCES:
         if isinstance(obj, base) and type(key) is int:
             return base.__getitem__(obj, key)
     if isinstance(obj, dict):

@@ -15,7 +15,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.find.locate import Location, locate
 from tensornp.core.values.pictures.planes import PlaneMap, plane_map
-from tensornp.core.values.reading.description import Description, described
+from tensornp.core.values.sources import Description, described
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError

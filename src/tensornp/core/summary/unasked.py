@@ -6,7 +6,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.reading.supply import nbytes_unasked
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 

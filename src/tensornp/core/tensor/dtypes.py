@@ -82,6 +82,15 @@ FLOAT4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5,
 """The value of each 4-bit code of E2M1 (OCP Microscaling Formats 1.0, table 5); a byte's low nibble comes first."""
 
 
+@functools.cache
+def stored_dtype(name: str) -> np.dtype[Any]:
+    """Return the NumPy dtype that reads elements of dtype `name`: its own, or an unsigned integer of its bits."""
+    if name in _NATIVE:
+        return np.dtype(name)
+    itemsize = {"bfloat16": 2, "complex32": 4}.get(name, 1)
+    return np.dtype(f"u{itemsize}")
+
+
 def name_of(dtype: object) -> str:
     """Return the bare name of a torch dtype, a NumPy dtype, a scalar type or a string: ``"float32"``."""
     if isinstance(dtype, type):

@@ -25,8 +25,8 @@ from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import DEQUANTIZED, LAZY, MKLDNN, PENDING
 from tensornp.core.tensor.stand_ins import stand_in_of
-from tensornp.core.values.reading.supply import nbytes_unasked
 from tensornp.core.values.shown.preview import first_values
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.errors import TensornpError, UnsupportedTensorError
 from tensornp.render.tensor.badges import badges_of

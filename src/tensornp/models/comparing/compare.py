@@ -18,7 +18,7 @@ from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
-from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison

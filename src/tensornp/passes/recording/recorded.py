@@ -24,7 +24,6 @@ from tensornp.core.memory.digest import digest_of
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
-from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.attributes import look_at_attributes
 from tensornp.passes.recording.distributed import FSDP, note_of_gradient, this_rank
@@ -34,6 +33,7 @@ from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call, Got, Module
+from tensornp.passes.recording.row_table import Row, RowTable
 from tensornp.passes.recording.scalers import Scalers
 from tensornp.passes.recording.seen_tensors import EXPANDED, Seen
 from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN

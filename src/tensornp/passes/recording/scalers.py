@@ -19,7 +19,7 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass, is_tensor
-from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.recording.row_table import Row
 from tensornp.passes.recording.seen_tensors import SeenTensors
 from tensornp.passes.records import LossScaling
 

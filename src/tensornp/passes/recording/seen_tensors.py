@@ -20,8 +20,8 @@ from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.core.tensor.reading import misfit
-from tensornp.core.values.stats.row_table import RowTable
 from tensornp.errors import NotReadError
+from tensornp.passes.recording.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
 
 EXPANDED, STORED = "expanded", "figures of the elements that are stored"

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 import torch
 
 from tensornp.core.tensor.form import plain
-from tensornp.core.values.stats.row_table import RowTable
+from tensornp.passes.recording.row_table import RowTable
 from tensornp.passes.recording.seen_tensors import Seen
 from tensornp.passes.records import FORWARD
 

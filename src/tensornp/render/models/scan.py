@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures

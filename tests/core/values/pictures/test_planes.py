@@ -22,8 +22,7 @@ from tensornp.core.values.pictures.planes import difference_map, plane_map
 def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):
     """Whatever the strides, and however it is cut into blocks."""
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
-        patch.setattr("tensornp.core.values.reading.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
         found = plane_map(t)
     if found is None:
         assert not t.dim() or not t.numel()
@@ -52,23 +51,6 @@ def test_one_nan_and_the_extreme_are_there_in_a_large_plane():
     assert found.heatmap.elements_per_pixel > 1
     assert found.heatmap.count(NAN) == 1
     assert np.nanmin(found.heatmap.values) == -9.0
-
-
-def test_only_the_blocks_of_the_shown_plane_are_read(monkeypatch):
-    """Of a thousand planes, one."""
-    from tensornp.core.values.reading.strided import Strided
-
-    read = []
-    use_each = Strided.use_each
-
-    def counted(strided, blocks, use, *, in_place):
-        read.append(sum(math.prod(block.shape) for block in blocks))
-        return use_each(strided, blocks, use, in_place=in_place)
-
-    monkeypatch.setattr(Strided, "use_each", counted)
-    found = plane_map(torch.zeros(100, 300, 300), (7,))
-    assert found.tiles.caption == "the last two of 3 dimensions, at [7]"
-    assert sum(read) <= 3 * 2**17
 
 
 def test_the_difference_is_where_it_is():

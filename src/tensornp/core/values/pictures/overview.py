@@ -13,11 +13,11 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
-from tensornp.core.values.reading.stored import StoredValues
-from tensornp.core.values.reading.supply import nbytes_unasked
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, read_array
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
+from tensornp.core.values.stored import StoredValues
 
 SIDE = 96
 """Pixels of a side at most."""
@@ -95,7 +95,7 @@ def _drawn(
         flat, shape = np.ma.getdata(array), (block.num_rows, block.num_columns)
         if flat.dtype.kind == "c":
             is_complex = True
-            flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
+            flat = modulus_of(flat)
         values = flat.reshape(shape)
         shown = ~np.ma.getmaskarray(array).reshape(shape) if isinstance(array, np.ma.MaskedArray) else None
         builder.add(values, first_row, first_column, shown=shown)

@@ -22,9 +22,9 @@ from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, Bright, brightened, total_words
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.pictures.tiles import grid_of
-from tensornp.core.values.reading.description import described
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
+from tensornp.core.values.sources import described
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
 
 _MAX_SAID = 4

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.core.values.compare.aligned import pairs_of
+from tensornp.core.values.compare.numbers import pairs_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
-from tensornp.core.values.reading.blocks import Part
-from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
+from tensornp.core.values.sources import refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +22,6 @@ MAX_TILED_NUMEL = 2**10
 """Elements of a plane up to which several are laid out side by side."""
 MAX_TILES = 64
 _GRID_PIXELS = 192
-_TASK_BLOCKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class PlaneBuilder:
         flat = np.ma.getdata(values)
         if flat.dtype.kind == "c":
             self._is_complex = True
-            flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
+            flat = modulus_of(flat)
         shown = None if hidden is None else ~hidden
         for at, builder in zip(self._starts, self._builders, strict=True):
             low, high = max(start, at), min(start + flat.size, at + self._numel)
@@ -105,44 +100,30 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
     Of what is spread over ranks that is a plane of this rank's part, and `index` the one in the whole.
     Reads the blocks in which these planes lie, and of a sparse tensor all, laid out densely.
     """
-    supply = supply_of(obj, in_order=True, is_dense=True)
-    if len(supply.parts) != 1 or not supply.shape:
+    source = source_of(obj, in_order=True, is_dense=True)
+    if len(source.parts) != 1 or not source.shape:
         return None
-    refuse_endless(supply, "a heat map")
-    builder = PlaneBuilder(supply.shape, index, supply.shard)
+    refuse_endless(source, "a heat map")
+    builder = PlaneBuilder(source.shape, index, source.shard)
     if builder.is_empty:
         return None
-    _fill(builder, supply)
-    return builder.finish()
-
-
-def _fill(builder: PlaneBuilder, supply: Supply) -> None:
-    (part,) = supply.parts
-    for some in batches(_wanted(builder, part), _TASK_BLOCKS):
-        use = functools.partial(_add_next, builder, iter([start for start, _ in some]))
-        # Asked once for several blocks: it may take the system longer than to read one.
-        in_place = part.can_be_read_in_place()
-        part.use_each([block for _, block in some], use, in_place=in_place)
-
-
-def _add_next(builder: PlaneBuilder, starts: Iterator[int], values: Array, _: Block) -> None:
-    builder.add(values.reshape(-1), next(starts))
-
-
-def _wanted(builder: PlaneBuilder, part: Part) -> Iterator[tuple[int, Block]]:
-    """Yield the blocks of which some elements are shown, and the number of the first of each."""
-    start = 0
+    (part,) = source.parts
+    start, wanted = 0, []
     for block in part.blocks():
         size = math.prod(block.shape) * part.per_element
         if builder.wants(start, size):
-            yield start, block
+            wanted.append((start, block))
         start += size
+    numbers = part.read([block for _, block in wanted])
+    for (first, _), values in zip(wanted, numbers, strict=True):
+        builder.add(values, first)
+    return builder.finish()
 
 
 @apart
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
     """Return the heat map of ``b - a`` for two tensors or arrays of one shape; None where there is nothing to show."""
-    first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shape != second.shape or not first.shape or len(first.parts) != 1 or len(second.parts) != 1:
         return None
     builder = PlaneBuilder(first.shape, shard=first.shard)

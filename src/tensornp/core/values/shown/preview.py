@@ -20,9 +20,9 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import SPARSE
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.gather import TooManyError, gather
 from tensornp.core.values.shown.print_options import AUTO, printing
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
 

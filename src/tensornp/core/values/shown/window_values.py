@@ -19,11 +19,11 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.reading.stored import StoredValues, values_of_array
 from tensornp.core.values.shown.digits import DIGITS, column_texts
 from tensornp.core.values.shown.margins import Margin, margins_of
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
+from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NoDataError
 
 FULL = 100
