@@ -11,8 +11,8 @@ from tensornp.core.lowlevel.attributes import class_name, error_text
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.shown.preview import MAX_ELEMENTS, printed_without_formatter
-from tensornp.core.values.shown.print_options import printing
+from tensornp.core.values.shown.preview import MAX_ELEMENTS
+from tensornp.core.values.shown.print_options import printed_without_formatter, printing
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
 

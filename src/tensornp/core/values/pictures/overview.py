@@ -14,7 +14,7 @@ from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.shown.window import Window
-from tensornp.core.values.shown.window_values import Subject, read_array
+from tensornp.core.values.shown.window_values import Subject, elements_in
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import StoredValues
@@ -60,7 +60,7 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     NotReadError
         If they cannot be had without reading far more.
     """
-    return _drawn(window, lambda block: read_array(subject, block), is_wanted)
+    return _drawn(window, lambda block: elements_in(subject, block), is_wanted)
 
 
 @unnoticed
@@ -75,7 +75,7 @@ def overview_of_change(
     """
 
     def read(block: Window) -> Any:
-        return sizes_of_change(read_array(first, block), read_array(second, block))
+        return sizes_of_change(elements_in(first, block), elements_in(second, block))
 
     drawn = _drawn(window, read, is_wanted, MeanBuilder)
     if drawn is None:

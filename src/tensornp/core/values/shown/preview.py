@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.to_numpy import carry_out, masked_array
-from tensornp.core.lowlevel.attributes import error_text, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -21,7 +21,7 @@ from tensornp.core.tensor.kinds import SPARSE
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.gather import TooManyError, gather
-from tensornp.core.values.shown.print_options import AUTO, printing
+from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
@@ -54,9 +54,6 @@ _FEW_DIMS = 6
 """Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
 """Parts of a nested tensor that are printed at most."""
-_USER_CODE = ("formatter", "override_repr")
-"""Print options that hold code of the user; `np.printoptions` resets both."""
-_T = TypeVar("_T")
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
@@ -89,19 +86,6 @@ def preview(
         return Preview(found.text, "; ".join(filter(None, (why, found.note))))
     except NotReadError as reason:
         return Preview("", str(reason))
-
-
-def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
-    """Return the result of `show`; if a formatter of NumPy's print options raises, call it without, and say so."""
-    try:
-        return show(), ""
-    except Exception as error:
-        options = np.get_printoptions()
-        given = " or ".join(name for name in _USER_CODE if options.get(name) is not None)
-        if not given or isinstance(error, NotReadError):
-            raise
-        with np.printoptions():
-            return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
 
 
 def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
