@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.survey import Survey
+    from tensornp.core.memory.storages import Survey
     from tensornp.core.summary.census import Census
     from tensornp.session.ledger import Ledger
 
@@ -76,6 +76,6 @@ class Surveyor:
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"
 
     def _survey(self, max_seconds: float) -> Survey:
-        from tensornp.core.memory.survey import Survey
+        from tensornp.core.memory.storages import Survey
 
         return Survey(self._session.names, self._history.traceback_names(), max_seconds, self._history.other_names())

@@ -42,10 +42,8 @@ class Alias:
 
     Attributes
     ----------
-    name : str
-        The expression that reaches it: ``b``, ``model.fc.weight``, ``Out[3]``.
-    kind : str
-        "tensor", "array", "parameter", "buffer" or "grad".
+    name, kind : str
+        An expression such as ``model.fc.weight``; "tensor", "array", "parameter", "buffer" or "grad".
     relation : str
         "same object"; "same elements" (each index addresses the same element); "reinterpreted" (the same bytes through
         other strides, another dtype or a lazy conjugate); "overlapping" (some bytes belong to both); "may overlap" (too
@@ -53,10 +51,8 @@ class Alias:
         them has other memory now).
     byte_range : tuple of int, or None
         The common range, counted from the first byte of the tensor; None if no byte is shared.
-    note : str
-        A sentence if more must be known.
-    type_name : str
-        The class of the object: "Tensor", "ndarray", "memoryview".
+    note, type_name : str
+        A warning or empty; the class of the object: "Tensor", "ndarray", "memoryview".
     """
 
     name: str
@@ -70,14 +66,8 @@ class Alias:
 class Aliases(list[Alias]):
     """A list of `Alias`, the closest first.
 
-    Attributes
-    ----------
-    num_names : int
-        The number of objects that were compared.
-    is_complete : bool
-        Whether the search reached everything.
-    left_out : str
-        Why gradients were not read; empty if they were.
+    `num_names` objects were compared; `is_complete` says whether the search reached everything; `left_out` says why
+    gradients were not read, if they were not.
     """
 
     def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:

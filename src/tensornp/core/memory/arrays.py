@@ -79,7 +79,7 @@ def base_of(obj: Any) -> Any:
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
-    """Return whether the storage of the tensor under `array` has moved, as `share_memory_` does: reading may crash."""
+    """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
     start = torch_private.storage_address(base)
     low, high = extent_of_array(array).bounds
     return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()

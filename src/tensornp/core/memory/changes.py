@@ -119,7 +119,7 @@ class Change:
 
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
-    """Return the state of `tensor`; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
+    """Return the state of `tensor`; reads at most `max_nbytes`, or 64 KiB of samples."""
     known = fingerprint(tensor, max_nbytes) if max_nbytes and info.data_state == "available" else None
     return Snapshot(event, TensorReference(tensor), info, known, max_nbytes, operation=next_operation())
 

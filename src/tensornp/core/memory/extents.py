@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +21,8 @@ MAX_WORK = 100_000
 """Candidates that `numpy.shares_memory` tries at most: some milliseconds; an exact answer may take exponential time."""
 _MAX_DIMS = 32
 Runs = tuple[int, tuple[tuple[int, int], ...]]
+Span = tuple[str, int, int]
+"""A device, the address of the first byte and that after the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def _same_places(a: Extent, b: Extent) -> bool:
 
 
 def _runs(extent: Extent) -> Runs:
-    """Return the set of bytes in a short form: the lowest address, and (step, count) pairs whose sums it consists of.
+    """Return the bytes as the lowest address and (step, count) pairs, which add up to all of them.
 
     Two steps are merged if together they count like one: ``count`` multiples of ``step``, and up to that many of them
     as the next larger step. Equal forms are equal sets; sets that overlap themselves may have several forms.
@@ -121,6 +126,63 @@ def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(start, tuple(n for _, n in pairs), tuple(s for s, _ in pairs)))
 
 
-def span_array(low: int, high: int) -> np.ndarray[Any, Any]:
-    """Return an array over the bytes from `low` to `high`, for `numpy.may_share_memory`; never read it."""
-    return np.asarray(_Memory(low, (high - low,), (1,)))
+def merge_spans(spans: list[Span]) -> dict[str, int]:
+    """Return the bytes that the spans cover on each device, each byte once."""
+    covered: dict[str, int] = defaultdict(int)
+    at: tuple[str, int] = ("", 0)
+    for device, low, high in sorted(set(spans)):
+        start = max(low, at[1]) if device == at[0] else low
+        covered[device] += max(high - start, 0)
+        at = (device, max(high, at[1]) if device == at[0] else high)
+    return covered
+
+
+def num_apart(spans: list[Span]) -> int:
+    """Return the number of storages and buffers; those that overlap are one."""
+    found, at = 0, ("", 0)
+    for device, low, high in sorted(set(spans)):
+        is_next = device != at[0] or low >= at[1]
+        found += is_next
+        at = (device, high if is_next else max(high, at[1]))
+    return found
+
+
+class Piece(NamedTuple):
+    """A range of bytes, and the bytes and elements of a tensor in it."""
+
+    place: str
+    low: int
+    high: int
+    nbytes: int
+    numel: int
+
+
+def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
+    """Return the elements and the bytes of pieces that may lie over each other.
+
+    Bytes of several pieces without gaps count once. A piece with gaps, such as a column, counts in full unless it lies
+    in one without: two of them may be columns side by side.
+    """
+    elements = nbytes = 0
+    covered: dict[str, list[tuple[int, int]]] = {}
+    with_gaps = []
+    for one in sorted(set(pieces)):
+        place, low, high, own, numel = one
+        if own != high - low:
+            with_gaps.append(one)
+            continue
+        ranges = covered.setdefault(place, [])
+        end = ranges[-1][1] if ranges else 0
+        if ranges and low <= end:
+            new = max(high - end, 0)
+            ranges[-1] = ranges[-1][0], max(high, end)
+        else:
+            new = own
+            ranges.append((low, high))
+        elements, nbytes = elements + numel * new // max(own, 1), nbytes + new
+    for place, low, high, own, numel in with_gaps:
+        ranges = covered.get(place, [])
+        at = bisect_right(ranges, low, key=lambda span: span[0]) - 1
+        if at < 0 or ranges[at][1] < high:
+            elements, nbytes = elements + numel, nbytes + own
+    return elements, nbytes

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, origin_of
-from tensornp.core.memory.extents import Extent
+from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.reading import held_tensor, parts_of
@@ -19,8 +19,6 @@ from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NotReadError
 
-Span = tuple[str, int, int]
-"""A device, the address of the first byte and that after the last one."""
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
 _MAX_DEPTH = 8
@@ -85,7 +83,7 @@ def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _held_by(obj: Any) -> Any:
-    """Return the tensor over a storage or inside a stand-in, else `obj`; None if it is made anew each time."""
+    """Return the tensor over a storage or inside a stand-in, else `obj`; None if there is none to keep."""
     if is_tensor(obj):
         return obj
     if is_storage(obj):

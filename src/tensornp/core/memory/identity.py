@@ -56,7 +56,7 @@ class TensorReference:
             return self.shares_storage(obj) or (self._counter is not None and _share_counter(self._counter, obj))
 
     def shares_storage(self, obj: torch.Tensor) -> bool:
-        """Return whether `obj` lies in the storage in which the tensor lay, which lives on."""
+        """Return whether `obj` lies in the storage of the tensor, if that lives on."""
         with modes.undisturbed():
             now = {storage._cdata for storage in _storages_of(obj)}
         return bool(now) and not self.is_gone and now == self.storages
@@ -128,7 +128,7 @@ class WeakView:
         return self._kept is not None
 
     def keep(self) -> None:
-        """Keep the memory until `share` is called: as long as the maker of the tensor is about to let go of it."""
+        """Keep the memory until `share` is called."""
         storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
         # Memory that is not torch's own, as of an array, has an owner that torch does not count.
         self._kept = storage if storage is not None and storage.resizable() else None
@@ -163,7 +163,7 @@ def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
 
 
 def _counter_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return an empty tensor on the version counter of `tensor`, which has no memory of it; None if there is none."""
+    """Return an empty tensor that shares the version counter of `tensor`, and no memory; or None."""
     is_plain = type(tensor).__torch_dispatch__ in torch_private.PLAIN_DISPATCH
     if not is_plain or torch_private.is_functional_wrapper(tensor):
         return None

@@ -45,7 +45,7 @@ def next_operation() -> int:
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
-    """Return the names of the operations whose backward has saved elements of `tensor`: ``("ExpBackward0",)``.
+    """Return the operations that have saved elements of `tensor`: ``("ExpBackward0",)``.
 
     Follows the graphs of `tensor` and of the tensors `tracked`, the nearest operations first. Nothing is unpacked, so
     no hook runs and no version is checked. Not seen: tensors that hooks have packed into something else, attributes of
@@ -94,7 +94,7 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
 
 
 def _is_training(node: Any) -> bool:
-    """Return whether a batch norm has normalized by the statistics of its batch (torch's derivatives.yaml)."""
+    """Return whether a batch norm has used the statistics of its batch (derivatives.yaml)."""
     flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
     return any(flags) or (not flags and class_name(type(node)).startswith(_ALWAYS_TRAINING))
 

@@ -33,7 +33,7 @@ class NotLookedAtError(BadRequestError):
 
 
 def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
-    """Return the object of `expression`: names, attributes and constant keys, as `%tensors` and cards write them.
+    """Return the object of an expression of names, attributes and constant keys.
 
     Attributes are read from objects and classes, keys from lists, tuples, deques, dicts and modules.
 
@@ -70,14 +70,16 @@ def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
             "watch names, with attributes and constant keys: model.fc.weight, d['a'][0]"
         )
     obj = _reached(node.value, namespace)
-    is_attribute = isinstance(node, ast.Attribute)
-    found = _attribute(obj, node.attr) if isinstance(node, ast.Attribute) else _item(obj, _key(node.slice, namespace))
+    is_data = is_tensor(obj) or (is_array(obj) and not obj.dtype.hasobject)
+    if isinstance(node, ast.Attribute):
+        found = _attribute(obj, node.attr)
+    else:
+        found = _MISSING if is_data else _item(obj, _key(node.slice, namespace))
     if found is not _MISSING:
         return found
-    if is_tensor(obj) or is_array(obj):
+    if is_data:
         raise BadRequestError(f"{ast.unparse(node)} gives a new object each time; name the tensor that it is made of")
-    what = "attribute" if is_attribute else "item"
-    raise LookupError(f"{ast.unparse(node)} is not a stored {what}, and no property or method is run")
+    raise LookupError(f"{ast.unparse(node)} is not stored there, and no property or method is run")
 
 
 def _attribute(obj: Any, name: str) -> Any:
@@ -107,7 +109,7 @@ def _item(obj: Any, key: Any) -> Any:
         return dict.get(obj, key, _MISSING)
     if isinstance(obj, torch.nn.Module) or torch_private.is_scripted_table(obj):
         return obj[key]
-    if is_array(obj) and obj.dtype.hasobject and not isinstance(found := obj[key], np.ndarray):
+    if is_array(obj) and not isinstance(found := obj[key], np.ndarray):
         return found
     table = kept_in(type(obj))
     return _item(_attribute(obj, table), key) if table else _MISSING

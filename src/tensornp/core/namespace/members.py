@@ -1,4 +1,4 @@
-"""What containers, modules and other objects hold, and the step to each item; nothing of the user's runs."""
+"""List what containers, modules and other objects hold, and the step to each item."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
 
 
 def visitor_for(cls: type) -> Visitor | None:
-    """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
+    """Return the visitor of the children of an instance of `cls`, or None if it cannot hold a tensor."""
     if id(cls) in _ATOMS:
         return None
     if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
@@ -95,7 +95,7 @@ _STORAGES = frozenset(map(id, STORAGES))
 
 
 def _in_container(container: Container) -> Visitor:
-    """Return what lists the children of a container; of several that are all plain values, none."""
+    """Return a visitor of a container that skips runs of plain values."""
     items, step = container
 
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -115,25 +115,25 @@ in_dict = _CONTAINERS[dict]
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield what a `torch.nn.Module` consists of, and what else it holds, by the names that its users type."""
+    """Yield all that a `torch.nn.Module` holds, by the names that users type."""
     yield from registered(module)
     yield from ((step, child, "") for step, child in unregistered(module))
 
 
 def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield what else a `torch.nn.Module` holds than it has registered, by the names that its users type."""
+    """Yield the other attributes of a `torch.nn.Module`, by the names that users type."""
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN and name != _TRACED:
             yield _own_attribute(name), child
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the parameters, buffers and submodules of a `torch.nn.Module`, by the names that its users type."""
+    """Yield the parameters, buffers and submodules, by the names that users type."""
     return ((step, child, kind) for _, step, child, kind in registered_names(module) if child is not None)
 
 
 def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
-    """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
+    """Yield the name, step, object and kind of each registered member, None included."""
     held = object.__getattribute__(module, "__dict__")
     if "_parameters" not in held and _TRACED in held:
         # What `torch.jit.trace` returns hands on all that it is asked for.
@@ -162,7 +162,7 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
 
 
 def broken_tables(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a `torch.nn.Module` has in the place of a dictionary of its members, by the attribute."""
+    """Yield each attribute of a `torch.nn.Module` that should be a table of members and is not."""
     held = object.__getattribute__(module, "__dict__")
     for name in _TABLES:
         table = held.get(name)
@@ -171,7 +171,7 @@ def broken_tables(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of one table of a module, none of what is no table; a scripted module keeps its own in C++."""
+    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
     if type(table) is dict and not table:
         # As most of them are.
         return iter(())
@@ -193,7 +193,7 @@ def _own_attribute(name: Any) -> str:
 
 
 def _in_stand_in(visitor: Visitor | None) -> Visitor:
-    """Return what lists the tensor that an object stands for, by the object's own name, and what else it holds."""
+    """Return a visitor of the tensor inside a stand-in, and of its other attributes."""
 
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         own = own_tensor_of(obj)

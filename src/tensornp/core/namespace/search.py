@@ -38,7 +38,7 @@ Visit = Callable[[Any, Kind, Path], object]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search knows once it has ended.
+    """The result of a search.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Searched:
     _held_by: dict[int, list[int]]
 
     def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
-        """Return the innermost module that holds `parameter` and in which another parameter has a gradient."""
+        """Return the innermost module of `parameter` with another parameter that has a gradient."""
         trained = self._modules_above(self._filled)
         above = (module for module in self._modules_above([id(parameter)]) if module in trained)
         return self._modules.get(next(above, 0))
@@ -86,7 +86,7 @@ def search(
     besides: Iterable[object] = (),
     unguarded: Unguarded | None = None,
 ) -> Searched:
-    """Call `visit` with each tensor and array that a namespace reaches, nearest first, and return how far that came.
+    """Call `visit` with each tensor and array that a namespace reaches, nearest first.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class _Walk:
             turn, limit = turns.popleft(), _TURN
 
     def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> list[tuple[Any, Kind, Path]]:
-        """Return the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
+        """Return the gradient of a tensor and the tensors inside a wrapper, once."""
         found: list[tuple[Any, Kind, Path]] = []
         try:
             if _requires_grad(tensor):
@@ -241,7 +241,7 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 
 def history_name(namespace: Mapping[str, Any]) -> str:
-    """Return how the user reaches the results that IPython keeps: ``Out``, or ``_oh`` where that is no longer bound."""
+    """Return the name of the results that IPython keeps: ``Out`` or ``_oh``; empty without IPython."""
     outputs = namespace.get("_oh")
     if not is_subclass(type(outputs), dict):
         return ""
@@ -249,5 +249,5 @@ def history_name(namespace: Mapping[str, Any]) -> str:
 
 
 def is_history_name(name: str) -> bool:
-    """Return whether IPython itself binds `name`: what a cell gave or said is reached as ``Out[n]`` and ``In[n]``."""
+    """Return whether IPython binds `name` itself, such as ``_3`` and ``In``."""
     return name in _OF_IPYTHON or (name[:1] == "_" and name[1:].lstrip("i").isdecimal())

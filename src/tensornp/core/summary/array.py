@@ -22,7 +22,7 @@ _REFUSAL = "the values are not shown: printing them would run the code of their 
 
 @dataclass(frozen=True, slots=True)
 class ArraySummary:
-    """One array as a card shows it: its facts, and what NumPy prints of it; `refusal` says why it is not printed.
+    """One array as a card shows it; `refusal` says why it is not printed.
 
     `strides` are in bytes, and `order` says in which order its elements lie; `note` says how the text differs from
     what NumPy prints.
@@ -42,7 +42,7 @@ class ArraySummary:
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
-    """Return the summary of `array`; never raises, reads the printed elements only, and runs nothing of its class.
+    """Return the summary of `array`; never raises, and reads the printed elements only.
 
     With `num_first`, the text is of so many elements, the first, without brackets.
     """

@@ -16,8 +16,8 @@ from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
-from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
@@ -85,7 +85,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if style == "auto":
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
-    return replace(summary, style=style, stats=Unasked(options.stats_nbytes).figures(tensor, summary.info))
+    return replace(summary, style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
 
 
 def is_told_whole(info: TensorInfo) -> bool:
@@ -133,7 +133,7 @@ def _guarded(
     show: Show,
     look: Look | None = None,
 ) -> TensorSummary:
-    """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
+    """Return a summary; every exception ends as the card's sentence."""
     name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
@@ -151,7 +151,7 @@ def _guarded(
 
 
 def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
-    """Return what is printed: of what is spread over ranks this rank's part, and the words that tell whose it is."""
+    """Return the preview; for a sharded tensor, that of the part on this rank, with a note."""
     if info.shard is None or info.inner is None or not has_part(info):
         return show(tensor, info, plan)
     held: Any = held_tensor(tensor, info.kind)
@@ -160,7 +160,7 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
 
 
 def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusal: str) -> Preview | None:
-    """Return the outer elements of an array that is too large to be made: they take no more memory than any others."""
+    """Return the outer elements of an array that is too large to be made."""
     try:
         if info is None:
             return None
@@ -194,7 +194,7 @@ def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, Conversio
 
 
 def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan | str:
-    """Return the plan for `mode`, or why there is none: a view that would be a copy is offered as a copy alone."""
+    """Return the plan for `mode`, or why there is none; a view must not copy."""
     try:
         plan = plan_mode(info, mode, options)
     except TensornpError as error:

@@ -1,4 +1,4 @@
-"""Everything that is said of the values of one tensor: figures, where the odd ones are, and a heat map."""
+"""Gather the statistics, the places of odd values and a heat map of one tensor."""
 
 from __future__ import annotations
 

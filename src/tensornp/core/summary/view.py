@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """What is left to say of an object whose card could not be gathered: its class, and why."""
+    """An object without a card: its class, and why."""
 
     type_name: str
     reason: str

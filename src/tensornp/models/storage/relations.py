@@ -11,7 +11,7 @@ from tensornp.models.entries.entry import Related, WeightEntry
 from tensornp.models.storage.totals import held_by, identity_of
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.footprint import Span
+    from tensornp.core.memory.extents import Span
 
 _MAX_COMPARED = 20_000
 """Pairs of which it is told how they lie; what more there are shares storages all the same."""

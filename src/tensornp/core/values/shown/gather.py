@@ -27,7 +27,7 @@ class TooManyError(NotReadError):
 
 
 def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
-    """Return the elements at `places`, dense and in new memory on the tensor's own device, lazy bits resolved.
+    """Return the elements at `places`, dense and in new memory, lazy bits resolved.
 
     Call it `apart`. `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the
     tensor's own, or one that holds its values exactly if torch cannot compute in its own.

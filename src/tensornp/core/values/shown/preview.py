@@ -67,7 +67,7 @@ def preview(
     max_elements: int,
     printoptions: Mapping[str, Any] = AUTO,
 ) -> Preview:
-    """Return NumPy's text of the array that `plan` would give, under the user's print options and `printoptions`.
+    """Return NumPy's text of the array that `plan` would give.
 
     Only the printed elements are read, on the tensor's own device into new memory, so the tensor's storage is not
     locked. A kind that cannot be indexed is laid out; if it is too large, its stored parts are shown. At most about
@@ -179,7 +179,7 @@ def first_values(
     count: int,
     printoptions: Mapping[str, Any] = AUTO,
 ) -> str:
-    """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
+    """Return the first `count` values along the last dimension as NumPy prints them.
 
     Reads these elements only, as `preview` does.
     """
@@ -204,7 +204,7 @@ def first_values(
 
 
 def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[str]:
-    """Return NumPy's text of each element of a flat array, all padded to one width; a hidden element is ``--``."""
+    """Return NumPy's text of each element of a flat array, all padded to one width."""
     shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     text = np.array2string(
         np.asarray(shown), precision=precision, separator=_SEPARATOR,
@@ -233,7 +233,7 @@ def _all(shape: tuple[int, ...]) -> Places:
 
 
 def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
-    """Return the outer `edgeitems` of each longer dimension, with one repeated index in place of the ellipsis."""
+    """Return the outer indices of each longer dimension, with one index for the ellipsis."""
     return [
         [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
         for size in shape
@@ -255,7 +255,7 @@ def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: Conver
 def few_of(
     tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the elements at `places` as `gather` does, and for a masked tensor the mask of the shown ones.
+    """Return the elements at `places`, and for a masked tensor the mask of the shown ones.
 
     Call it `apart`.
     """

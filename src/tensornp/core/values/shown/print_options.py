@@ -37,7 +37,7 @@ def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]
 
 
 def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
-    """Return the result of `show`; if a formatter of NumPy's print options raises, call it without, and say so."""
+    """Return the result of `show`, without the user's formatters if they raise, and a note."""
     try:
         return show(), ""
     except Exception as error:

@@ -39,7 +39,7 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
 
 
 def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
-    """Return an index of the whole tensor as one of the part on this rank; BadRequestError if it holds nothing."""
+    """Return an index of the whole tensor as an index of the part on this rank."""
     found: list[int | slice] = []
     for runs, item in zip(shard.held or (), index, strict=True):
         low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
@@ -109,7 +109,7 @@ def _slice_text(chosen: slice) -> str:
 
 
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
-    """Return the index of a window, a colon for a whole axis; for a part of a tensor, the index in the whole."""
+    """Return the index of a window, or of a part of a tensor, in the whole; ``:`` is a whole axis."""
     counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
     if shard is not None and shard.held is not None:
         return ", ".join(

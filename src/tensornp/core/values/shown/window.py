@@ -100,7 +100,7 @@ def window_of(
     num_rows: int = 16,
     num_columns: int = 12,
 ) -> Window:
-    """Return a window on an array of `shape`; without `axes`, of the last two: the first is that of the rows.
+    """Return a window on an array of `shape`, along `axes` or its last two.
 
     What is too large, or begins too late, is cut to what there is, at most `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
     another number of dimensions is left out.

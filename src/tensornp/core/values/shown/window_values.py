@@ -54,7 +54,7 @@ class Subject:
         return self.info._array_shape
 
     def code(self, name: str) -> str:
-        """Return the expression of a torch tensor that can be indexed like this one; empty if elements are packed."""
+        """Return the expression of the tensor that is indexed; empty if elements are packed."""
         if self.shape != self.info.shape:
             return ""
         return name + self.access[1:] + self.info.kind.indexed_by
@@ -150,7 +150,7 @@ def read_window(subject: Subject, window: Window, *, has_margins: bool = False) 
 
 @apart
 def elements_in(subject: Subject, window: Window) -> Any:
-    """Return the elements in a window of any size, row by row, as a flat array in new memory; raises NotReadError."""
+    """Return the elements in a window of any size, row by row, as a flat array in new memory."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
 
