@@ -88,7 +88,7 @@ def _laid_out(tensor: Any, info: TensorInfo, places: Places) -> torch.Tensor:
 
 
 def _refuse_lazy(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
-    raise NotReadError("the values are not computed yet, and a display does not start it; use to_numpy")
+    raise NotReadError("the values are not computed yet, and looking does not start it; to_numpy does when asked")
 
 
 _GATHERERS: dict[str, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor]] = {

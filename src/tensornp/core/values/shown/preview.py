@@ -262,7 +262,7 @@ def few_of(
     if type(tensor) is StoredValues:
         return tensor.few(places), None
     if info._is_pending:
-        raise NotReadError("a collective still writes the values, and a display does not wait; call t.wait()")
+        raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is None:
         return gather(tensor, info, places), None
     held: Any = held_tensor(tensor, info.kind)
