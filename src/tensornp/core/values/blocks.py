@@ -64,7 +64,7 @@ class Part:
         return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
 
 
-def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool, keeps_shape: bool = False) -> Part:
+def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
     name, times = name_of(raw.dtype), 1
     if not in_order and name != "float4_e2m1fn_x2":
@@ -73,8 +73,8 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool, keeps
                 raw, times = raw.narrow(dim, 0, 1), times * size
         order = sorted(range(raw.dim()), key=raw.stride, reverse=True)
         raw, axis = raw.permute(order), None if axis is None else order.index(axis)
-    if axis is None and raw.is_contiguous() and not keeps_shape:
-        raw = raw.view(-1)
+        if axis is None and raw.is_contiguous():
+            raw = raw.view(-1)
     bits = raw if raw.is_conj() or raw.is_neg() else over_storage(raw, _INTEGERS[raw.element_size()])
     shape = tuple(raw.shape)
     reads = functools.partial(_read_tensor, raw), functools.partial(_read_tensor, bits)
@@ -128,6 +128,7 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
             if block.shape != info.shape:
                 rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
             values = quietly(rows.dequantize) if info.kind.has_strides else dequantized(rows)
+            values = values[(..., *block.slices[1:])]
             buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
             _copy(buffer, values)
             yield buffer.numpy()
@@ -135,7 +136,7 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
     return Part(info.shape, "float32", read, axis=axis, by_rows=True)
 
 
-def part_of_array(array: Array, axis: int | None, *, in_order: bool, keeps_shape: bool = False) -> Part:
+def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of an array of numbers, in the order of indices or in that of memory."""
     times = 1
     if not in_order:
@@ -144,15 +145,15 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool, keeps_shape
                 array, times = array[(slice(None),) * dim + (slice(1),)], times * size
         order = sorted(range(array.ndim), key=lambda dim: abs(array.strides[dim]), reverse=True)
         array, axis = array.transpose(order), None if axis is None else order.index(axis)
-    if axis is None and array.flags.c_contiguous and not keeps_shape:
-        array = array.reshape(-1)
+        if axis is None and array.flags.c_contiguous:
+            array = array.reshape(-1)
     name, bits = array.dtype.name, np.dtype(f"u{min(array.itemsize, 8)}")
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (numbers_of(array[block.slices].reshape(-1), name) for block in blocks)
+        return (numbers_of(array[(..., *block.slices)].reshape(-1), name) for block in blocks)
 
     def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (_native(array[block.slices].reshape(-1)).view(bits) for block in blocks)
+        return (_native(array[(..., *block.slices)].reshape(-1)).view(bits) for block in blocks)
 
     stored = num_stored(array.shape, array.strides, array.itemsize)
     return Part(array.shape, name, read, read_bits, times, axis, stored)
