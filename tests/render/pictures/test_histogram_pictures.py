@@ -101,7 +101,7 @@ def test_a_wide_bin_is_as_low_as_it_is_thin():
     values = np.concatenate([np.linspace(0, 1, 401)[:-1], np.linspace(1, 5, 401)])
     stats = tnp.stats(values)
     found = stats.distribution.histogram(0.0, 5.0, 5)
-    merged = type(found)(np.array([found.counts[0], found.counts[1:].sum()]), np.array([0.0, 1, 5]), "", 0.0)
+    merged = type(found)(np.array([found.counts[0], found.counts[1:].sum()]), np.array([0.0, 1, 5]), "")
     heights = heights_of(histogram_png(merged, 100, 401))
     assert heights[:20].tolist() == [400] * 20
     assert abs(heights[20:] - 100).max() <= 1

@@ -112,11 +112,12 @@ _WIDE = {
 
 def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
     """Copy in pieces that one thread copies: several scans at once would wait for each other's threads."""
-    at = 0
-    for piece in blocks_of(tuple(source.shape), _GRAIN):
-        part = source[piece.slices]
-        quietly(target[at : at + part.numel()].view(part.shape).copy_, part)
-        at += part.numel()
+    rows = source.view(-1) if source.is_contiguous() else source.squeeze()
+    inner = math.prod(rows.shape[1:])
+    step = max(_GRAIN // max(inner, 1), 1)
+    for first in range(0, len(rows), step):
+        part = rows[first : first + step]
+        target[first * inner : first * inner + part.numel()].view(part.shape).copy_(part)
 
 
 def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:

@@ -81,8 +81,9 @@ def sizes_of_change(old: Any, new: Any) -> Any:
             return np.where(new >= old, new - old, old - new).view(f"u{old.itemsize}")
         if old.dtype.kind == "b":
             return (old != new).view(np.uint8)
-        wide = np.result_type(old.dtype, np.float64)
-        sizes = np.abs(np.subtract(new, old, dtype=wide))
+        sizes = new.astype(np.result_type(old.dtype, np.float64))
+        sizes -= old
+        sizes = np.abs(sizes, out=None if sizes.dtype.kind == "c" else sizes)
         # Equal infinities, and NaN on both sides, do not differ.
         return sizes if np.isfinite(sizes.max(initial=0)) else np.where(differing(old, new), sizes, 0)
 
