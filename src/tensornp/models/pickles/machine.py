@@ -13,7 +13,6 @@ from tensornp.models.pickles.called import (
     keys_and_values,
     reader_of,
 )
-from tensornp.models.pickles.keys import as_key
 from tensornp.models.pickles.plain_calls import plain_of
 from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persistent
 
@@ -172,8 +171,10 @@ class Machine:
             # A dictionary takes thrice as much from its first item on.
             self.count(OF_FIRST_ITEM)
         for i in range(0, len(pairs) - 1, 2):
-            key = pairs[i]
-            items[key if type(key) is str else as_key(key)] = pairs[i + 1]
+            try:
+                items[pairs[i]] = pairs[i + 1]
+            except TypeError as error:
+                raise UnsoundError(f"a dictionary has an {error}") from None
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""
