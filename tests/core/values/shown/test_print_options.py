@@ -35,7 +35,7 @@ def test_a_small_number_keeps_its_exponent(small):
 
 
 def test_an_exponent_is_dropped_up_to_five_digits():
-    assert "[  0.,  99999.]" in tnp.card(torch.tensor([0.0, 99999.0])).text.replace("    0.", "  0.")
+    assert "[    0., 99999.]" in tnp.card(torch.tensor([0.0, 99999.0])).text
     assert "1.e+05" in tnp.card(torch.tensor([1e-4, 1e5])).text
 
 
