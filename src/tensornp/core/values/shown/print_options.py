@@ -48,9 +48,9 @@ def _is_compact(own: Mapping[str, Any]) -> bool:
 
 
 def _is_readable_without_exponent(values: Any) -> bool:
-    numbers = _outer(values)
-    if isinstance(numbers, np.ma.MaskedArray):
-        numbers = numbers.compressed()
+    outer = _outer(values)
+    # A masked array has this method; its class would import numpy.ma.
+    numbers = outer.compressed() if hasattr(outer, "compressed") else outer
     if numbers.dtype.kind not in "fc":
         return False
     magnitudes = np.abs(numbers[np.isfinite(numbers)])
