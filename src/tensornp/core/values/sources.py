@@ -1,4 +1,4 @@
-"""Find the parts in which the values of a tensor, an array or a file are read."""
+"""Divide a tensor, an array or a file into parts that are read alike."""
 
 from __future__ import annotations
 

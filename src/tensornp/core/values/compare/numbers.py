@@ -38,7 +38,7 @@ def _cut_alike(first: Iterator[Array], second: Iterator[Array]) -> Iterator[tupl
 
 
 def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return plain arrays in which a hidden element equals only a hidden one."""
+    """Return plain arrays; a hidden element equals only a hidden one."""
     if not (isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)):
         return a, b
     hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
@@ -53,7 +53,7 @@ def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return two blocks of one dtype that holds the numbers of both: a long float for 64-bit integers and others."""
+    """Return two blocks of one dtype that holds the numbers of both."""
     if a.dtype == b.dtype:
         return a, b
     common = np.result_type(a.dtype, b.dtype)

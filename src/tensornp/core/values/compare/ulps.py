@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 
 def most_ulps(a: Array, b: Array, name: str) -> int:
-    """Return the largest distance of two blocks of finite floats, in representable numbers of the dtype `name`."""
+    """Return the largest distance of two blocks, in representable numbers of the dtype `name`."""
     dtype = resolve(name)
     if name == "float8_e8m0fnu":
         # Powers of two without a sign.

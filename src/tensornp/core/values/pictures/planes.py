@@ -36,7 +36,7 @@ class PlaneMap:
 
 @apart
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
-    """Return the heat map of the last two dimensions of a tensor or an array; None if there is nothing to show.
+    """Return the heat map of the last two dimensions; None if there is nothing to show.
 
     With more dimensions it shows the plane at `index`, or else the first plane, or up to 64 small ones in a grid. For a
     sharded tensor, `index` is that in the whole. Only these planes are read; sparse tensors become dense.
@@ -50,7 +50,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
 
 @apart
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
-    """Return the heat map of ``b - a`` for two tensors or arrays of one shape; None if there is nothing to show."""
+    """Return the heat map of ``b - a`` for one shape; None if there is nothing to show."""
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shape != second.shape or not first.shape or len(first.parts) != 1 or len(second.parts) != 1:
         return None
