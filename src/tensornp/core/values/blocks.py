@@ -93,7 +93,7 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = buffer.numpy()
     for block in blocks:
-        values = raw[block.slices]
+        values = raw[block.key]
         count = values.numel()
         if count > len(buffer):
             # The row of a tensor of blocks by rows; no other block is so long.
@@ -129,7 +129,8 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
             if block.shape != info.shape:
                 rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
             values = quietly(rows.dequantize) if info.kind.has_strides else dequantized(rows)
-            values = values[(..., *block.slices[1:])]
+            inside = block._replace(start=(0, *block.start[1:])[: values.dim()])
+            values = values[inside.key]
             buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
             _copy(buffer, values)
             yield buffer.numpy()
@@ -151,10 +152,10 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
     name, bits = array.dtype.name, np.dtype(f"u{min(array.itemsize, 8)}")
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (numbers_of(array[(..., *block.slices)].reshape(-1), name) for block in blocks)
+        return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
 
     def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (_native(array[(..., *block.slices)].reshape(-1)).view(bits) for block in blocks)
+        return (_native(array[block.key].reshape(-1)).view(bits) for block in blocks)
 
     stored = num_stored(array.shape, array.strides, array.itemsize)
     return Part(array.shape, name, read, read_bits, times, axis, stored)
