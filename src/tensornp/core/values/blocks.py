@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.dense import dequantized
+from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
@@ -91,14 +92,14 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         raw = over_storage(raw, torch.uint8)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
-    numbers = buffer.numpy()
+    numbers = array_of_copy(buffer)
     for block in blocks:
         values = raw[block.key]
         count = values.numel()
         if count > len(buffer):
             # The row of a tensor of blocks by rows; no other block is so long.
             buffer = torch.empty(count, dtype=wide, device="cpu")
-            numbers = buffer.numpy()
+            numbers = array_of_copy(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
         yield float4_numbers(numbers[:count]) if packed else numbers[:count]
 
@@ -133,7 +134,7 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
             values = values[inside.key]
             buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
             _copy(buffer, values)
-            yield buffer.numpy()
+            yield array_of_copy(buffer)
 
     return Part(info.shape, "float32", read, axis=axis, by_rows=True)
 
@@ -207,7 +208,7 @@ def numbers_of(elements: Array, name: str) -> Array:
     bits = quietly(torch.from_numpy, flat.view(f"i{flat.itemsize}" if flat.itemsize > 1 else "u1"))
     wide = torch.empty(flat.size, dtype=_WIDE[getattr(torch, name)], device="cpu")
     _copy(wide, bits.view(getattr(torch, name)))
-    return wide.numpy().reshape(elements.shape)
+    return array_of_copy(wide).reshape(elements.shape)
 
 
 def float4_numbers(codes: Array) -> Array:
