@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -65,6 +66,12 @@ def _each_warning() -> None:
     import torch
 
     torch.set_warn_always(True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _numpys_print_options() -> None:
+    """Have cards print as NumPy does, to be compared with it: its options count once one of them was changed."""
+    np.set_printoptions(linewidth=76)
 
 
 @pytest.fixture(scope="session")

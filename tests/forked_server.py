@@ -9,6 +9,7 @@ import pkgutil
 
 import gallery_child
 import hypothesis  # noqa: F401
+import numpy as np
 import pytest  # noqa: F401
 import torch._dynamo  # what some of torch's modes import on first use
 import torch.distributed.checkpoint
@@ -32,6 +33,8 @@ for package in ("fronts", "models", "passes", "render", "widget"):
         importlib.import_module(module.name)
 
 gallery_child.shell()
+# Cards then print as NumPy does, to be compared with it.
+np.set_printoptions(linewidth=76)
 # What is never collected is never written to, and so need not be copied.
 gc.collect()
 gc.freeze()

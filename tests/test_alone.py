@@ -215,39 +215,37 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
     found.read(f"messages to {name}", str(answers))
 
 
-LOOKS = pytest.mark.parametrize("look", [call_functions, ask_weights, run_magics, send_messages])
+LOOKS = (call_functions, ask_weights, run_magics, send_messages)
 
 
 @pytest.mark.slow
 @needs_fsdp
-@LOOKS
 @in_fork
-def test_one_rank_looks_and_converts_without_the_others(look):
+def test_one_rank_looks_and_converts_without_the_others():
     """Whatever is public, of whatever is sharded: an answer or one of our own refusals, and no collective."""
     rank = LoneRank()
     every = rank.tensors() | rank.models()
     with rank.alone():
         with pytest.raises(RuntimeError, match=SAID):
             every["sharded"].full_tensor()
-        look_at_each(look, every)
+        look_at_each(every)
 
 
 @pytest.mark.slow
 @needs_fsdp
-@LOOKS
 @in_fork
-def test_a_look_needs_no_group_of_processes(look):
+def test_a_look_needs_no_group_of_processes():
     """After `destroy_process_group` there is what this process has, or a refusal in our own words."""
     rank = LoneRank()
     every = rank.tensors() | rank.models()
     with rank.destroyed():
-        look_at_each(look, every)
+        look_at_each(every)
 
 
-def look_at_each(look: Callable[[Found, str, Any], None], every: dict[str, Any]) -> None:
+def look_at_each(every: dict[str, Any]) -> None:
     """Look at all, and fail with all that was said wrongly."""
     found = Found()
-    for name, obj in every.items():
+    for look, (name, obj) in itertools.product(LOOKS, every.items()):
         look(found, name, obj)
     assert not found.wrong, "\n".join(found.wrong)
 

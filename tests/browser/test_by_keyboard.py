@@ -123,7 +123,7 @@ HEARD = """() => {
 IS_OUT = "window.escaped || !document.activeElement.closest('#output > *, .tensornp')"
 
 
-@pytest.mark.parametrize("make", WIDGETS)
+@pytest.mark.parametrize("make", [open_weight, open_call])
 def test_escape_leads_back_to_the_notebook_from_each_stop(blank: Page, make: Make) -> None:
     """In a few presses: what is open closes, the tree or the line comes next, and then the notebook has the key."""
     make(blank)

@@ -325,12 +325,11 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     assert shown.page.evaluate("window.ran") is None
 
 
-@pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])
-def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator, css: str) -> None:
-    """Names, roles and contrasts of all colours and with more axes, on light and on dark, and with an error."""
+def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator) -> None:
+    """Names, roles and contrasts of all colours and with more axes on dark, and with an error."""
     tensor = torch.linspace(-1, 1, 96).repeat(2, 3, 1).reshape(2, 3, 8, 12)
     tensor[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
-    shown = navigator(tensor, css=css)
+    shown = navigator(tensor, css=LAB_DARK)
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
     assert illegible(shown.grid.locator("td.tensornp-cell, th")) == []
     shown.index.fill("x")

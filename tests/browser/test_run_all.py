@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from browser.lab import Notebook, Server
@@ -20,14 +19,13 @@ CELLS = [
 LAST_CARD = 4
 
 
-@pytest.mark.parametrize("app", ["lab", "notebooks"])
-def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app: str) -> None:
+def test_after_run_all_the_toggle_always_answers(page: Page, server: Server) -> None:
     """Each time, with the settings that everybody has; the page meets no error, and the file holds no trace."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     server.write("all.ipynb", CELLS)
-    notebook = Notebook(page, server, "all.ipynb", app=app)
+    notebook = Notebook(page, server, "all.ipynb")
     errors.clear()
     card = notebook.cell(LAST_CARD)
     for time in range(TIMES):

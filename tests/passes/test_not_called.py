@@ -25,8 +25,8 @@ class Experts(nn.Module):
         return self.head(x)
 
 
-TWO = "4 parameters of modules that were not called got no gradient: ex.{1..2}"
-ONE = "2 parameters of a module that was not called got no gradient: ex.2"
+TWO = "4 parameters of modules that were not called got no gradient: ex.1.0.weight, "
+ONE = "2 parameters of a module that was not called got no gradient: ex.2.0.weight, ex.2.0.bias"
 
 
 @pytest.mark.parametrize("is_second_used", [False, True])
@@ -41,7 +41,7 @@ def test_modules_that_were_not_called_are_told_by_their_names(num_steps: int, is
             if num_steps:
                 optimizer.step()
                 optimizer.zero_grad()
-    assert (ONE if is_second_used else TWO) in run.problems
+    assert any(problem.startswith(ONE if is_second_used else TWO) for problem in run.problems)
     assert run.grads["ex.2.0.weight"] is None and (run.grads["ex.1.0.weight"] is not None) is is_second_used
     assert run.grads["head.bias"] is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ UNSEEN = {
     "operators": ("thread", "threads"),
 }
 """Programs of which no call is seen: in another thread where no model is named, of what was made of a named one."""
+STOPS = (("return", 0), (ValueError, 1), (KeyboardInterrupt, 2))
+"""Each program ends in one of these ways, after so many pauses."""
 BY_OTHER_OPERATORS = ("nodes", "tensors")
 """What is as it is under a mode that does nothing: the names of nodes, and the version of a new gradient."""
 expected = functools.cache(lambda follow, name, *ending: state_after(PROGRAMS[name], follow, *ending)[0])
@@ -58,8 +61,10 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
 
 
 @pytest.mark.parametrize("follow", ["all", "operators"])
-@pytest.mark.parametrize(("stop", "stop_at"), [("return", 0), (ValueError, 1), (KeyboardInterrupt, 2)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "stop", "stop_at"),
+    [(name, *stop) for name, stop in zip(PROGRAMS, itertools.cycle(STOPS))],
+)
 def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_at, follow):
     """After the forward, after the backward, after the step: by return, by an error, by Ctrl-C."""
     found, runs = state_after(PROGRAMS[name], FOLLOWS[follow], stop, stop_at)

@@ -79,23 +79,20 @@ class Card:
 def card(obj: Any, **options: Any) -> Card:
     """Return the static card of a tensor, an array, a record, a module or a container.
 
-    That object shows anywhere.
-
-    It looks at `obj` alone: for other names of the memory and for what has changed, it needs the extension.
+    The card displays in any front end, prints as text, and saves itself with ``.save(path)``. Other names of the memory
+    and changes since the last card are shown by the extension only.
 
     Parameters
     ----------
     obj : torch.Tensor, an object that stands for one, numpy.ndarray, torch.nn.Module, or a container
-        Or what a function of tensornp returns: an explorer of weights, one weight, a scan, statistics, a comparison,
-        places, a histogram, a plan, facts, aliases, a pass, one of its calls; a figure, an image, a live card or a card
-        is shown as it is.
+        Or any result of a function of tensornp: weights, statistics, a comparison, a plan, a followed pass, an image.
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 
     Raises
     ------
     NotATensorError
-        If `obj` is nothing that has a card.
+        If `obj` has no card.
     BadRequestError
         If there is no such option, or it cannot have that value.
 

@@ -25,7 +25,6 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.live.find import released_from
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
@@ -47,7 +46,6 @@ from tensornp.widget.window_request import (
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
-_EARLIER = " · the figures in its row are of the comparison, made before the last change"
 _UNASKED_NBYTES = 2**26
 """Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
 _OF_FINITE = ", of what is finite on both sides"
@@ -57,7 +55,7 @@ class Pair(NamedTuple):
     """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
 
     `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference. `moments` are those of the comparison. `where` is
+    is more than any difference. `where` is
     where nearly all of the change lies, as far as its figures tell. It is searched by what it is `called` besides.
     """
 
@@ -65,19 +63,13 @@ class Pair(NamedTuple):
     second: WeightEntry
     largest: Index | None
     may_be_odd: bool = False
-    moments: tuple[Moment | None, Moment | None] = (None, None)
     where: str = ""
     called: tuple[str, ...] = ()
 
     @property
     def is_sought(self) -> bool:
         """Whether the largest difference is another one than the comparison tells."""
-        return self.may_be_odd or self.is_earlier
-
-    @property
-    def is_earlier(self) -> bool:
-        """Whether what was found of it is known to be of an earlier state."""
-        return any(map(is_other, (self.first, self.second), self.moments))
+        return self.may_be_odd
 
 
 def pair_of(
@@ -85,13 +77,12 @@ def pair_of(
 ) -> Pair:
     """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
     may_be_odd = found._is_odd or found.count > found._finite
-    moments = moment_of(first), moment_of(second)
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
     if found.equal:
         where = ": ".join(filter(None, (found.verdict, why)))
     called = dict.fromkeys((second.name, *others, first.code, second.code))
-    return Pair(first, second, found._largest_difference, may_be_odd, moments, where, tuple(filter(None, called)))
+    return Pair(first, second, found._largest_difference, may_be_odd, where, tuple(filter(None, called)))
 
 
 def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
@@ -243,7 +234,6 @@ class ComparisonTable(LiveTable):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
         seen = side_by_side(*subjects, window)
         pair = self._pair(request)
-        is_earlier = pair.is_earlier
         return {
             "type": "window",
             "row": request.get("row"),
@@ -259,10 +249,10 @@ class ComparisonTable(LiveTable):
             ],
             "show": shown,
             "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
-            "where": "" if is_earlier else pair.where,
+            "where": pair.where,
             "isWhereFree": _is_free(subjects),
-            "hasLargest": pair.largest is not None or pair.may_be_odd or is_earlier,
-            "text": f"[{window_text(window)}] of {window.shape}" + _EARLIER * is_earlier,
+            "hasLargest": pair.largest is not None or pair.may_be_odd,
+            "text": f"[{window_text(window)}] of {window.shape}",
         }
 
 

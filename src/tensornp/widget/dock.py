@@ -94,9 +94,6 @@ class DockingWidget(anywidget.AnyWidget):
         """Return what may come to dock into this part, made now: a front end may only make what a cell has shown."""
         return ()
 
-    def look_again(self) -> None:
-        """Look at what a cell may have changed; most say nothing of it."""
-
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         """Take a message of the page, which may be anything."""
         if isinstance(content, dict) and content.get("type") == "docks":

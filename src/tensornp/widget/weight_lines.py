@@ -12,7 +12,6 @@ from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.moment import Moment
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
 from tensornp.models.outline.choose import (
@@ -56,8 +55,8 @@ MAX_FOLDED = 1000
 class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
-    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now;
-    `lacks_gradient`, that others have one. Weights of one `fingerprint` have the same values.
+    The picture of a histogram is made when its line is seen. `lacks_gradient` tells that others have a gradient.
+    Weights of one `fingerprint` have the same values.
     """
 
     findings: tuple[Finding, ...]
@@ -65,7 +64,6 @@ class Found(NamedTuple):
     histogram: Histogram | None = None
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
-    moment: Moment | None = None
     lacks_gradient: bool = False
     fingerprint: str = ""
 

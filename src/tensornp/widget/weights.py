@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -17,7 +16,6 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.moment import is_other
 from tensornp.models.entries.released import reached
 from tensornp.models.module_view import ModuleView
 from tensornp.render.models.entry import array_code
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 _LOOK_S = 0.005
 """For how long it is looked after a cell whether weights were written to."""
 _UNREAD = "values not read yet; Scan looks for NaN"
-_EARLIER = "as of the scan: weights have been written or replaced since"
 
 
 class WeightsWidget(AnsweringWidget):
@@ -68,7 +65,6 @@ class WeightsWidget(AnsweringWidget):
     can_bind = traitlets.Bool().tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
-    earlier = traitlets.Unicode(help="that what was found is no longer so, where that is known").tag(sync=True)
     findings: traitlets.List[dict[str, Any]] = traitlets.List(
         help="what stands out, the most serious first, and where the first is"
     ).tag(sync=True)
@@ -89,7 +85,6 @@ class WeightsWidget(AnsweringWidget):
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
         self._made_tree: WeightTree | None = None
-        self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
         self._navigator: NavigatorWidget | None = None
         unread = any(one._can_be_read and one.numel for one in self._weights)
@@ -142,24 +137,6 @@ class WeightsWidget(AnsweringWidget):
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
         self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
 
-    def look_again(self) -> None:
-        """Say so where a weight is no longer what was scanned: looked at for milliseconds, next time from there on."""
-        with self._lock:
-            if not self._found or self.earlier:
-                return
-            end = time.monotonic() + _LOOK_S
-            for _ in self._weights:
-                self._looked_at = (self._looked_at + 1) % len(self._weights)
-                if self._is_earlier(self._weights[self._looked_at]):
-                    self.earlier = _EARLIER
-                if self.earlier or time.monotonic() > end:
-                    return
-
-    def _is_earlier(self, row: WeightEntry) -> bool:
-        """Return whether what was found of a weight is known to be of an earlier state."""
-        known = self._found.get(row.name)
-        return known is not None and is_other(row, known.moment)
-
     def _waits_as(self, request: Mapping[str, Any]) -> Hashable | None:
         kind, page = request["type"], request["page"]
         # A page shows the last statistics alone, and each name that it wants is bound.
@@ -185,19 +162,13 @@ class WeightsWidget(AnsweringWidget):
         return {**entry_data(entry, self.opened, printoptions), **told}
 
     def _found_in(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a scan has found in one weight, and whether that is known to be of an earlier state."""
+        """Return the findings of the last scan in one weight."""
         number = integer_of(request.get("weight"))
         self._check(number)
         row = self._weights[number]
-        is_earlier = self._is_earlier(row)
-        self.earlier = _EARLIER if is_earlier else self.earlier
         findings = self._found[row.name].findings if row.name in self._found else ()
         found = legible("; ".join(one.text for one in findings))
-        return {
-            "type": "found",
-            "found": f"found by the scan: {found}" if found else "",
-            "earlier": "written or replaced since the scan, of which its figures are" if is_earlier else "",
-        }
+        return {"type": "found", "found": f"found by the scan: {found}" if found else ""}
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
@@ -223,20 +194,12 @@ class WeightsWidget(AnsweringWidget):
                 binder=self._binder,
                 take=lambda index: reached(row).to_numpy(index, shard=shard),
                 suggestion=_suggestion(entry.name),
-                absent=self._absent(row),
                 options=self._options,
             )
             if self._navigator is None or self._navigator.comm is None:
                 self._navigator = own_navigator()
             self._navigator.show(looked_at, anchor=self.place, goal=goal)
         return {"type": "values", "open": request.get("open") is True}
-
-    def _absent(self, row: WeightEntry) -> tuple[str, ...]:
-        """Return what a scan has not found among all values of a weight, which is as it was."""
-        found = self._found.get(row.name)
-        if found is None or not found.figures or self.earlier or self._is_earlier(row):
-            return ()
-        return tuple(goal for goal in NOT_FINITE if all(one.goal != goal for one in found.alarms))
 
     def _leave(self) -> None:
         """Send the navigator away, if it is here."""
@@ -287,12 +250,10 @@ class WeightsWidget(AnsweringWidget):
             if scan is not self._scan:
                 return
             found, said, stopped = scanned if scanned is not None else ScanFound({}, reason)
-            self._scan, self.scanned, self.earlier = None, said, ""
+            self._scan, self.scanned = None, said
             if found:
                 self._tree.learn(found)
                 self.findings = findings_data(self._weights, self._found) or self._calm()
-                # A scan of some leaves what was found of the others.
-                self.look_again()
             if stopped:
                 self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
             # Whoever sees that it has ended sees what it has found.

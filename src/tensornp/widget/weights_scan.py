@@ -10,7 +10,6 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import Released, reached
 from tensornp.models.live.gradients import gradients_of, without_gradient
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
@@ -37,8 +36,6 @@ _NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable wit
 def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     """Scan weights; return the findings by name, and a sentence on all."""
     there, gone = _reached(rows)
-    # What is written while it is read counts as written since.
-    moments = {one.name: moment_of(one) for one in there}
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
@@ -59,7 +56,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
             )
         findings += [odd[name]] if name in odd else []
         line = line_of(stats)
-        found[name] = Found(tuple(findings), *line, figures, alarms, moments[name], name in lacking, stats.fingerprint)
+        found[name] = Found(tuple(findings), *line, figures, alarms, name in lacking, stats.fingerprint)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))

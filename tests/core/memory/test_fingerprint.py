@@ -71,7 +71,7 @@ def test_every_dtype_is_told_apart_from_zeros(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numel", [1, 7, 8, 9, 63, 1000])
+@pytest.mark.parametrize("numel", [1, 7, 8, 9, 63, 200])
 def test_each_flipped_bit_of_a_block_is_found(numel):
     """All of them: no bit is blind, the last odd bytes included."""
     values = torch.from_numpy(np.random.default_rng(numel).integers(0, 256, numel, dtype=np.uint8))

@@ -119,17 +119,17 @@ def test_ten_thousand_names():
 
 
 @pytest.mark.slow
-def test_a_module_with_a_hundred_thousand_parameters_is_left_in_time():
+def test_a_module_with_twenty_thousand_parameters_is_left_in_time():
     """What was found until then is told, and that it is not all."""
     model, t = torch.nn.Module(), torch.ones(3)
-    model._parameters.update({f"p{i}": torch.nn.Parameter(torch.zeros(1)) for i in range(100_000)})
+    model._parameters.update({f"p{i}": torch.nn.Parameter(torch.zeros(1)) for i in range(20_000)})
     found = tnp.aliases(t, {"model": model, "b": t.view(3)}, max_seconds=0.001)
     assert [a.name for a in found] == ["b"]
     assert not found.is_complete
-    assert found.num_names < 100_000
+    assert found.num_names < 20_000
     assert f"search stopped at {found.num_names:,} names" in str(found)
-    found = tnp.aliases(model.p99999.detach(), {"model": model}, max_seconds=600)
-    assert [a.name for a in found] == ["model.p99999"]
+    found = tnp.aliases(model.p19999.detach(), {"model": model}, max_seconds=600)
+    assert [a.name for a in found] == ["model.p19999"]
     assert found.is_complete
 
 

@@ -17,12 +17,17 @@ from tensornp.render.models.weights import weights_document
 
 HEAVY = ("torch", "IPython", "ipywidgets", "anywidget", "matplotlib", "pandas", "safetensors", "gguf", "ml_dtypes")
 COMMAND = "from tensornp.fronts.command_line.main import main; status = main()"
-FUNCTION = """
+LISTED = """
+from tensornp.fronts.command_line.main import main
 import tensornp as tnp
-w = tnp.weights(sys.argv[1])
-one = w[next(iter(w))]
-print(w, w.totals, w.find(one.name), one, one.code, one.extents, one._is_trained, one.codes)
-status = 0
+status, paths = 0, sys.argv[1:]
+for path in paths:
+    sys.argv[1:] = [path]
+    status |= main()
+    print(end="\\f")
+    w = tnp.weights(path)
+    one = w[next(iter(w))]
+    print(w, w.totals, w.find(one.name), one, one.code, one.extents, one._is_trained, one.codes, end="\\f")
 """
 
 
@@ -70,15 +75,18 @@ def whole_modules(folder):
 WAYS = FORMATS | {"checkpoint": checkpoint, "every dtype": every_dtype, "whole modules": whole_modules}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_format_is_listed_without_torch(tmp_path, way):
-    """By the command, and by `tnp.weights`: the text is there, and so is all that an entry tells of itself."""
-    path, _ = WAYS[way](tmp_path)
-    text, brought = brought_by(COMMAND, path)
-    assert text == weights_document(tnp.weights(str(path)), max_rows=None).text() + "\n"
-    assert brought == []
-    text, brought = brought_by(FUNCTION, path)
-    assert "<WeightsExplorer of " in text
+def test_each_format_is_listed_without_torch(tmp_path):
+    """By the command, and by `tnp.weights`: the text is there, and so are all attributes of an entry."""
+    paths = []
+    for name, write in WAYS.items():
+        (tmp_path / name).mkdir()
+        paths.append(str(write(tmp_path / name)[0]))
+    text, brought = brought_by(LISTED, *paths)
+    parts = text.split("\f")
+    for path, listed, explored in zip(paths, parts[::2], parts[1::2], strict=False):
+        assert listed == weights_document(tnp.weights(path), max_rows=None).text() + "\n"
+        assert "<WeightsExplorer of " in explored
+    assert len(parts) == 2 * len(paths) + 1
     assert brought == []
 
 

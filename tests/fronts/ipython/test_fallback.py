@@ -19,7 +19,7 @@ import tensornp as tnp
 from tensornp.core.lowlevel import fallback
 
 SRC = Path(tensornp.__file__).parent
-FAULTS = 40
+FAULTS = 15
 """Calls of each view that are made to raise, one at a time."""
 EXEMPT = ("core/lowlevel/fallback.py", "core/lowlevel/attributes.py", "core/lowlevel/legible.py",
           "core/lowlevel/threads.py")  # fmt: skip

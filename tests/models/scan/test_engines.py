@@ -50,17 +50,6 @@ def processes(folder: Path, num: int = 2) -> Iterator[Executor]:
 
 
 @contextlib.contextmanager
-def ipyparallel(folder: Path) -> Iterator[Executor]:
-    """Two engines on this machine."""
-    os.environ["IPYTHONDIR"] = str(folder / "ipython")
-    import ipyparallel
-
-    with ipyparallel.Cluster(n=2, controller_ip="127.0.0.1", log_level=30) as client:
-        client.wait_for_engines(2)
-        yield client.executor()
-
-
-@contextlib.contextmanager
 def dask(folder: Path) -> Iterator[Executor]:
     """Two workers on this machine."""
     import distributed
@@ -75,7 +64,7 @@ def dask(folder: Path) -> Iterator[Executor]:
 
 
 ENGINES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Executor]]] = {
-    "threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask,
+    "threads": threads, "processes": processes, "dask": dask,
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BLOCK_NUMEL = 2**17
 """Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
@@ -17,9 +17,9 @@ class Block(NamedTuple):
     shape: tuple[int, ...]
 
     @property
-    def slices(self) -> tuple[slice, ...]:
-        """The index that takes these elements."""
-        return tuple([slice(first, first + count) for first, count in zip(self.start, self.shape, strict=True)])
+    def key(self) -> tuple[Any, ...]:
+        """The index that takes these elements, as an array also if there are no dimensions."""
+        return (..., *[slice(first, first + count) for first, count in zip(self.start, self.shape, strict=True)])
 
 
 def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.dense import dequantized
+from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
@@ -64,7 +65,7 @@ class Part:
         return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
 
 
-def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool, keeps_shape: bool = False) -> Part:
+def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
     name, times = name_of(raw.dtype), 1
     if not in_order and name != "float4_e2m1fn_x2":
@@ -73,8 +74,8 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool, keeps
                 raw, times = raw.narrow(dim, 0, 1), times * size
         order = sorted(range(raw.dim()), key=raw.stride, reverse=True)
         raw, axis = raw.permute(order), None if axis is None else order.index(axis)
-    if axis is None and raw.is_contiguous() and not keeps_shape:
-        raw = raw.view(-1)
+        if axis is None and raw.is_contiguous():
+            raw = raw.view(-1)
     bits = raw if raw.is_conj() or raw.is_neg() else over_storage(raw, _INTEGERS[raw.element_size()])
     shape = tuple(raw.shape)
     reads = functools.partial(_read_tensor, raw), functools.partial(_read_tensor, bits)
@@ -91,14 +92,14 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         raw = over_storage(raw, torch.uint8)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
-    numbers = buffer.numpy()
+    numbers = array_of_copy(buffer)
     for block in blocks:
-        values = raw[block.slices]
+        values = raw[block.key]
         count = values.numel()
         if count > len(buffer):
             # The row of a tensor of blocks by rows; no other block is so long.
             buffer = torch.empty(count, dtype=wide, device="cpu")
-            numbers = buffer.numpy()
+            numbers = array_of_copy(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
         yield float4_numbers(numbers[:count]) if packed else numbers[:count]
 
@@ -112,11 +113,12 @@ _WIDE = {
 
 def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
     """Copy in pieces that one thread copies: several scans at once would wait for each other's threads."""
-    at = 0
-    for piece in blocks_of(tuple(source.shape), _GRAIN):
-        part = source[piece.slices]
-        quietly(target[at : at + part.numel()].view(part.shape).copy_, part)
-        at += part.numel()
+    rows = source.view(-1) if source.is_contiguous() else source.squeeze()
+    inner = math.prod(rows.shape[1:])
+    step = max(_GRAIN // max(inner, 1), 1)
+    for first in range(0, len(rows), step):
+        part = rows[first : first + step]
+        target[first * inner : first * inner + part.numel()].view(part.shape).copy_(part)
 
 
 def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
@@ -128,14 +130,16 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
             if block.shape != info.shape:
                 rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
             values = quietly(rows.dequantize) if info.kind.has_strides else dequantized(rows)
+            inside = block._replace(start=(0, *block.start[1:])[: values.dim()])
+            values = values[inside.key]
             buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
             _copy(buffer, values)
-            yield buffer.numpy()
+            yield array_of_copy(buffer)
 
     return Part(info.shape, "float32", read, axis=axis, by_rows=True)
 
 
-def part_of_array(array: Array, axis: int | None, *, in_order: bool, keeps_shape: bool = False) -> Part:
+def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of an array of numbers, in the order of indices or in that of memory."""
     times = 1
     if not in_order:
@@ -144,15 +148,15 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool, keeps_shape
                 array, times = array[(slice(None),) * dim + (slice(1),)], times * size
         order = sorted(range(array.ndim), key=lambda dim: abs(array.strides[dim]), reverse=True)
         array, axis = array.transpose(order), None if axis is None else order.index(axis)
-    if axis is None and array.flags.c_contiguous and not keeps_shape:
-        array = array.reshape(-1)
+        if axis is None and array.flags.c_contiguous:
+            array = array.reshape(-1)
     name, bits = array.dtype.name, np.dtype(f"u{min(array.itemsize, 8)}")
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (numbers_of(array[block.slices].reshape(-1), name) for block in blocks)
+        return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
 
     def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (_native(array[block.slices].reshape(-1)).view(bits) for block in blocks)
+        return (_native(array[block.key].reshape(-1)).view(bits) for block in blocks)
 
     stored = num_stored(array.shape, array.strides, array.itemsize)
     return Part(array.shape, name, read, read_bits, times, axis, stored)
@@ -204,7 +208,7 @@ def numbers_of(elements: Array, name: str) -> Array:
     bits = quietly(torch.from_numpy, flat.view(f"i{flat.itemsize}" if flat.itemsize > 1 else "u1"))
     wide = torch.empty(flat.size, dtype=_WIDE[getattr(torch, name)], device="cpu")
     _copy(wide, bits.view(getattr(torch, name)))
-    return wide.numpy().reshape(elements.shape)
+    return array_of_copy(wide).reshape(elements.shape)
 
 
 def float4_numbers(codes: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Find the parts in which the values of a tensor, an array or a file are read."""
+"""Divide a tensor, an array or a file into parts that are read alike."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def source_of(
     if is_subclass(type(obj), StoredValues):
         at = checked_axis(axis, obj.shape)
         # Flat, as a contiguous tensor is read: the same blocks give the same bits.
-        shape = obj.shape if at is not None else (math.prod(obj.shape),)
+        shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
         part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
         return Source((part,), obj.dtype, obj.array_shape, axis=at)
     if not is_tensor_like(obj):
@@ -175,9 +175,9 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as numbers, with .view()")
     at = checked_axis(axis, plain_array.shape)
     is_masked = is_subclass(type(array), np.ma.MaskedArray)
-    part = part_of_array(plain_array, at, in_order=in_order or is_masked, keeps_shape=is_masked)
+    part = part_of_array(plain_array, at, in_order=in_order or is_masked)
     if is_masked:
-        mask = part_of_array(np.ma.getmaskarray(array), at, in_order=True, keeps_shape=True)
+        mask = part_of_array(np.ma.getmaskarray(array), at, in_order=True)
         part = masked_part(part, mask, is_shown=False)
     steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
     order = order_of(plain_array.shape, steps) if _is_flat(part) else None
@@ -257,7 +257,7 @@ def _of_masked(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if inspect(inner).kind is not kinds.STRIDED:
         return _of_array(to_numpy(tensor, copy=True), axis, in_order)
     tensors = plain(inner), plain(mask_of(tensor))
-    data, shown = (part_of_tensor(part, at, in_order=True, keeps_shape=True) for part in tensors)
+    data, shown = (part_of_tensor(part, at, in_order=True) for part in tensors)
     part = masked_part(data, shown, is_shown=True)
     return Source((part,), data.dtype, info.shape, is_masked=True, axis=at)
 

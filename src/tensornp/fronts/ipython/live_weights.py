@@ -40,7 +40,6 @@ class LiveWeights:
 
     def after_cell(self, result: Any = None) -> None:
         """Put a tree into the table of the module that the cell which has just ended has returned."""
-        first_that_works("a look at the scanned weights", self._look_again, lambda _: None)
         made, self._made = self._made, None
         if made is not None and made[0] is getattr(result, "result", None):
             module, view, anchor, expression = made
@@ -48,11 +47,6 @@ class LiveWeights:
             self.show(view.explorer, anchor, f"tnp.weights({expression})" if expression else "", view)
             del view
             self.settle()
-
-    def _look_again(self) -> None:
-        """Mark scanned weights that the cell has written to."""
-        for widget in self._residents:
-            widget.look_again()
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer.

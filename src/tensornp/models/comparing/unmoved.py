@@ -178,11 +178,6 @@ def _unmoved(found: WeightsComparison) -> tuple[list[str], dict[str, _Parameter]
     }
 
 
-def parameter_names(found: WeightsComparison) -> list[str]:
-    """Return the names of the parameters of a live model, and further ones that tied ones and one side alone have."""
-    return [*(name for name, _ in _parameters(found)), *found._tied, *found.missing, *found.unexpected]
-
-
 def _tells_something(found: WeightsComparison) -> bool:
     """Return whether a parameter that moved has a gradient now."""
     unguarded = Unguarded()

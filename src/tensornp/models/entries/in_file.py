@@ -185,17 +185,6 @@ class FileSource(StoredSource):
         nbytes = own.nbytes + sum(one.nbytes_read for one in others)
         return ReadPlan(nbytes, own.num + sum(one.num_reads for one in others), taken.shape)
 
-    def to_numpy(
-        self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
-    ) -> Array:
-        """Return the values at `index`, in new memory; of all, their checksum is compared, where a member has one."""
-        from tensornp.models.files.member import StoredMember
-
-        made = StoredSource.to_numpy(self, called, index, copy=copy, writeable=writeable, dtype=dtype)
-        if index is Ellipsis and isinstance(self.file, StoredMember):
-            self.file.check()
-        return made
-
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time; of what is compressed and small, a tensor of all.
 
@@ -227,9 +216,7 @@ class FileSource(StoredSource):
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
-        from tensornp.models.files.member import StoredMember
-
-        file = self.file.file if isinstance(self.file, StoredMember) else self.file
+        file = self.file
         if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
             with suppress(ChangedFileError), file.opened() as there:
                 there.give_back(self.offset, self._nbytes)

@@ -10,7 +10,6 @@ from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.deflate import Inflated
-from tensornp.models.files.member import StoredMember
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
@@ -47,8 +46,7 @@ def _entry(file: ListedFile, there: Reader, name: str, record: Record) -> Weight
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
         if record.packed_nbytes is None:
-            member = StoredMember(file, record.offset, record.nbytes, record.checksum)
-            return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, member)
+            return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, file)
         packed = Inflated(file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
         with packed.opened() as stream:
             header = read_npy_header(stream, 0, packed.nbytes)

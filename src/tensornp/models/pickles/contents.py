@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.described import ARRAYS, DESCRIBED, arrays_left_out, described, objects_of, text_of_torch
-from tensornp.models.pickles.keys import OddKey
 from tensornp.models.pickles.rebuilt import held_by_tensor, tensor_of
 from tensornp.models.pickles.records import Call, Global, Persistent
 from tensornp.models.pickles.tensors import BY_POSITION, MAPPINGS, SETS, SIZE, WRAPPERS, PickledTensor, name_of
@@ -255,9 +254,9 @@ def as_container(value: Any) -> Mapping[Any, Any] | list[Any] | tuple[Any, ...] 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
     if type(key) is tuple:
-        parts = [shown_key(one) if type(one) in (tuple, OddKey, Call) else key_text(one) for one in key]
+        parts = [shown_key(one) if type(one) in (tuple, Global, Call) else key_text(one) for one in key]
         return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
-    if type(key) in (str, OddKey):
+    if type(key) in (str, Global):
         return str(key)
     if type(key) is Call:
         return "<key>"

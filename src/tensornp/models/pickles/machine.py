@@ -13,11 +13,12 @@ from tensornp.models.pickles.called import (
     keys_and_values,
     reader_of,
 )
-from tensornp.models.pickles.keys import as_key
 from tensornp.models.pickles.plain_calls import plain_of
 from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persistent
 
 _MAX_MEMO = 2**32
+_MAX_KEY_LENGTH = 16
+"""Parts of a tuple that is a key; tuples in it may have a quarter. Python hashes deep ones without end."""
 MAX_MADE = 6_000_000
 """Containers, calls and texts of any pickle, some 100 bytes each; of 300,000 tensors there are three million."""
 MEMOS_PER_MADE = 10
@@ -172,8 +173,11 @@ class Machine:
             # A dictionary takes thrice as much from its first item on.
             self.count(OF_FIRST_ITEM)
         for i in range(0, len(pairs) - 1, 2):
-            key = pairs[i]
-            items[key if type(key) is str else as_key(key)] = pairs[i + 1]
+            key = pairs[i] if _is_short(pairs[i]) else Call(Global("builtins", "tuple"), pairs[i])
+            try:
+                items[key] = pairs[i + 1]
+            except TypeError as error:
+                raise UnsoundError(f"a dictionary has an {error}") from None
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""
@@ -200,3 +204,10 @@ class Machine:
         if self.read and id(found) in self.read:
             raise UnsoundError("it changes what a call has read before")
         return found
+
+
+def _is_short(key: Any, max_length: int = _MAX_KEY_LENGTH) -> bool:
+    """Return whether a key is not a long or deep tuple."""
+    if not isinstance(key, tuple):
+        return True
+    return len(key) <= max_length and all(_is_short(one, max_length // 4) for one in key)

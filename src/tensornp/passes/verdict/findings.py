@@ -9,7 +9,6 @@ from dataclasses import astuple
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.models.names.whole import by_whole_modules
 from tensornp.passes.records import (
     BUFFER,
     CAME_WITH_THE_CALL,
@@ -146,10 +145,9 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
 def _not_called(tree: CallTree) -> Iterator[Finding]:
     names = [one.name for one in tree.record.grads if one.note == NOT_CALLED]
     if names:
-        whole = by_whole_modules(names, [one.name for one in tree.record.grads])
         is_one = len({name.rpartition(".")[0] for name in names}) == 1
         whose = "a module that was" if is_one else "modules that were"
-        told = f"{counted(len(names), 'parameter')} of {whose} not called got no gradient: {listed(whole)}"
+        told = f"{counted(len(names), 'parameter')} of {whose} not called got no gradient: {listed(names)}"
         yield Finding("not called", names[0], told, (len(names),))
 
 

@@ -11,9 +11,8 @@ from tensornp.core.lowlevel.units import counted, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.unmoved import Unmoved, memory_told, parameter_names, unmoved_told
+from tensornp.models.comparing.unmoved import Unmoved, memory_told, unmoved_told
 from tensornp.models.names.quoted import MAX_INSIDE
-from tensornp.models.names.whole import by_whole_modules
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
@@ -24,10 +23,8 @@ MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
 MAX_UNFOLDED = 200
 """Lines of a fold that a page can open."""
-_APART, _MIN_LAYERS = 5, 3
-"""How many times as far as the median of so many layers one has moved that is named."""
-MAX_NAMED, _MAX_IN_ONE = 8, 3
-"""Names in a line, and rows of weights that are named; of more, the modules that are whole."""
+MAX_NAMED = 8
+"""Names in a line, and rows of weights that are named."""
 _ALWAYS = ("name",)
 _MANY = 5
 """Weights of which a median is told."""
@@ -96,13 +93,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
 
 def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
-    rows = found._rows_of(told.names) if told.names else []
-    if len(rows) > _MAX_IN_ONE:
-        # Whole layers, as most are frozen, are said by their name.
-        modules = by_whole_modules(told.names, parameter_names(found))
-        names = f"in {listed(list(map(legible, modules)), MAX_NAMED)}"
-    else:
-        names = _patterns(rows)
+    names = _patterns(found._rows_of(told.names)) if told.names else ""
     return ": ".join(filter(None, (told.before, names, told.after)))
 
 
@@ -205,11 +196,8 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     is_mixed = noun == "tensor"
     names = [name for name in found if not (name in found._tied or (is_mixed and quantity_of(found._first[name])))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    yield _moved_apart(found, names)
-    said = _how_dense(found, names, "state" if noun == "state" else "weight")
     if len(changed) >= _MANY:
-        said.append(f"moved {percent(median(changed))} in the median")
-    yield "; ".join(said)
+        yield f"moved {percent(median(changed))} in the median"
     bound = "≤: the largest of a line"
     if not changed:
         yield bound if any(len(row.entries) > 1 for row in printed_rows(found)) else ""
@@ -219,37 +207,6 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     below = f"; below the median norm{of_kind}{floor}, over the median" if found._median_norm or noun == "state" else ""
     own = "of own: over the own norm. " if found._has_floored else ""
     yield f"moved: ‖Δ‖ over the norm before{below}. {own}{bound}"
-
-
-def _moved_apart(found: WeightsComparison, names: Sequence[str]) -> str:
-    """Return which layers have moved far more than those that they are folded with; empty where none has."""
-    times: dict[str, float] = {}
-    for row in found._rows_of(list(names)):
-        equal = {one.name: 0.0 for one in row.entries if found[one.name].equal}
-        moved = equal | {one.name: found.moved[one.name] for one in row.entries if one.name in found.moved}
-        usual = median(moved.values()) if len(moved) >= _MIN_LAYERS else 0.0
-        times |= {name: size / usual for name, size in moved.items() if usual and size > _APART * usual}
-    modules = by_whole_modules(list(times), names)
-    if not 0 < len(modules) <= _MAX_IN_ONE:
-        return ""
-    ends = " to ".join(dict.fromkeys(f"{end(times.values()):,.0f}" for end in (min, max)))
-    beside = "it" if len(modules) == 1 and "{" not in modules[0] else "them"
-    return f"{', '.join(map(legible, modules))} moved {ends} times as far as the others beside {beside}"
-
-
-def _how_dense(found: WeightsComparison, names: Sequence[str], noun: str) -> list[str]:
-    """Return in how many weights nearly all elements differ, many, or what their rows say.
-
-    Together all that differ.
-    """
-    dense = [sum(found[name].verdict == words for name in names) for words in DENSE]
-    if sum(dense) <= 1:
-        return []
-    rest = sum(not found[name].equal for name in names) - sum(dense)
-    words = [f"{words} in {counted(num, noun)}" for words, num in zip(DENSE, dense, strict=True) if num]
-    return [
-        ", ".join([*words, *([f"{rest:,} as {'its row says' if rest == 1 else 'their rows say'}"] if rest else [])])
-    ]
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
@@ -271,15 +228,13 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 
 def _said(found: WeightsComparison) -> list[str]:
     lines = []
-    for names, every, words in (
-        (found.missing, found._first, f"only in {found._sides[0]}"),
-        (found.unexpected, found._second, f"only in {found._sides[1]}"),
-        (found._retied, found._first, "tied to others than before"),
+    for names, words in (
+        (found.missing, f"only in {found._sides[0]}"),
+        (found.unexpected, f"only in {found._sides[1]}"),
+        (found._retied, "tied to others than before"),
     ):
         if names:
-            # Of a whole part, such as an optimizer, its name says as much.
-            told = by_whole_modules(names, every) if len(names) > MAX_NAMED else names
-            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in told], MAX_NAMED)}")
+            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
     lines += _first(
         f"{legible(name)}, beside the weights, is another value: {legible(told)}"
         for name, told in found._beside.items()

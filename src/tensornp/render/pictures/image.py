@@ -73,41 +73,36 @@ def image(
 ) -> Image:
     """Return a tensor as a picture, or several as a grid with an index under each.
 
-    The caption says how they are read.
+    The caption states layout, channels and value range.
 
     Parameters
     ----------
     t : torch.Tensor, an object that stands for one, numpy.ndarray, or a list or tuple of these
-        Bools, integers or floats, of two to five dimensions. One channel is grey, three are RGB, four RGBA; of any
-        other number, feature maps for example, each channel is a grey tile. The pictures of a list may differ in size,
-        layout and dtype: each is read by itself.
+        Bools, integers or floats of two to five dimensions. One channel is grey, three are RGB, four RGBA. With any
+        other number of channels, each channel is a grey tile. Pictures in a list may differ in size, layout and dtype.
     layout : {"HW", "CHW", "HWC", "NHW", "NCHW", "NHWC"}, optional
-        What each dimension is: N pictures, C channels, H rows, W columns. None takes the likeliest, and the
-        caption says why: channels first, as usual in torch, unless only the last dimension can be channels. NHW shows
-        each channel of (3, 28, 28) by itself.
+        Dimensions: N pictures, C channels, H rows, W columns. None takes channels first, as usual in torch, unless only
+        the last dimension can be channels. The caption gives the reason. NHW shows (3, 28, 28) as three pictures.
     mean, std : float or sequence of float, optional
-        What was subtracted from each channel, and by what it was divided after that, as torchvision's ``Normalize``
-        does: it is undone first. Alpha is not touched.
+        Arguments of torchvision's ``Normalize``, which is undone first, except for alpha.
     value_range : (float, float), optional
-        The values that are black and white. None shows uint8 and bool as they are, and floats from 0 to 1 too; others
-        from the least to the greatest value of all pictures that are shown, without NaN and infinities. In a list,
-        integers have one such range and floats another.
+        Values of black and white. None shows uint8, bool and floats from 0 to 1 unchanged. Other values range from the
+        smallest to the largest finite value of all shown pictures; integers and floats in a list have separate ranges.
     size : int, optional
-        How many pixels of the grid the longer side of each picture takes, from 1 to 2048, by the nearest of its own,
-        so that nothing is blurred. None shows each of its own as a square of one to 16 pixels, all of one size.
+        Pixels of the longer side of each picture, from 1 to 2048, by nearest neighbour. None shows each pixel as a
+        square of 1 to 16 pixels.
 
     Raises
     ------
     BadRequestError
-        If no layout fits, or an argument means nothing.
+        If no layout fits, or an argument is invalid.
     NotATensorError, NoDataError, UnsupportedTensorError
         As `to_numpy` does.
 
     Notes
     -----
-    Reads the pixels that are shown, on the tensor's own device, and changes nothing: at most 64 tiles and about a
-    million pixels in all. Of more pictures or channels these are the first, and of large ones every second,
-    third… row and column.
+    Reads the shown pixels on the tensor's own device, and changes nothing. At most 64 tiles and about a million pixels
+    are shown: the first pictures and channels, and every second, third, … row and column of large ones.
 
     Examples
     --------

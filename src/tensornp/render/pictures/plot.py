@@ -48,26 +48,24 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     Parameters
     ----------
     x : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry, or TensorStats
-        Of statistics there is the histogram alone.
+        Statistics give the histogram alone.
     title : str
-        What stands over it; the shape and the dtype where it is empty.
+        Title of the figure. The default is shape and dtype.
     index : int or tuple of int, optional
-        Which plane the heat map shows of a tensor of more than two dimensions, by an index of each but the last two:
-        of a batch (8, 3, 32, 32), ``index=(5, 0)`` shows ``batch[5, 0]``. None shows the first plane, or up to 64 small
-        ones (of 1,024 elements at most) side by side. What stands over the heat map says which; the histogram is
-        that of all elements.
+        Plane of the heat map if there are more than two dimensions: ``index=(5, 0)`` shows ``batch[5, 0]``. None shows
+        the first plane, or up to 64 planes of at most 1,024 elements side by side. The title of the heat map names the
+        plane. The histogram counts all elements.
 
     Raises
     ------
     NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
         As `stats` does.
     BadRequestError
-        For an index that leads to no plane, or beside statistics, which have none.
+        If `index` selects no plane, or is given with statistics.
 
     Notes
     -----
-    Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements, and
-    shows the modulus of complex ones.
+    Reads all elements, and shows the modulus of complex ones. `pyplot` does not keep the figure.
 
     Examples
     --------

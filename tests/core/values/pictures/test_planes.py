@@ -13,6 +13,7 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
+from tensornp.core.values import blocks
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NOTHING
 from tensornp.core.values.pictures.planes import difference_map, plane_map
 
@@ -51,6 +52,15 @@ def test_one_nan_and_the_extreme_are_there_in_a_large_plane():
     assert found.heatmap.elements_per_pixel > 1
     assert found.heatmap.count(NAN) == 1
     assert np.nanmin(found.heatmap.values) == -9.0
+
+
+def test_only_the_shown_plane_is_read(monkeypatch):
+    """One of a hundred planes."""
+    read, copy = [], blocks._copy
+    monkeypatch.setattr(blocks, "_copy", lambda target, source: read.append(source.numel()) or copy(target, source))
+    found = plane_map(torch.zeros(100, 300, 300), (7,))
+    assert found.tiles.caption == "the last two of 3 dimensions, at [7]"
+    assert sum(read) == 300 * 300
 
 
 def test_the_difference_is_where_it_is():

@@ -13,7 +13,7 @@ _STEP = 2**18
 
 
 class Difference(NamedTuple):
-    """The rows of two arrays that differ, and the largest difference: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
+    """Rows that differ and the largest difference: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
 
     `num_lost` elements were finite and are not any more.
     """

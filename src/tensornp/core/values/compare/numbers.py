@@ -38,7 +38,7 @@ def _cut_alike(first: Iterator[Array], second: Iterator[Array]) -> Iterator[tupl
 
 
 def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return plain arrays in which a hidden element equals only a hidden one."""
+    """Return plain arrays; a hidden element equals only a hidden one."""
     if not (isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)):
         return a, b
     hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
@@ -53,7 +53,7 @@ def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return two blocks of one dtype that holds the numbers of both: a long float for 64-bit integers and others."""
+    """Return two blocks of one dtype that holds the numbers of both."""
     if a.dtype == b.dtype:
         return a, b
     common = np.result_type(a.dtype, b.dtype)
@@ -81,8 +81,9 @@ def sizes_of_change(old: Any, new: Any) -> Any:
             return np.where(new >= old, new - old, old - new).view(f"u{old.itemsize}")
         if old.dtype.kind == "b":
             return (old != new).view(np.uint8)
-        wide = np.result_type(old.dtype, np.float64)
-        sizes = np.abs(np.subtract(new, old, dtype=wide))
+        sizes = new.astype(np.result_type(old.dtype, np.float64))
+        sizes -= old
+        sizes = np.abs(sizes, out=None if sizes.dtype.kind == "c" else sizes)
         # Equal infinities, and NaN on both sides, do not differ.
         return sizes if np.isfinite(sizes.max(initial=0)) else np.where(differing(old, new), sizes, 0)
 

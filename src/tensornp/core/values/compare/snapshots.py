@@ -1,4 +1,4 @@
-"""What happened to a tensor or an array between two moments: which rows, by how much, and by which cause."""
+"""Describe the change of a tensor or an array between two moments: rows, size and cause."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: i
 
 
 def _is_equal(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether two snapshots prove that every value is the same, in the same place of the same shape."""
+    """Return whether two snapshots prove that every value stayed in its place."""
     if before.fingerprint is None or before.fingerprint != after.fingerprint or before.fingerprint.one_in > 1:
         return False
     old, new = before.info, after.info
@@ -97,7 +97,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
-    """Return what happened to one object between two snapshots; values are compared where both have read as much."""
+    """Return the change of one object between two snapshots, or None."""
     change = change_between(before, after) or Change(before.event)
     change = replace(change, facts=facts_between(before, after))
     old, new = before.fingerprint, after.fingerprint

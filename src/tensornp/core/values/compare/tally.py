@@ -47,42 +47,49 @@ class PairTally:
         """Add two flat blocks of equal length."""
         start, self.count = self.count, self.count + a.size
         a, b = shown_alike(a, b)
-        integers = a, b
         if self.is_cast_of_first:
             self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
         if self.is_cast_of_second:
             self.is_cast_of_second = _is_cast(b, self._dtypes[0], a)
-        a, b = of_one_kind(a, b)
-        differs = differing(a, b)
-        num_changed = int(np.count_nonzero(differs))
-        self.num_changed += num_changed
+        integers, (a, b) = (a, b), of_one_kind(a, b)
         if self.has_same_bits:
-            self.has_same_bits = not num_changed and np.array_equal(_bits(a), _bits(b))
-        if num_changed and self.first is None:
-            at = int(differs.argmax())
-            self.first = start + at
-            self.first_values = plain_number(a[at]), plain_number(b[at])
-        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
-        is_finite = finite_a & finite_b
-        num_finite = int(np.count_nonzero(is_finite))
-        self.finite += num_finite
+            self.has_same_bits = np.array_equal(_bits(a), _bits(b))
+        x, y = _vector(a), _vector(b)
+        squares = [np.einsum("i,i", one, one) for one in (x, y)]
         places = None
-        if num_finite < a.size:
-            self.only_first += int(np.count_nonzero(finite_a)) - num_finite
-            self.only_second += int(np.count_nonzero(finite_b)) - num_finite
-            places = np.flatnonzero(is_finite)
+        if not np.isfinite(squares[0] + squares[1]):
+            finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+            places = np.flatnonzero(finite_a & finite_b)
+            self.only_first += int(np.count_nonzero(finite_a)) - len(places)
+            self.only_second += int(np.count_nonzero(finite_b)) - len(places)
+        self._note_changes(a, b, differing(a, b) if places is not None else a != b, start)
+        if places is not None:
             a, b, integers = a[places], b[places], (integers[0][places], integers[1][places])
+            x, y = _vector(a), _vector(b)
+            squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        self.finite += a.size
         if not a.size:
             return
-        sizes = sizes_of_change(a, b) if num_changed else np.zeros(1)
-        x, y, d = _vector(a), _vector(b), _vector(sizes)
-        self._squares += [np.einsum("i,i", one, one) for one in (x, y, d)]
-        self._dot += float(np.einsum("i,i", x, y))
+        sizes = sizes_of_change(a, b)
+        d = _vector(sizes)
+        squares.append(np.einsum("i,i", d, d))
+        self._squares += squares
+        if max(squares[:2]) > _MAX_RATIO**2 * min(squares[:2]):
+            self._dot += float(np.einsum("i,i", x, y))
+        else:
+            self._dot += (squares[0] + squares[1] - squares[2]) / 2
         at = int(sizes.argmax())
         if sizes[at]:
             self._note_largest(sizes, integers, at, start + (at if places is None else int(places[at])))
             if self.max_ulp is not None:
                 self.max_ulp = max(self.max_ulp, most_ulps(a, b, self._dtypes[0]))
+
+    def _note_changes(self, a: Array, b: Array, differs: Array, start: int) -> None:
+        self.num_changed += int(np.count_nonzero(differs))
+        if self.first is None and differs.any():
+            at = int(differs.argmax())
+            self.first = start + at
+            self.first_values = plain_number(a[at]), plain_number(b[at])
 
     def _note_largest(self, sizes: Array, integers: tuple[Array, Array], at: int, place: int) -> None:
         size = plain_number(sizes[at])

@@ -38,7 +38,7 @@ def element_text(index: Index) -> str:
 
 
 def where_text(sums: Sums) -> str:
-    """Return where nearly all of a change lies: "nearly all of it in rows 0 to 15 of 128"; empty if unknown."""
+    """Return the place of a change: "nearly all of it in rows 0 to 15 of 128"; or ""."""
     known = {axis: own for axis, own in enumerate(sums) if own is not None}
     if not known or not next(iter(known.values())).sum() > 0:
         return ""
@@ -52,7 +52,7 @@ def where_text(sums: Sums) -> str:
 
 
 def _indices_with_nearly_all(sums: Array) -> Array:
-    """Return the fewest indices with nearly all of a sum, and those with half as much as the least of them."""
+    """Return the fewest indices with nearly all of a sum, and others of at least half their size."""
     order = np.argsort(-sums, kind="stable")
     shares = np.cumsum(sums[order])
     least = sums[order[np.searchsorted(shares, NEARLY_ALL * shares[-1])]]

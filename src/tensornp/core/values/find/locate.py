@@ -123,7 +123,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
 
 @never_compiled
 def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | None:
-    """Return the first such element behind the index `after`, or else the first of all; None if there is none.
+    """Return the first such element behind the index `after`, or the first of all.
 
     Stops when it is found. An extreme is always the first of its kind.
     """
@@ -149,7 +149,7 @@ class Beside:
 
 @never_compiled
 def place_beside(tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False) -> Beside | None:
-    """Return the next "nan" or "inf" behind the index `at`, or the last one before it, going round; None if none.
+    """Return the next "nan" or "inf" behind the index `at`, or the last one before it.
 
     Reads every element, to count them.
     """

@@ -70,7 +70,7 @@ class Heatmap:
 
 
 class HeatmapBuilder:
-    """Builds a `Heatmap` from blocks, in any order, in the memory of the picture and some lines of a block.
+    """Builds a `Heatmap` from blocks in any order.
 
     All cells but the last have one size: at 257 columns and at most 256 pixels, a pixel covers 2.
     """
@@ -86,7 +86,7 @@ class HeatmapBuilder:
     def add(
         self, values: Plane, first_row: int = 0, first_column: int = 0, *, shown: np.ndarray[Any, Any] | None = None
     ) -> None:
-        """Add a block of numbers whose first element belongs to this row and column; `shown` is False if hidden."""
+        """Add a block of numbers that begins at this row and column; `shown` is False for hidden ones."""
         if not values.size:
             return
         with np.errstate(invalid="ignore"):

@@ -1,10 +1,10 @@
-"""A tensor, or a list of them, as a picture: the pixels that are shown, read where they lie, and how in words."""
+"""Make a picture of a tensor or a list of tensors; only the shown pixels are read."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
 
 _MAX_SAID = 4
-"""Different words about the pictures of a list that a caption repeats."""
+"""Different words about the pictures of a list in a caption."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """What is shown.
+    """The tiles of a picture and its caption.
 
     Attributes
     ----------
@@ -110,48 +110,21 @@ def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked
     largest = max(one.pixels.shape[0] for one in tiles), max(one.pixels.shape[1] for one in tiles)
     first = f"the first {count} of " if count < total else ""
     said = (
-        _said_of_each([one.layout_words for one in layouts]),
-        _sizes_of_each(layouts),
-        _said_of_each([one.tile_words for one in layouts]),
-        _said_of_each([one.step_words for one in layouts]),
-        _said_of_each([one.words for one in shown]),
+        _said_of_all(one.layout_words for one in layouts),
+        _said_of_all(one.size_words for one in layouts),
+        _said_of_all(one.tile_words for one in layouts),
+        _said_of_all(one.step_words for one in layouts),
+        _said_of_all(one.words for one in shown),
     )
     words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *filter(None, said), *total_words(shown))
     return Picture(tuple(tiles), grid_of(len(tiles), largest), words)
 
 
-def _said_of_each(words: Sequence[str]) -> str:
-    """Return what is said of all pictures once, and what only some have with their places: ``CHW (0, 2–5); HW (1)``."""
-    places: dict[str, list[int]] = {}
-    for i, word in enumerate(words):
-        if word:
-            places.setdefault(word, []).append(i)
-    if len(places) == 1 and all(words):
-        return words[0]
-    said = [f"{word} ({_spans(found)})" for word, found in itertools.islice(places.items(), _MAX_SAID)]
-    more = len(places) - len(said)
-    return "; ".join([*said, *([f"{more:,} more"] if more else [])])
-
-
-def _sizes_of_each(layouts: Sequence[ImageLayout]) -> str:
-    """Return the sizes, or where these are many the least and the greatest: ``40 × 60 … 480 × 640 RGB or grey``."""
-    words = [one.size_words for one in layouts]
-    if len(set(words)) <= _MAX_SAID:
-        return _said_of_each(words)
-    by_area = sorted(layouts, key=lambda one: one.size("H") * one.size("W"))
-    channels = " or ".join(sorted({one.channel_words for one in layouts}))
-    return f"{by_area[0].plane_words} … {by_area[-1].plane_words} {channels}"
-
-
-def _spans(places: list[int]) -> str:
-    """Return integers that grow, those that follow each other as one span: ``0, 2–5``."""
-    spans: list[list[int]] = []
-    for place in places:
-        if spans and spans[-1][1] == place - 1:
-            spans[-1][1] = place
-        else:
-            spans.append([place, place])
-    return ", ".join(f"{first}–{last}" if first < last else f"{first}" for first, last in spans)
+def _said_of_all(words: Iterable[str]) -> str:
+    """Return the different words about the pictures of a list, each once."""
+    different = list(dict.fromkeys(filter(None, words)))
+    more = len(different) - _MAX_SAID
+    return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _tiles(shown: Bright, labels: Sequence[str]) -> Iterator[Tile]:

@@ -70,10 +70,9 @@ def _is_compact(own: Mapping[str, Any]) -> bool:
 
 
 def _is_readable_without_exponent(values: Any) -> bool:
-    numbers = _outer(values)
-    if hasattr(numbers, "compressed"):
-        # A masked array, asked without an import of `numpy.ma`.
-        numbers = numbers.compressed()
+    outer = _outer(values)
+    # A masked array has this method; its class would import numpy.ma.
+    numbers = outer.compressed() if hasattr(outer, "compressed") else outer
     if numbers.dtype.kind not in "fc":
         return False
     magnitudes = np.abs(numbers[np.isfinite(numbers)])

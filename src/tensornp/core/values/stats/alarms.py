@@ -9,7 +9,7 @@ from tensornp.core.values.stats.record import TensorStats
 
 
 class NotFinite(NamedTuple):
-    """Non-finite values of one sort: the word that locates them, their number among `of`, and whether they alarm."""
+    """Non-finite values of one sort: `goal` locates them, `number` of `of` have it."""
 
     goal: str
     number: int

@@ -29,24 +29,31 @@ class _Columns:
     def add(self, values: Array, shown: Array, at: slice) -> None:
         """Add a block of shape (indices, elements)."""
         finite = shown & np.isfinite(values)
+        is_whole = bool(finite.all())
         num = finite.sum(1)
         self.count[at] += shown.sum(1)
-        if values.dtype.kind == "f":
+        if not is_whole and values.dtype.kind == "f":
             self.nan[at] += (shown & np.isnan(values)).sum(1)
             self.posinf[at] += (shown & (values == np.inf)).sum(1)
             self.neginf[at] += (shown & (values == -np.inf)).sum(1)
-        self.zeros[at] += (finite & (values == 0)).sum(1)
+        if not is_whole:
+            # An element that is hidden or not finite counts as the first finite one of its index.
+            values = np.where(finite, values, np.take_along_axis(values, finite.argmax(1)[:, None], 1))
+        is_zero = values == 0
+        if is_zero.any():
+            self.zeros[at] += (finite & is_zero).sum(1)
         has, is_first = num > 0, self.finite[at] == 0
-        # An element that is not finite counts as the first finite one of its index.
-        some = np.take_along_axis(values, finite.argmax(1)[:, None], 1)
-        known = np.where(finite, values, some)
-        low, high = known.min(1), known.max(1)
+        low, high = values.min(1), values.max(1)
         self.low[at] = np.where(has, np.where(is_first, low, np.minimum(self.low[at], low)), self.low[at])
         self.high[at] = np.where(has, np.where(is_first, high, np.maximum(self.high[at], high)), self.high[at])
-        wide = np.where(finite, values, 0).astype(np.float64)
+        wide = values.astype(np.float64)
+        if not is_whole:
+            wide[~finite] = 0
         total = wide.sum(1)
         mean = total / np.maximum(num, 1)
-        wide = np.where(finite, wide - mean[:, None], 0)
+        wide -= mean[:, None]
+        if not is_whole:
+            wide[~finite] = 0
         share = num / np.maximum(self.finite[at] + num, 1)
         difference = np.where(has, mean - self.mean[at], 0)
         self.deviations[at] += np.einsum("ij,ij->i", wide, wide) + difference**2 * self.finite[at] * share

@@ -65,7 +65,7 @@ def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str)
 
 
 def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
-    """Add numbers that follow each other to the sums of their indices; each index has `inner` numbers in a row."""
+    """Add consecutive numbers to the sums of their indices; each has `inner` numbers in a row."""
     size, runs = len(sums), numbers
     if inner > 1:
         ends = np.arange(inner - start % inner, numbers.size, inner)

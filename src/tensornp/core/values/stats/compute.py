@@ -83,7 +83,7 @@ def scan(
     info: TensorInfo | None = None,
     caller: str = "stats",
 ) -> TensorStats:
-    """Return the statistics of `obj`, as `stats`; `progress` is called after each task, and may end the scan.
+    """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task.
 
     `in_depth` also finds channels that stand out. `info` is the result of `inspect`, if it is known.
     """

@@ -125,7 +125,7 @@ class Distribution:
 
 
 def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
-    """Return the distribution of numbers of which each bfloat16 code occurs so often."""
+    """Return the distribution with these counts of bfloat16 codes."""
     # Codes from 2**15 on are those of negative numbers, in descending order.
     half = NUM_CODES // 2
     used = np.concatenate([half + np.flatnonzero(counts[half:])[::-1], np.flatnonzero(counts[:half])])
@@ -198,7 +198,7 @@ def _unique(numbers: Array) -> tuple[Array, Array]:
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
-    """Return the distribution of all parts together; parts of several sampling rates count by what they stand for."""
+    """Return the distribution of all parts together."""
     if len(parts) == 1:
         return parts[0]
     rates = {part.one_in for part in parts if part.num_seen} or {1}

@@ -55,7 +55,7 @@ class Kernels(NamedTuple):
     count: Any
 
     def figures_of(self, numbers: Array) -> Figures | None:
-        """Return the statistics of float32 numbers; None if sums do not tell them: non-finite, or nearly constant."""
+        """Return the statistics of float32 numbers; None if some are not finite, or nearly all equal."""
         sums, ends, size = np.empty(2), np.empty(4, np.int64), numbers.size
         self.walk(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
         (total, squares), (least, most, first, last) = sums.tolist(), ends.tolist()

@@ -1,4 +1,4 @@
-"""Compute count, extremes, mean and deviation of the numbers of a block, and merge those of many blocks."""
+"""Compute the statistics of blocks, and merge them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_CANCELLED = 1e4
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Statistics of real numbers; `min` to `std` are those of the finite numbers, and None if there are none.
+    """Statistics of real numbers; `min` to `std` are those of the finite ones, or None.
 
     `total` is exact for integers. `std` is that of the population. Numbers beyond 1e140 have an infinite `std`.
     """

@@ -65,7 +65,7 @@ def scaled(numbers: Array) -> tuple[int, Array]:
 
 
 def put_together(parts: Sequence[Histogram]) -> Histogram | None:
-    """Return one histogram of several in equal bins from the least to the greatest edge; None for no parts.
+    """Return one histogram of several, in equal bins; None for no parts.
 
     Counts are rounded, because the elements of a bin are assumed to lie evenly between its edges.
     """

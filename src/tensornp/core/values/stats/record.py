@@ -1,4 +1,4 @@
-"""`TensorStats`: counts of NaN, infinities and zeros, extremes, mean, deviation, norm and distribution."""
+"""The record of statistics, `TensorStats`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Figure = Any
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorStats:
-    """Statistics of the elements of a tensor; with an axis, each is an array with one number for each of its indices.
+    """Statistics of the elements of a tensor, or with an axis, arrays of them.
 
     Statistics of parts add up: ``a + b``, or `sum` of many, are those of all together.
 

@@ -1,4 +1,4 @@
-"""Read a source in tasks of a fixed size, so that neither threads nor other executors change a bit of the result."""
+"""Read a source in tasks of a fixed size; no executor changes a bit of the result."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Tasks:
                 add_by_index(sums, wide, start, along.inner)
 
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
-        """Return the statistics of all tallies, in the order of their tasks; the scope says if some are missing."""
+        """Return the statistics of all tallies, in the order of their tasks."""
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
         is_whole = done + source.zeros == source.numel

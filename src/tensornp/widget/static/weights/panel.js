@@ -98,8 +98,8 @@ export class WeightPanel extends Panel {
   }
 
   // What a scan has found, which another scan may find otherwise.
-  paintFound({ earlier, found }) {
-    this.found?.replaceChildren(...[earlier, found].filter(Boolean).map((text) => element("div", "said", text)));
+  paintFound({ found }) {
+    this.found?.replaceChildren(...(found ? [element("div", "said", found)] : []));
   }
 
   askFound() {

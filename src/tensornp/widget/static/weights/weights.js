@@ -29,14 +29,12 @@ class Weights extends Tree {
     const title = "List all weights, those with the worst findings first";
     const list = () => this.ask({ sort: "findings", descending: false });
     this.results = button("", title, list, "copy tensornp-results");
-    this.earlier = element("span", "said");
-    this.said.after(this.results, this.earlier);
+    this.said.after(this.results);
     this.listen({
       // What one says at its end may be what another has said, and is no change then.
       "change:progress": () => (model.get("progress") < 0 ? this.foundOut() : this.paintScan()),
       "change:scanned": () => this.paintResults(),
       "change:findings": () => this.paintResults(),
-      "change:earlier": () => this.grewOld(),
     });
     this.paintResults();
   }
@@ -48,7 +46,7 @@ class Weights extends Tree {
 
   paintScan() {
     const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
-    const isAgain = Boolean(this.model.get("earlier"));
+    const isAgain = Boolean(this.model.get("scanned"));
     this.scan.paint(this.model.get("progress"), isPart, isAgain, this.seen?.cost);
   }
 
@@ -60,16 +58,7 @@ class Weights extends Tree {
     this.wish();
   }
 
-  // What was found is of a state that is no longer so.
-  grewOld() {
-    this.live.textContent = this.model.get("earlier");
-    if (this.model.get("earlier")) this.panel.askFound();
-    this.paintScan();
-    this.paintResults();
-  }
-
   paintResults() {
-    this.earlier.textContent = this.model.get("earlier") ?? "";
     this.results.textContent = this.model.get("scanned");
     this.results.hidden = !this.results.textContent;
     this.findings.paint(this.model.get("findings") ?? []);
