@@ -13,7 +13,7 @@ AUTO: Mapping[str, Any] = {"precision": "auto"}
 """Compact print options if NumPy's are at their defaults, otherwise NumPy's."""
 _DEFAULTS = {"precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75, "formatter": None}
 _COMPACT_PRECISION = 4
-_COMPACT_LINEWIDTH = 120
+_COMPACT_LINEWIDTH = 100
 _COMPACT_RANGE = (5e-5, 1e5)
 """Magnitudes that four digits show without an exponent; a smaller one would print as 0."""
 
@@ -43,7 +43,7 @@ def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
 
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
-    now = np.get_printoptions()
+    now: dict[str, Any] = {**np.get_printoptions()}
     return own.get("precision") == "auto" and all(now[name] == value for name, value in _DEFAULTS.items())
 
 
