@@ -212,7 +212,7 @@ def held_by(obj: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("container", CLASSES)
 @in_fork
 def test_a_container_of_any_kinds_keeps_the_promises(container):
-    """0 to 50 leaves: tensors of the gallery, arrays and plain objects, all of them once, and then at random."""
+    """0 to 50 leaves at random: tensors of the gallery, arrays and plain objects; all of them in two classes."""
     pool = cases()
     assert len(pool) > len(KINDS) * 0.8
     plain: list[Any] = [1, "<i>", None, 2.5, np.arange(3.0), np.float32(1), b"x", Odd(), Refusing(), [], {}]
@@ -233,8 +233,9 @@ def test_a_container_of_any_kinds_keeps_the_promises(container):
             check_compared(CLASSES[container](sound), must_be_equal=True)
             check_values(CLASSES[container](sound), expected, may_refuse="set" in container)
 
-    for first in range(0, len(held), MOST):
-        check(list(held)[first : first + MOST])
+    if container in ("dict", "nested"):
+        for first in range(0, len(held), MOST):
+            check(list(held)[first : first + MOST])
     at_random = settings(
         max_examples=NUM_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from playwright.sync_api import Locator, Page, expect
 
 from browser.lab import Notebook, Server
@@ -64,50 +62,3 @@ def test_the_verdict_leads_to_its_row_by_keys_alone(lab: Page, server: Server) -
     lab.keyboard.type("{0..3}.lin")
     expect(grid.locator("tbody tr")).to_have_count(4)
     assert notebook.panel.locator(".jp-CodeCell").count() == 2
-
-
-def test_a_pass_that_a_cell_returns_has_a_tree_also_from_a_pickle_and_each_cell_one(lab: Page, server: Server) -> None:
-    """Where no widget is wanted, and when tensornp is unloaded, the static card stands there again, without links."""
-    again = "pickle.loads(pickle.dumps(run))"
-    notebook = ran(lab, server, "again.ipynb", FOLLOW, again, "%unload_ext tensornp")
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    notebook.run_cell(1)
-    notebook.run_cell(2)
-    for i in (1, 2):
-        tree(notebook.cell(i))
-        expect(notebook.cell(i).get_by_role("treegrid")).to_have_count(1)
-    expect(notebook.cell(1).locator(".tensornp-expression")).to_contain_text("run.first('nan')")
-    expect(notebook.cell(2).locator(".tensornp-expression code")).to_have_text(
-        re.compile(r"Out\[\d+\]\.first\('nan'\)")
-    )
-    notebook.run_cell(3)
-    for i in (1, 2):
-        expect(notebook.cell(i).get_by_role("treegrid")).to_have_count(0)
-        expect(notebook.cell(i).locator(".tensornp-static table")).to_be_visible()
-        expect(notebook.cell(i).locator("button.tensornp-to-line")).to_have_count(0)
-        expect(notebook.cell(i).locator(".tensornp span[class^='tensornp-to-']")).to_have_text("7.act")
-
-
-def test_the_values_that_were_kept_are_walked_by_keys(lab: Page, server: Server) -> None:
-    """In the navigator, in the panel of their call; of others it is said what keeps them. Escape leads back."""
-    notebook = ran(lab, server, "kept.ipynb", "%%follow --keep 0.lin -o run model\nmodel(torch.ones(99, 8))")
-    cell = notebook.cell(1)
-    tree(cell)
-    cell.get_by_label("Search the names").fill("0.lin")
-    expect(cell.get_by_role("treegrid").locator("tbody tr")).to_have_count(2)
-    lab.keyboard.press("ArrowDown")
-    lab.keyboard.press("Enter")
-    panel = cell.locator(".tensornp-panel")
-    panel.get_by_role("button", name="result").press("Enter")
-    element = panel.get_by_role("grid").locator("[tabindex='0']")
-    expect(element).to_be_focused()
-    lab.keyboard.press("ArrowDown")
-    expect(panel.locator(".tensornp-where")).to_contain_text("[1, 0]")
-    expect(panel).to_contain_text("run['0.lin'].outputs[0].tensor[")
-    lab.keyboard.press("Escape")
-    expect(panel).to_be_hidden()
-    expect(cell.get_by_role("treegrid").locator("tr[tabindex='0']")).to_be_focused()
-    lab.keyboard.press("ArrowDown")
-    lab.keyboard.press("Enter")
-    expect(panel).to_contain_text("for all elements: %%follow --keep 10.lin")

@@ -99,31 +99,6 @@ def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
         assert float(cell.inner_text()) == shown.tensor[tuple(place)].item(), key
 
 
-def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
-    """One request is under way; the wishes of meanwhile are one, the latest."""
-    shown = navigator(counted(500, 4))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.press("PageDown")
-    for _ in range(60):
-        shown.page.keyboard.press("ArrowDown")
-    (under_way,) = shown.sent()
-    assert under_way["show"] == [17, 0]
-    shown.answer()
-    (last,) = shown.sent()
-    assert last["show"] == [76, 0]
-    shown.settle()
-    expect(shown.cell("76, 0")).to_be_focused()
-    slider = shown.page.locator(".tensornp-down")
-    for value in range(100, 200):
-        slider.evaluate("(s, v) => { s.value = v; s.dispatchEvent(new Event('input')); }", str(value))
-    assert len(shown.sent()) == 1
-    shown.answer()
-    (last,) = shown.sent()
-    assert last["corner"] == [199, 0]
-    shown.settle()
-    expect(shown.grid.locator("th[scope=row]").first).to_have_text("199")
-
-
 def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
     """Only the answer to the request that is under way is painted."""
     shown = navigator(counted(500, 4))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from browser.lab import Notebook, Server
@@ -29,11 +28,10 @@ def open_values(cell: Locator) -> Locator:
     return grid
 
 
-@pytest.mark.parametrize("app", ["lab", "notebooks"])
-def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, server: Server, app: str) -> None:
+def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, server: Server) -> None:
     """Letters and arrows are no commands of the notebook, and Escape makes them so again."""
     server.write("found.ipynb", [LOAD, SHOW_W])
-    notebook = Notebook(page, server, "found.ipynb", app=app)
+    notebook = Notebook(page, server, "found.ipynb", app="notebooks")
     notebook.run_cell(0)
     notebook.run_cell(1)
     cell = notebook.cell(1)
@@ -59,29 +57,3 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     assert "vnd.jupyter.widget" not in saved and "tensornp-values" not in saved
     cell.get_by_role("button", name="Values").click()
     expect(grid).to_have_count(0)
-
-
-def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server: Server) -> None:
-    """The navigator keeps no tensor, and never shows values that are no more."""
-    change = ["w.data = torch.ones(2, 3)", "del w"]
-    server.write("gone.ipynb", [LOAD, "w = torch.zeros(500, 3)\ndisplay(w)", *change])
-    notebook = Notebook(lab, server, "gone.ipynb")
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    cell = notebook.cell(1)
-    grid = open_values(cell)
-    notebook.run_cell(2)
-    grid.locator("td[tabindex='0']").focus()
-    lab.keyboard.press("Control+End")
-    said = cell.locator(".tensornp-said")
-    expect(said).to_have_text("the tensor is now float32 of shape (2, 3) on cpu")
-    notebook.run_cell(3)
-    gone = "the tensor of this card is gone; show it again"
-    for _ in range(20):
-        # A look in another thread may keep it for a moment more.
-        cell.get_by_role("button", name="next NaN").click()
-        expect(said).to_have_text(re.compile(f"^({gone}|there is no NaN in this tensor)$"))
-        if said.text_content() == gone:
-            break
-        lab.wait_for_timeout(200)
-    expect(said).to_have_text(gone)

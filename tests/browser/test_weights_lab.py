@@ -23,40 +23,6 @@ def tree(cell: Locator) -> Locator:
     return found
 
 
-def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> None:
-    """Scan, sort, open, statistics, values; no key is a command of the notebook, and nothing else was read."""
-    server.write("file.ipynb", [LOAD, "%weights model.pt"])
-    notebook = Notebook(lab, server, "file.ipynb")
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    cell = notebook.cell(1)
-    grid = tree(cell)
-    expect(cell.locator(".tensornp-static")).to_be_hidden()
-    cell.get_by_role("button", name="Scan").click()
-    expect(cell.get_by_role("button", name="48 weights · 1 finding")).to_be_visible()
-    cell.get_by_label("Search the names").focus()
-    lab.keyboard.type("*.0.weight")
-    expect(grid.locator("tbody tr")).to_have_count(12)
-    cell.get_by_role("button", name="48 weights · 1 finding").click()
-    expect(grid.locator("tbody tr").first).to_contain_text("1 NaN")
-    cell.get_by_label("Search the names").focus()
-    for key in ("ArrowDown", "d", "d", "x", "Enter"):
-        lab.keyboard.press(key)
-    card = cell.locator(".tensornp-weight")
-    expect(card).to_contain_text("3.0.weight")
-    expect(card.locator("pre")).to_contain_text("array([[")
-    card.get_by_role("tab", name="Statistics").press("Enter")
-    expect(card).to_contain_text("[17, 5]")
-    card.get_by_role("tab", name="Values").press("Enter")
-    expect(card.get_by_role("grid")).to_be_visible()
-    card.get_by_role("button", name="next NaN").press("Enter")
-    expect(card.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
-    card.get_by_label("Name for the array").fill("bound")
-    lab.keyboard.press("Enter")
-    expect(card).to_contain_text("bound to bound: tnp.weights('model.pt')['3.0.weight'].to_numpy()")
-    assert notebook.panel.locator(".jp-CodeCell").count() == 2
-
-
 def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server) -> None:
     """In a narrow window; the element has the focus, and Escape leads back."""
     lab.set_viewport_size({"width": 800, "height": 900})

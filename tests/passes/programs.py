@@ -224,6 +224,11 @@ class Program:
     scale: float = 0.0
 
 
+def lbfgs(parameters: Any, lr: float) -> torch.optim.Optimizer:
+    """Return an optimizer that calls its closure several times a step."""
+    return torch.optim.LBFGS(parameters, lr=lr, max_iter=4)
+
+
 def adam_fused(parameters: Any, lr: float) -> torch.optim.Optimizer:
     """Return an optimizer whose step does not count what it writes."""
     return torch.optim.Adam(parameters, lr=lr, fused=True)
@@ -255,7 +260,7 @@ PROGRAMS: dict[str, Program] = {
     "scaler that skips": Program(small, lambda training: scored(training, plain), scale=2.0**127),
     "scaler, fused": Program(small, lambda training: scored(training, plain), adam_fused, scale=2.0**127),
     "accumulated": Program(MODELS["dropout"], accumulated),
-    "closure": Program(small, of_a_closure, torch.optim.LBFGS),
+    "closure": Program(small, of_a_closure, lbfgs),
     "fused": Program(small, lambda training: scored(training, plain), adam_fused),
     "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
     "functions": Program(small, by_functions),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -349,30 +347,6 @@ def test_more_operators_than_are_kept_are_bounded_and_the_first_nan_is_found_all
     assert not run.complete
     assert run._record.num_dropped == 52 - len(run.operators) > 0
     assert all(one.index == place for place, one in enumerate(run.operators))
-
-
-def test_compiled_code_stays_compiled():
-    """And gives the bits that it would have given; in a process of its own, since a compiler stays."""
-    code = """
-import torch, tensornp as tnp
-calls = []
-def backend(graph, inputs):
-    calls.append(len(list(graph.graph.nodes)))
-    return graph.forward
-@torch.compile(backend=backend)
-def f(x):
-    return x.sin().cos() + 1
-x = torch.linspace(0, 1, 5)
-plain = f(x)
-with tnp.follow(level="operators") as run:
-    followed = f(x)
-assert torch.equal(plain, followed)
-assert torch.equal(f(x), plain)
-print(len(calls), not run._record.error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.split()[-1:] == ["True"], done.stderr[-2000:]
-    assert int(done.stdout.split()[0]) <= 2
 
 
 def test_the_card_shows_the_operators_around_the_birth():

@@ -170,27 +170,6 @@ def test_a_console_and_a_copy_have_the_card(debugger, context):
     assert debugger.evaluate("[freed, 16]", context) == "[Tensor(10,) float32 cpu · freed, 16]"
 
 
-def test_before_torch_is_there_nothing_is_imported_for_the_pane(tmp_path):
-    """Nor is what cannot be a tensor yet told in another way for good: later it may hold some."""
-    code = """
-import sys
-held = [1]
-breakpoint()
-import torch
-held = [torch.ones(1)]
-held[0].untyped_storage().resize_(0)
-breakpoint()
-pass
-"""
-    with stopped(code, tmp_path) as debugger:
-        assert debugger.scope()["held"]["value"] == "[1]"
-        loaded = "[name for name in sys.modules if name.partition('.')[0] in ('tensornp', 'torch', 'numpy')]"
-        assert debugger.evaluate(loaded, "watch") == "[]"
-        debugger.go_on()
-        debugger.wait()
-        assert debugger.scope()["held"]["value"] == "[Tensor(1,) float32 cpu · freed]"
-
-
 def test_a_variable_of_the_environment_turns_it_off(tmp_path):
     with stopped("import torch\nt = torch.ones(2)\nbreakpoint()\npass", tmp_path, TENSORNP_DEBUGGER="0") as debugger:
         assert debugger.scope()["t"]["value"] == "tensor([1., 1.])"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-import multiprocessing
 import os
 import pickle
-import tempfile
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
-from child import in_fork
 from safetensors.torch import save_file
 
 import tensornp as tnp
@@ -46,28 +43,6 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     made = weights_of(folder)
     return folder / "model.safetensors", made
-
-
-@pytest.mark.slow
-@in_fork
-def test_every_engine_gives_the_bits_of_the_tensors():
-    """Threads, processes that are made anew, and none; with tasks of a part of a weight each."""
-    with tempfile.TemporaryDirectory() as folder:
-        check_engines(Path(folder, "model.safetensors"), weights_of(Path(folder)))
-
-
-def check_engines(path: Path, made: dict[str, torch.Tensor]) -> None:
-    """Hold all engines to what the tensors themselves give."""
-    explorer = tnp.weights(path)
-    expected = {name: tnp.stats(tensor) for name, tensor in made.items()}
-    spawned = multiprocessing.get_context("spawn")
-    with ThreadPoolExecutor(3) as pool, ProcessPoolExecutor(1, mp_context=spawned) as processes:
-        for engine in (None, pool, processes):
-            table = explorer.scan(engine)
-            assert table.complete
-            assert dict(table) == expected
-            assert not table.failed
-    assert dict(tnp.weights(made).scan()) == expected
 
 
 def test_the_worst_comes_first_with_its_numbers(model):

@@ -67,7 +67,7 @@ class DisplayOptions:
         default="auto",
         metadata={
             "help": "Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits in "
-            "lines of 120 characters unless you changed numpy.set_printoptions).",
+            "lines of 100 characters unless you changed numpy.set_printoptions).",
             "choices": ("auto", "numpy"), "min": 0, "max": None,
         },
     )  # fmt: skip

@@ -13,6 +13,8 @@ MIN_FOLDED = 3
 """Lines that are worth a fold."""
 MAX_MARKED = 200
 """Values that are marked: of an array that is full of NaN, its badge says so."""
+MAX_UNSCROLLED_WIDTH = 80
+"""Characters of a line that fit into a page of 800 pixels."""
 MAX_UNSCROLLED = 200
 """Lines behind the fold of which all are seen at once."""
 _NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan", "inf"))
@@ -54,12 +56,15 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
         for style, line in zip(PALER[len(PALER) - len(folded.paler) :], folded.paler, strict=True)
     ]
     shown = "\n".join([_marked((line,), words) for line in folded.shown] + paler)
-    pre = f'<pre style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'
+    # What scrolls can be reached by keyboard.
+    is_wide = any(len(line) > MAX_UNSCROLLED_WIDTH for line in text.splitlines())
+    focusable = ' tabindex="0"' if is_wide else ""
+    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'
     if not folded.folded:
         return pre
-    # What scrolls can be reached by keyboard.
-    is_long = len(folded.folded) > MAX_UNSCROLLED
-    bound, focusable = (MAX_UNSCROLLED, ' tabindex="0"') if is_long else (0, "")
+    bound = 0
+    if len(folded.folded) > MAX_UNSCROLLED:
+        bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
     rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded.folded, words)}</pre>'
     fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{folded.more}</summary>{rest}</details>'
     return pre + fold + PRINTED

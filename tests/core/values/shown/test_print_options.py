@@ -16,7 +16,7 @@ def _numpys_defaults():
 
 
 def printed(array: np.ndarray, **options: object) -> str:
-    with np.printoptions(precision=4, linewidth=120, **options):
+    with np.printoptions(precision=4, linewidth=100, **options):
         return repr(array)
 
 

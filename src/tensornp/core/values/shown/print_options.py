@@ -21,7 +21,7 @@ _DEFAULTS: dict[str, Any] = {
 _USER_CODE = ("formatter", "override_repr")
 """Print options that hold code of the user; `np.printoptions` resets both."""
 _COMPACT_PRECISION = 4
-_COMPACT_LINEWIDTH = 120
+_COMPACT_LINEWIDTH = 100
 _COMPACT_RANGE = (5e-5, 1e5)
 """Magnitudes that four digits show without an exponent; a smaller one would print as 0."""
 _T = TypeVar("_T")

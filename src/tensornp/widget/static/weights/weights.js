@@ -1,6 +1,6 @@
 // The weights of a model as a tree, with a scan of all and what that has found.
 
-import { button, element } from "../page/elements.js";
+import { button } from "../page/elements.js";
 import { dockingEach } from "../page/docking.js";
 import { Tree } from "../tree/tree.js";
 import { Findings } from "./findings.js";
