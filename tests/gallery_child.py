@@ -338,6 +338,7 @@ def shell() -> InteractiveShell:
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")
+        shell.run_line_magic("config", "TensorDisplay.precision = 'numpy'")
         # Python, IPython and NumPy import and cache on first use: not what is looked for.
         shell.display_formatter.format(torch.ones(3, dtype=torch.bfloat16))
     return InteractiveShell.instance()

@@ -103,7 +103,7 @@ class LookedAt:
         if self.take is not None:
             array = self.take(window.index)
         elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
-            with modes.undisturbed():
+            with modes.outside_modes():
                 part = subject.tensor[window.index]
             limit = self.options.max_nbytes or None
             array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry

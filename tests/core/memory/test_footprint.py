@@ -10,7 +10,7 @@ import torch
 from child import in_fork
 from odd import many_kinds
 
-from tensornp.core.lowlevel.modes import undisturbed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory import footprint
 from tensornp.core.tensor.info import inspect
 
@@ -46,7 +46,7 @@ def test_the_short_way_tells_what_all_facts_tell():
     warnings.simplefilter("ignore")
     num_plain = 0
     for name, tensor in kinds():
-        with undisturbed():
+        with outside_modes():
             found = footprint._extent_of_plain(tensor)
         if found is not None:
             num_plain += 1

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes, quoted
 from tensornp.errors import BadRequestError, TooLargeError
 
 SMALL_NBYTES = 2**28

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import class_name, error_text
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.units import with_article
+from tensornp.core.lowlevel.text import with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
@@ -63,5 +63,5 @@ def dequantized(tensor: Any) -> torch.Tensor:
         return plain(values).resolve_conj().resolve_neg().to(tensor.dtype)
     except Exception as error:
         raise UnsupportedTensorError(
-            f"{class_name(type(tensor))}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
+            f"{type(tensor).__name__}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
         ) from error

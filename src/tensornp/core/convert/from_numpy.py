@@ -9,11 +9,8 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import with_article
+from tensornp.core.lowlevel.text import legible, quoted, with_article
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
@@ -29,18 +26,18 @@ def tensor_from_numpy(
 
     Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
     """
-    if is_subclass(type(array), np.ma.MaskedArray):
+    if issubclass(type(array), np.ma.MaskedArray):
         return _masked_tensor(array, copy, device)
     return _tensor_of(np.asarray(array), copy, device)
 
 
 def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
     """Return why `tensor_from_numpy` copies an array of a dtype that torch has; empty where it shares its memory."""
-    if is_subclass(type(array), np.ma.MaskedArray):
+    if issubclass(type(array), np.ma.MaskedArray):
         return "a masked array"
     plain = np.asarray(array)
     facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)
-    with modes.undisturbed():
+    with modes.outside_modes():
         cpu = torch.device("cpu")
     return _why_not_shared(plain, facts, cpu) if facts is not None else "an array of this dtype"
 
@@ -48,7 +45,7 @@ def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
 def usable_device(device: Any) -> torch.device:
     """Return the device that a user has named, the CPU for None; raise where torch has none of that name here."""
     try:
-        with modes.undisturbed():
+        with modes.outside_modes():
             place = torch.device("cpu" if device is None else device)
             if place.type != "cpu":
                 torch.empty(0, device=place)
@@ -74,7 +71,7 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     elif obstacle:
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    with modes.undisturbed():
+    with modes.outside_modes():
         if facts.values_per_element > 1:
             return _packed(array).to(device)
         # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
@@ -93,7 +90,7 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
     check_array(mask)
     shown = _tensor_of(np.asarray(~mask), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    with modes.undisturbed():
+    with modes.outside_modes():
         try:
             masked: torch.Tensor = quietly(MaskedTensor, data, shown)
             return masked

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tensornp.core.convert import receipt
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.view_share_copy import check_shard
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.kinds import LOCAL, Kind, Obstacle
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import NoDataError

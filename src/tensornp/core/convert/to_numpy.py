@@ -18,7 +18,7 @@ from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.convert.view_share_copy import check_shard
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -172,7 +172,7 @@ def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
     return execute(_without(planned, Step.STAND_IN), values)
 
 
-@modes.unnoticed
+@modes.outside_modes
 def plan(
     tensor: torch.Tensor,
     *,
@@ -230,7 +230,7 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     if (
         not is_of_torch(tensor)
         or not (copy is None or copy is False)
-        or not modes.is_plain_and_undisturbed(tensor)
+        or not modes.is_plain_without_modes(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL
         or tensor.dim() > 32
     ):
@@ -279,7 +279,7 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@apart
+@outside_modes
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
     if plan.nbytes_copied:
@@ -292,7 +292,7 @@ def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
-    """Return the array, or the list of arrays, that `plan` describes, made from `tensor`; call it `apart`."""
+    """Return the array, or the list of arrays, that `plan` describes, made from `tensor`; call it `outside_modes`."""
     first = plan.steps[0] if plan.steps else None
     if first is Step.STAND_IN:
         return carry_out(replace(plan, steps=plan.steps[1:]), stood_for(tensor))

@@ -23,8 +23,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.mappings import mappings
-from tensornp.core.lowlevel.modes import undisturbed
-from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import storage_address
 from tensornp.errors import NotReadError
 
@@ -231,7 +230,7 @@ def version_counter_of(tensor: torch.Tensor) -> int:
 
 
 _word_at = ctypes.c_uint64.from_address
-_handle_of = find("Tensor._cdata.__get__")
+_handle_of: Any = cast(Any, torch.Tensor._cdata).__get__
 
 
 def _word(tensor: torch.Tensor, index: int) -> int:
@@ -243,7 +242,7 @@ def _find_counter_word() -> int:
     """Return which word of a tensor's own memory points to its version counter; 0 where none qualifies."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or _handle_of is None:
         return 0
-    with undisturbed():
+    with outside_modes():
         candidates = set(range(2, 12))
         for size in (3, 5):
             tensor = torch.zeros(size, device="cpu")
@@ -281,7 +280,7 @@ def tensor_in_capsule(capsule: Any) -> torch.Tensor | None:
 
 
 def _tensor_at(handle: int) -> torch.Tensor:
-    with undisturbed():
+    with outside_modes():
         return cast(Any, torch.Tensor)(cdata=handle)  # type: ignore[no-any-return]
 
 
@@ -310,7 +309,7 @@ def _find_deleter(**arguments: Any) -> int:
     """Return the address of one, by what torch lends when asked with these arguments; 0 where it does not qualify."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return 0
-    with undisturbed():
+    with outside_modes():
         tensor = torch.zeros(3, device="cpu")
         try:
             capsule = tensor.__dlpack__(**arguments)

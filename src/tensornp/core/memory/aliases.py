@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation
 from tensornp.core.memory.former import Former
@@ -134,9 +134,9 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     """
     # A property `__class__` is not asked.
     if not is_tensor(obj) and stand_in_of(obj) is not None:
-        with modes.undisturbed():
+        with modes.outside_modes():
             obj = stood_for(obj)
-    if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
+    if not (is_tensor(obj) or issubclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
@@ -156,7 +156,7 @@ def _seconds(asked: Any) -> float:
     return seconds
 
 
-@modes.unnoticed
+@modes.outside_modes
 def find_aliases(
     objs: list[tuple[Any, TensorInfo | None]],
     namespace: Mapping[str, Any],
@@ -188,7 +188,7 @@ def find_aliases(
             elif former is not None and hits is found[0] and other in former:
                 hits.append((path, kind, "stale", None, OUTDATED, type(other)))
 
-    with modes.undisturbed():
+    with modes.outside_modes():
         targets = [(Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
         searched = search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
@@ -197,7 +197,7 @@ def find_aliases(
 def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(expression_of(path, keys), kind, how, where, note, class_name(cls))
+        Alias(expression_of(path, keys), kind, how, where, note, cls.__name__)
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_tensor, module_name, own_attributes
+from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
 from tensornp.core.memory.extents import Extent
 from tensornp.errors import NoDataError, NotReadError
 
@@ -78,7 +78,7 @@ def base_of(obj: Any) -> Any:
     if type(obj) is raw_memory.CAPSULE:
         return raw_memory.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
-    return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
+    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import raw_memory
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.blocks import Block
 from tensornp.core.memory.digest import number_of
@@ -94,7 +94,7 @@ def why_for_good(error: NotReadError) -> str:
     return "" if str(error) == raw_memory.GIVEN_BACK else str(error)
 
 
-@apart
+@outside_modes
 def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo, by_index: bool) -> Fingerprint | None:
     if info.data_state != "available":
         return None

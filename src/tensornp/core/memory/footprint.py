@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent
@@ -34,7 +34,7 @@ _PACKED = (torch.quint4x2, torch.quint2x4)
 def spans_of(obj: Any) -> list[Span]:
     """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go."""
     # Asked of all weights of a model: most are tensors, and told by their class first.
-    if not is_subclass(type(obj), torch.Tensor):
+    if not issubclass(type(obj), torch.Tensor):
         if is_storage(obj) or stand_in_of(obj) is not None:
             held = _held_by(obj)
             return spans_of(held) if held is not None else []
@@ -56,7 +56,7 @@ def spans_of(obj: Any) -> list[Span]:
     if part is not None:
         # One without memory would be asked for all its facts.
         return spans_of(part) if torch_private.storage_address(part) else []
-    with modes.undisturbed():
+    with modes.outside_modes():
         return [span for part in parts_under(obj) if part is not obj for span in spans_of(part)]
 
 
@@ -73,7 +73,7 @@ def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
 
     That is all of which it consists: indices, offsets, scales and a mask too.
     """
-    with modes.undisturbed():
+    with modes.outside_modes():
         if _is_allocated(tensor):
             return
         known = info if info is not None and not info.kind.gives_several else inspect(tensor)
@@ -103,9 +103,9 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     if is_storage(obj) or stand_in_of(obj) is not None:
         held = _held_by(obj)
         return extents_of(held) if held is not None else ()
-    if not is_subclass(type(obj), torch.Tensor):
+    if not issubclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
-    with modes.undisturbed():
+    with modes.outside_modes():
         part = plain_part(obj)
         if part is not None and not part.numel():
             return ()

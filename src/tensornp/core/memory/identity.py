@@ -15,7 +15,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_subclass, own_attributes
+from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.arrays import bases_of
 from tensornp.core.tensor.form import form_of, is_storage
@@ -93,16 +93,16 @@ class TensorReference:
 
     def is_of(self, obj: Any) -> bool:
         """Return whether `obj` is that tensor, as far as that can be told."""
-        if id(obj) != self._id or not is_subclass(type(obj), torch.Tensor):
+        if id(obj) != self._id or not issubclass(type(obj), torch.Tensor):
             return False
-        with modes.undisturbed():
+        with modes.outside_modes():
             if self._counter is not None and self._counter.address:
                 return self._counter.is_of(obj)
             return bool(self._storages) and self._is_in_place(obj)
 
     def shares_storage(self, obj: torch.Tensor) -> bool:
         """Return whether `obj` lies in the storage in which the tensor lay, which lives on."""
-        with modes.undisturbed():
+        with modes.outside_modes():
             return bool(self._storages) and self._is_in_place(obj)
 
     def _is_in_place(self, obj: torch.Tensor) -> bool:
@@ -146,7 +146,7 @@ def counter_of(tensor: torch.Tensor) -> VersionCounter | None:
         # Setting its data ends the process.
         return None
     try:
-        with modes.undisturbed():
+        with modes.outside_modes():
             return VersionCounter(tensor)
     except Exception:
         # Sparse, nested and other layouts, whose data cannot be set.
@@ -162,7 +162,7 @@ class MemoryReference:
         self._storages: list[StorageWeakRef] = []
         self._owner: Any = None
         *inner, last = obj, *bases_of(obj)
-        if is_subclass(type(last), torch.Tensor):
+        if issubclass(type(last), torch.Tensor):
             self._storages = _storages_of(last)
         elif is_storage(last):
             self._storages = [StorageWeakRef(torch_private.untyped(last))]
@@ -187,7 +187,7 @@ def _weakly(obj: Any) -> Any:
 
 def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
     """Return weak references to the storage of a tensor, or to those of the tensors inside it."""
-    with modes.undisturbed():
+    with modes.outside_modes():
         try:
             return [StorageWeakRef(torch.Tensor.untyped_storage(tensor))]
         except Exception:
@@ -197,7 +197,7 @@ def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
 
 
 def _inside(tensor: Any) -> list[torch.Tensor]:
-    inner = [value for _, value in own_attributes(tensor) if is_subclass(type(value), torch.Tensor)]
+    inner = [value for _, value in own_attributes(tensor) if issubclass(type(value), torch.Tensor)]
     try:
         kind = form_of(tensor).kind
         return inner or parts_of(tensor, kind)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.arrays import array_over, base_of, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.memory.footprint import extents_of, is_one_storage, meet, spans_of, storage_of
@@ -48,7 +48,7 @@ class Target:
         if cls is np.ndarray:
             return self._compare_array(other)
         # `isinstance` would ask an array of the user's for its `__class__`.
-        if cls is torch.Tensor or is_subclass(cls, torch.Tensor):
+        if cls is torch.Tensor or issubclass(cls, torch.Tensor):
             return self._compare_tensor(other)
         if any(type(other) is kind for kind in STORAGES):
             return self._compare_tensor(tensor_of(other))
@@ -112,7 +112,7 @@ class Target:
 
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
         """Return the closest relation of any of my extents to any of `extents`."""
-        is_tensor = is_subclass(type(other), torch.Tensor)
+        is_tensor = issubclass(type(other), torch.Tensor)
         is_lazy = self._is_lazy or (is_tensor and torch_private.is_lazily_copied(other))
         # The first write makes memory for all views of one lazy copy, and for no other.
         if is_lazy and not (is_tensor and self._kin is not None and is_one_storage(other, self._kin)):

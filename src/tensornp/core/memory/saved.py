@@ -12,9 +12,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.private_names import find
 from tensornp.core.memory.relations import WRITTEN, Target
 
 MAX_SECONDS = 1.0
@@ -25,7 +24,7 @@ _grad_fn_slot: Any = torch.Tensor.grad_fn
 
 _data_of_saved = getattr(torch._C._autograd.SavedTensor, "data", None)
 """Missing before torch 2.9."""
-_sequence_nr = find("autograd._get_sequence_nr")
+_sequence_nr = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 
 
 class Saved(NamedTuple):
@@ -57,7 +56,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
     count, oldest = 0, NEVER
-    with modes.undisturbed():
+    with modes.outside_modes():
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
             return Saved(())
@@ -67,7 +66,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         for node in _nodes(begin):
             count += 1
             if any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)):
-                names[class_name(type(node))] = None
+                names[type(node).__name__] = None
                 oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:
                 return Saved(tuple(names), left_out=True, oldest=oldest)
@@ -108,7 +107,7 @@ def _is_training(node: Any) -> bool:
     See torch's derivatives.yaml: it saves these in any case.
     """
     flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
-    return any(flags) or (not flags and class_name(type(node)).startswith(_ALWAYS_TRAINING))
+    return any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING))
 
 
 _SAVED_NAMES: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()

@@ -18,7 +18,7 @@ class WeakView:
     def __init__(self, tensor: torch.Tensor) -> None:
         self._storage: StorageWeakRef | None = None
         self._kept: torch.UntypedStorage | None = None
-        with modes.undisturbed():
+        with modes.outside_modes():
             form = form_of(tensor)
             if form.kind is STRIDED and form.state == "available" and not tensor.is_conj() and not tensor.is_neg():
                 self._storage = StorageWeakRef(torch.Tensor.untyped_storage(tensor))
@@ -46,6 +46,6 @@ class WeakView:
         storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
         if storage is None:
             return None
-        with modes.undisturbed():
+        with modes.outside_modes():
             made = torch.empty(0, dtype=self._dtype, device=storage.device)
             return made.set_(storage, self._offset, self._shape, self._strides)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_members, copied, is_subclass, mro_of, own_attributes
+from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.namespace.members import in_module, members_of
 from tensornp.core.tensor.containers import items_of, kept_in
@@ -79,7 +79,7 @@ def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
 
 def _after(obj: Any, step: Any, namespace: Mapping[str, Any]) -> Any:
     """Return what one step leads to from `obj`."""
-    is_tensor = is_subclass(type(obj), torch.Tensor) or is_subclass(type(obj), np.ndarray)
+    is_tensor = issubclass(type(obj), torch.Tensor) or issubclass(type(obj), np.ndarray)
     if isinstance(step, ast.Attribute):
         found = _attributes(obj, step.attr)
     elif isinstance(step, ast.Call):
@@ -103,26 +103,26 @@ def _own(obj: Any, name: Any) -> Iterator[Any]:
 def _attributes(obj: Any, name: str) -> Iterator[Any]:
     """Yield what an object, its tables if it is a module, its fields if it is a tuple, and its class hold by a name."""
     cls = type(obj)
-    is_class = is_subclass(cls, type)
-    if name == "grad" and is_subclass(cls, torch.Tensor):
+    is_class = issubclass(cls, type)
+    if name == "grad" and issubclass(cls, torch.Tensor):
         unguarded = Unguarded()
-        with modes.undisturbed():
+        with modes.outside_modes():
             grad = unguarded.grad_of(obj)
         if unguarded.left_out:
             raise NotLookedAtError(f"{NOT_LOOKED_AT}; watch it once that has ended")
         yield grad
     if not is_class:
         yield from _own(obj, name)
-    if is_subclass(cls, torch.nn.Module):
+    if issubclass(cls, torch.nn.Module):
         tables = (table for held in _TABLES.values() for table in _own(obj, held))
         yield from (child for table in tables for own, child in members_of(table) if _is_same(name, own))
-    if is_subclass(cls, tuple):
-        fields = zip(class_members(cls).get("_fields", ()), tuple.__iter__(obj), strict=False)
+    if issubclass(cls, tuple):
+        fields = zip(vars(cls).get("_fields", ()), tuple.__iter__(obj), strict=False)
         yield from (value for own, value in fields if _is_same(name, own))
-    for base in mro_of(obj if is_class else cls):
-        for own, value in class_members(base).items():
+    for base in (obj if is_class else cls).__mro__:
+        for own, value in vars(base).items():
             # What has this method computes the attribute, or binds it to the object.
-            if _is_same(name, own) and not any("__get__" in class_members(kind) for kind in mro_of(type(value))):
+            if _is_same(name, own) and not any("__get__" in vars(kind) for kind in type(value).__mro__):
                 yield value
 
 
@@ -130,13 +130,13 @@ def _items(obj: Any, key: Any) -> Iterator[Any]:
     """Yield what a container or a module holds under a key."""
     cls = type(obj)
     for base in (list, tuple, deque):
-        if is_subclass(cls, base) and type(key) is int and -base.__len__(obj) <= key < base.__len__(obj):
+        if issubclass(cls, base) and type(key) is int and -base.__len__(obj) <= key < base.__len__(obj):
             yield base.__getitem__(obj, key)
-    if is_subclass(cls, dict):
-        yield from copied(lambda: [value for own, value in items_of(obj) if _is_same(key, own)])
+    if issubclass(cls, dict):
+        yield from [value for own, value in items_of(obj) if _is_same(key, own)]
     elif torch_private.is_scripted_table(obj):
         yield from (child for own, child in members_of(obj) if _is_same(key, own))
-    elif is_subclass(cls, torch.nn.Module):
+    elif issubclass(cls, torch.nn.Module):
         yield from _module_items(obj, key)
     elif _holds_objects(obj):
         index = key if type(key) is tuple else (key,)
@@ -157,13 +157,13 @@ def _module_items(module: Any, key: Any) -> Iterator[Any]:
 
 def _holds_objects(obj: Any) -> bool:
     """Return whether `obj` is an array of objects, of which each item is one."""
-    return is_subclass(type(obj), np.ndarray) and np.ndarray.dtype.__get__(obj).kind == "O"
+    return issubclass(type(obj), np.ndarray) and np.ndarray.dtype.__get__(obj).kind == "O"
 
 
 def _members(module: Any, call: ast.Call) -> Iterator[Any]:
     """Yield the member of a module that ``get_parameter('name')`` would give."""
     getter: Any = call.func
-    if len(call.args) == 1 and not call.keywords and is_subclass(type(module), torch.nn.Module):
+    if len(call.args) == 1 and not call.keywords and issubclass(type(module), torch.nn.Module):
         name = _key(call.args[0], {})
         tables = _own(module, _TABLES[getter.attr])
         yield from (child for table in tables for own, child in members_of(table) if _is_same(name, own))
@@ -175,7 +175,7 @@ def _key(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         key = _reached(node, namespace)
-    if not is_subclass(type(key), torch.Tensor):
+    if not issubclass(type(key), torch.Tensor):
         raise LookupError(f"[{ast.unparse(node)}] is no constant key")
     return key
 
@@ -183,7 +183,7 @@ def _key(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
 def _is_same(key: Any, other: Any) -> bool:
     """Return whether a key is the one that was asked for; neither hash nor equality of a class of the user's runs."""
     if type(key) is tuple:
-        others = list(tuple.__iter__(other)) if is_subclass(type(other), tuple) else None
+        others = list(tuple.__iter__(other)) if issubclass(type(other), tuple) else None
         return others is not None and len(key) == len(others) and all(map(_is_same, key, others))
     equals: Any = type(key).__eq__
     return key is other or (type(key) in _PLAIN_KEYS and equals(key, other) is True)

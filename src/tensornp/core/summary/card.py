@@ -14,7 +14,7 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.summary.unasked import Unasked
@@ -64,7 +64,7 @@ class TensorSummary:
         return self.style == "tiny"
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
     """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing.
 
@@ -109,7 +109,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     return info, around
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
     """Return what one line says of `tensor`: its metadata and first values; never raises."""
 
@@ -134,7 +134,7 @@ def _guarded(
     look: Look | None = None,
 ) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NO_SURROUNDINGS
+    name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import Relation
@@ -321,8 +321,6 @@ def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusR
             alarm = alarm_text(look.stats_of(obj, None))
         dtype = str(array.dtype)
         of_array = array.shape, dtype, "cpu", nbytes
-        return CensusRow(
-            name, found.kind, *of_array, shared, found.holding, alarm=alarm, type_name=class_name(type(obj))
-        )
+        return CensusRow(name, found.kind, *of_array, shared, found.holding, alarm=alarm, type_name=type(obj).__name__)
     except Exception:
-        return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)
+        return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)

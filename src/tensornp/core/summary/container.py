@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_array
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.storages import Piece, counted_once
@@ -81,16 +81,14 @@ class Numbers(list[Any]):
         self.is_whole = is_whole
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     # One that is empty is a leaf of itself.
     found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
     table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
-    return replace(
-        table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
-    )
+    return replace(table, type_name=type(container).__name__, length=_length(container, found), is_complete=is_complete)
 
 
 def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
@@ -265,5 +263,5 @@ def _short_text(leaf: Any) -> str:
     if id(type(leaf)) in _METACLASSES:
         text = legible(type.__repr__(leaf))
         return text if len(text) <= _MAX_OF_CLASS else text[: _MAX_OF_CLASS - 1] + "…"
-    of_class = f"({class_name(type(leaf))})"
+    of_class = f"({type(leaf).__name__})"
     return f"{leaf!s} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor, module_name, mro_of
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.namespace.members import registered
 
 _PACKING = "torch.ao.nn.quantized"
@@ -16,7 +16,7 @@ _PACKING = "torch.ao.nn.quantized"
 
 def is_of_module_class(obj: Any) -> bool:
     """Return whether `obj` is a module, whatever it holds."""
-    return is_subclass(type(obj), torch.nn.Module)
+    return issubclass(type(obj), torch.nn.Module)
 
 
 def is_module(obj: Any) -> bool:
@@ -35,15 +35,15 @@ def _holds_tensors(module: Any) -> bool:
         for child, kind in _members(one):
             if kind in ("parameter", "buffer") and is_tensor(child):
                 return True
-            if is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
+            if issubclass(type(child), torch.nn.Module) and id(child) not in seen:
                 waiting.append(child)
     return False
 
 
 def _packs(module: Any) -> bool:
-    if not any(module_name(cls).startswith(_PACKING) for cls in mro_of(type(module))):
+    if not any(cls.__module__.startswith(_PACKING) for cls in type(module).__mro__):
         return False
-    return any(type(value) is torch.ScriptObject for value in list((dict_of(module) or {}).values()))
+    return any(type(value) is torch.ScriptObject for value in list((getattr(module, "__dict__", None) or {}).values()))
 
 
 def _members(module: Any) -> Iterator[tuple[Any, str]]:

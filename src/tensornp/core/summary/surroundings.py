@@ -101,7 +101,7 @@ def find_surroundings(
 ) -> Surroundings:
     """Return what one search tells; `former` knows what has shared, `shown_as` is what the user typed."""
     unguarded = Unguarded()
-    with modes.undisturbed():
+    with modes.outside_modes():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
     objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)

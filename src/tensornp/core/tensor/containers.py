@@ -10,18 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import (
-    class_members,
-    class_name,
-    copied,
-    in_chunks,
-    is_plain_class,
-    is_subclass,
-    module_name,
-    mro_of,
-    own_attributes,
-)
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import own_attributes
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of, is_plain_value
 from tensornp.core.tensor.stand_ins import stand_in_for
 from tensornp.core.tensor.weight import Weight
@@ -52,12 +42,9 @@ class Container(NamedTuple):
 
 
 def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
-
-    RuntimeError if a huge one grows meanwhile.
-    """
-    base = OrderedDict if is_subclass(type(held), OrderedDict) else dict
-    return in_chunks(iter(base.items(held)))
+    """Yield the items of a dictionary, even if a subclass overrides `items`."""
+    base = OrderedDict if issubclass(type(held), OrderedDict) else dict
+    return iter(list(base.items(held)))
 
 
 def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
@@ -70,18 +57,18 @@ def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
 
 def _field_names(cls: type) -> tuple[str, ...]:
     # torch.return_types name their fields for pattern matching only.
-    member = "__match_args__" if module_name(cls) == "torch.return_types" else "_fields"
-    found = next((class_members(base)[member] for base in mro_of(cls) if member in class_members(base)), ())
+    member = "__match_args__" if cls.__module__ == "torch.return_types" else "_fields"
+    found = next((vars(base)[member] for base in cls.__mro__ if member in vars(base)), ())
     return tuple(legible(str(name)) for name in found) if isinstance(found, tuple) else ()
 
 
 def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
     # It must not change while it is read; lists and tuples may.
-    return enumerate(copied(lambda: list(deque.__iter__(held))))
+    return enumerate(list(deque.__iter__(held)))
 
 
 def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
-    return lambda held: ((None, child) for child in in_chunks(base.__iter__(held)))
+    return lambda held: ((None, child) for child in list(base.__iter__(held)))
 
 
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
@@ -108,10 +95,10 @@ DATACLASS = Container(_field_items, ".{}".format)
 def container_of(cls: type) -> Container | None:
     """Return how an instance of a built-in container class, of one that derives from it, or of a dataclass is read."""
     for base, container in BUILT_IN.items():
-        if is_subclass(cls, base):
+        if issubclass(cls, base):
             return container
     # What tells of tensors holds none of its own.
-    is_own = module_name(cls).partition(".")[0] == "tensornp"
+    is_own = cls.__module__.partition(".")[0] == "tensornp"
     return DATACLASS if _is_dataclass(cls) and not is_own else None
 
 
@@ -135,26 +122,20 @@ def is_seen(container: Any) -> bool:
 
 
 def is_mapping(cls: type) -> bool:
-    """Return whether `cls` is a mapping, or says so; of one that its metaclass would be asked about, the bases tell."""
-    if not is_plain_class(cls):
-        return is_subclass(cls, Mapping)
-    try:
-        return issubclass(cls, Mapping)
-    except Exception:
-        # The registry asks all other mappings, of which one may have a metaclass that raises.
-        return is_subclass(cls, Mapping)
+    """Return whether `cls` is a mapping, or registered as one."""
+    return issubclass(cls, Mapping)
 
 
 def _is_dataclass(cls: type) -> bool:
     # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
-    if any(is_subclass(cls, base) for base in (type, torch.nn.Module, Weight)):
+    if any(issubclass(cls, base) for base in (type, torch.nn.Module, Weight)):
         return False
     fields = _all_fields(cls)
     return type(fields) is dict and all(type(field) is dataclasses.Field for field in fields.values())
 
 
 def _all_fields(cls: type) -> Any:
-    members = (class_members(base) for base in mro_of(cls))
+    members = (vars(base) for base in cls.__mro__)
     return next((one["__dataclass_fields__"] for one in members if "__dataclass_fields__" in one), None)
 
 
@@ -246,16 +227,16 @@ def _kept_items(mapping: Any) -> Iterator[tuple[Any, Any]] | None:
     """Return the items of the dictionary in which a mapping keeps its own; None where its class may tell others."""
     attribute = kept_in(type(mapping))
     kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
-    return items_of(kept) if is_subclass(type(kept), dict) else None
+    return items_of(kept) if issubclass(type(kept), dict) else None
 
 
 def kept_in(cls: type) -> str:
     """Return the attribute in which a mapping of this class keeps its items; empty where it may tell others."""
-    for base in mro_of(cls):
-        attribute = _KEPT_IN.get((module_name(base).partition(".")[0], class_name(base)))
+    for base in cls.__mro__:
+        attribute = _KEPT_IN.get((base.__module__.partition(".")[0], base.__name__))
         if attribute is not None:
             return attribute
-        if any(name in class_members(base) for name in _OVERRIDES):
+        if any(name in vars(base) for name in _OVERRIDES):
             break
     return ""
 

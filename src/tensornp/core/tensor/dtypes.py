@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 

@@ -9,11 +9,10 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.units import counted, number_ranges
+from tensornp.core.lowlevel.text import counted, legible, number_ranges
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
@@ -47,7 +46,7 @@ def form_of(t: torch.Tensor) -> Form:
     cls = type(t)
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return _held_by_torch(t)
-    if is_subclass(cls, UninitializedTensorMixin):
+    if issubclass(cls, UninitializedTensorMixin):
         return Form("uninitialized", wrapper="an uninitialized module")
     if _is_from_torch(cls, "FakeTensor", "torch._subclasses"):
         return Form("fake", wrapper="FakeTensorMode")
@@ -98,7 +97,7 @@ def _held_by_subclass(t: Any) -> Form:
         return Form("available", kinds.NESTED)
     if cls.dequantize is not torch.Tensor.dequantize:
         return Form("available", kinds.DEQUANTIZED)
-    return Form("wrapped", wrapper=class_name(cls))
+    return Form("wrapped", wrapper=cls.__name__)
 
 
 def is_of_collective(t: Any) -> bool:
@@ -108,7 +107,7 @@ def is_of_collective(t: Any) -> bool:
 
 def _is_from_torch(cls: type, name: str, module: str) -> bool:
     """Return whether `cls` is one of torch's own classes, which need not be imported to be recognized."""
-    return any(class_name(base) == name and module_name(base).startswith(module) for base in mro_of(cls))
+    return any(base.__name__ == name and base.__module__.startswith(module) for base in cls.__mro__)
 
 
 def _is_local_tensor(cls: type) -> bool:
@@ -139,7 +138,7 @@ def plain_part(tensor: Any) -> torch.Tensor | None:
     """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
     cls = type(tensor)
     # A class that derives from it may say something else of itself.
-    if is_of_torch(tensor) or class_name(cls) != "DTensor" or not module_name(cls).startswith("torch.distributed"):
+    if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
         return None
     part: Any = getattr(tensor, "_local_tensor", None)
     is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
@@ -148,7 +147,7 @@ def plain_part(tensor: Any) -> torch.Tensor | None:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `undisturbed`."""
+    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `outside_modes`."""
     values = quietly(torch.Tensor.detach, tensor)
     return values if type(values) is torch.Tensor else quietly(torch.Tensor.as_subclass, values, torch.Tensor)
 
@@ -164,13 +163,13 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 def is_storage(obj: Any) -> bool:
     """Return whether `obj` is the memory under a tensor, by its type."""
-    return any([is_subclass(type(obj), kind) for kind in STORAGES])
+    return any([issubclass(type(obj), kind) for kind in STORAGES])
 
 
 def tensor_of(storage: Any) -> torch.Tensor:
     """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
-    typed = is_subclass(type(storage), torch.TypedStorage)
-    with modes.undisturbed():
+    typed = issubclass(type(storage), torch.TypedStorage)
+    with modes.outside_modes():
         untyped = torch_private.untyped(storage) if typed else storage
         dtype: torch.dtype = storage.dtype if typed else torch.uint8
         over: torch.Tensor = torch.empty(0, dtype=dtype, device=untyped.device)

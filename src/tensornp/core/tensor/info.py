@@ -10,21 +10,12 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_name,
-    error_text,
-    is_array,
-    is_subclass,
-    is_tensor,
-    module_name,
-    own_attributes,
-)
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
+from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import LOCAL, NESTED, QUANTIZED, SPARSE, STRIDED, Kind
@@ -68,7 +59,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
     """Return the device and the addresses of the elements, None where they have none, and their bytes.
 
-    Call it `unnoticed`.
+    Call it `outside_modes`.
 
     What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
     """
@@ -92,7 +83,7 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
 def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
     """Return how many elements of a tensor that is spread over ranks this one does not hold, and their bytes.
 
-    Call it `unnoticed`.
+    Call it `outside_modes`.
     """
     if is_of_torch(tensor):
         return 0, 0
@@ -100,7 +91,7 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
     return info._numel_elsewhere, info._numel_elsewhere * info.itemsize
 
 
-@modes.unnoticed
+@modes.outside_modes
 def _read_apart(tensor: torch.Tensor) -> TensorInfo:
     return _read(tensor)
 
@@ -111,12 +102,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     if stand_in is not None:
         return _read_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
-    t: Any = tensor if module_name(cls).partition(".")[0] == "torch" else Bare(tensor)
+    t: Any = tensor if cls.__module__.partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
-    is_parameter = is_subclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
+    is_parameter = issubclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
     form = form_of(tensor)
     if form.state == "uninitialized":
-        return _without_shape(t, class_name(cls), form, is_parameter)
+        return _without_shape(t, cls.__name__, form, is_parameter)
     inner = missing = None
     # One with strides holds its values itself.
     if form.kind is not STRIDED:
@@ -131,16 +122,14 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     if missing is not None or damage:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
-            class_name(cls), shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
+            cls.__name__, shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
             is_parameter=is_parameter, data_state="freed", _wrapper=damage, storage=missing,
             kind=form.kind,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
         info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
-        is_gathered = info._is_unsharded and not may_be_sharded(own, info.ndim)
-        is_gathered = is_gathered or (inner is not None and inner._is_unsharded)
-        if is_gathered:
+        if info._is_unsharded or (inner is not None and inner._is_unsharded):
             info = dataclasses.replace(info, _spread=(GATHERED,))
         if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
             info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
@@ -149,10 +138,10 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         # A class may compute even its own sizes.
         if form.state != "wrapped":
             raise
-        raise UnsupportedTensorError(f"{class_name(cls)} does not tell its own shape: {error_text(error)}") from error
+        raise UnsupportedTensorError(f"{cls.__name__} does not tell its own shape: {error_text(error)}") from error
 
 
-@modes.unnoticed
+@modes.outside_modes
 def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
     """Return what `inspect` tells of an object that stands for a tensor, and the very tensor that this is told of."""
     return _read_stand_in(obj, stand_in)
@@ -162,7 +151,7 @@ def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tenso
     values, kind, detail = read_stand_in(obj, stand_in)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
-        inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, _access="t"
+        inner, type_name=type(obj).__name__, kind=kind, detail=detail, inner=inner, storage=None, _access="t"
     )
     return info, values
 
@@ -200,7 +189,7 @@ def _with_shape(
         state, storage = "freed", held
     is_inference = t.is_inference()
     return TensorInfo(
-        type_name=class_name(type(tensor)),
+        type_name=type(tensor).__name__,
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
@@ -297,7 +286,7 @@ def _placement(placement: Any) -> Placement:
     dim = dim if type(dim) is int else None
     factor, is_pending = torch_private.split_factor_of(placement), placement.is_partial()
     # A class derived from that adds up something else than the parts.
-    is_plain = is_pending and class_name(type(placement)) == "Partial"
+    is_plain = is_pending and type(placement).__name__ == "Partial"
     return Placement(legible(str(placement)), dim, factor, is_pending, placement.reduce_op if is_plain else "")
 
 
@@ -365,10 +354,10 @@ def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
         node = t.grad_fn
         if node is None:
             return t.is_leaf, None, ()
-        behind = [class_name(type(fn)) for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
+        behind = [type(fn).__name__ for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
     except RuntimeError:
         return False, "unknown", ()
-    return False, class_name(type(node)), (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
+    return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
 
 
 def _is_pinned(t: Any) -> bool:

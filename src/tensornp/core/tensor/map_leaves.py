@@ -9,14 +9,7 @@ from typing import Any, cast
 
 import torch
 
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_name,
-    dict_of,
-    is_subclass,
-    own_attributes,
-    set_own_attribute,
-)
+from tensornp.core.lowlevel.attributes import an_instance, own_attributes
 from tensornp.core.tensor.containers import (
     BUILT_IN,
     DATACLASS,
@@ -89,7 +82,7 @@ def _converted(
             raise
 
     cls = type(tree)
-    container = _MAPPING if is_mapping(cls) or is_subclass(cls, dict) else container_of(cls) or _MAPPING
+    container = _MAPPING if is_mapping(cls) or issubclass(cls, dict) else container_of(cls) or _MAPPING
     try:
         before = list(container.items(tree))
     except RecursionError as error:
@@ -117,7 +110,7 @@ def _check_computed(tree: Any, convert: Callable[[Any, Any], Any]) -> None:
         value = getattr(tree, field.name, None) if field.name not in own else None
         if value is not None and convert(f".{field.name}", value) is not value:
             raise BadRequestError(
-                f"{field.name} of {class_name(type(tree))} is computed by a property, which cannot be replaced; "
+                f"{field.name} of {type(tree).__name__} is computed by a property, which cannot be replaced; "
                 f"convert .{field.name}"
             )
 
@@ -129,15 +122,15 @@ def _copy_of(original: Any) -> Any:
     except Exception:
         return None
     is_apart = other is not original and type(other) is type(original)
-    attributes = dict_of(other)
-    return other if is_apart and (attributes is None or attributes is not dict_of(original)) else None
+    attributes = getattr(other, "__dict__", None)
+    return other if is_apart and (attributes is None or attributes is not getattr(original, "__dict__", None)) else None
 
 
 _Items = list[tuple[Any, Any]]
 
 
 def _same_mapping(original: Any, items: _Items) -> Any:
-    is_own = type(original) is not dict and is_subclass(type(original), dict)
+    is_own = type(original) is not dict and issubclass(type(original), dict)
     other = _copy_of(original) if is_own else None
     if other is None:
         return dict(items)
@@ -185,7 +178,7 @@ def _same_deque(original: deque[Any], items: _Items) -> Any:
 
 
 def _same_set(original: Any, items: _Items) -> Any:
-    base = set if is_subclass(type(original), set) else frozenset
+    base = set if issubclass(type(original), set) else frozenset
     try:
         others = base(_children(items))
     except TypeError as error:
@@ -203,7 +196,7 @@ def _same_dataclass(original: Any, items: _Items) -> Any:
     if other is None:
         raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields")
     for name, value in items:
-        set_own_attribute(other, name, value)
+        object.__setattr__(other, name, value)
     return other
 
 

@@ -8,8 +8,7 @@ import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
@@ -61,7 +60,7 @@ def key_text(key: Any) -> str:
         if type(key) is int and key.bit_length() > 1000:
             return f"<int of {key.bit_length():,} bits>"
         return shortened(repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key))
-    return f"<{class_name(type(key))}>"
+    return f"<{type(key).__name__}>"
 
 
 def tuple_text(key: tuple[Any, ...]) -> str:

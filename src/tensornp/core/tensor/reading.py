@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel import raw_memory, torch_private
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for

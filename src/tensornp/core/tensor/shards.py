@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 
 Runs = tuple[tuple[int, int], ...]
 """Indices of one dimension, in their order: from each first one up to each end, which is none of them."""

@@ -174,7 +174,7 @@ class TensorMagics(Magics):
 
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
-        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.memory.arrays import check_printed
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
@@ -203,7 +203,7 @@ class TensorMagics(Magics):
         array = to_numpy(value, **arguments)
         if not request.is_quiet and "out" not in options:
             map_leaves(check_printed, array, leaf_type=np.ndarray)
-        with undisturbed():
+        with outside_modes():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
@@ -245,11 +245,10 @@ class TensorMagics(Magics):
 
 def _nothing_in(value: Any, wanted: str, cure: str) -> str:
     """Return that a container holds nothing of what is wanted, and the cure for one of numbers."""
-    from tensornp.core.lowlevel.attributes import class_name
 
     is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
     said = f"; {cure} converts numbers" if is_numbers and value else ""
-    return f"there is no {wanted} in this {class_name(type(value))}{said}"
+    return f"there is no {wanted} in this {type(value).__name__}{said}"
 
 
 def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
@@ -22,7 +22,7 @@ GONE = Moment(-1)
 """That of what is there no more."""
 
 
-@unnoticed
+@outside_modes
 def moment_of(row: WeightEntry) -> Moment | None:
     """Return that of a weight by now, which may have been released; None of what lies in a file, or does not tell it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from tensornp.core.lowlevel.units import number_ranges
+from tensornp.core.lowlevel.text import number_ranges
 
 _NUMBER = re.compile(r"(?<![^.])(?:0|[1-9][0-9]{0,8})(?![^.])")
 """A step of a name that is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor.form import form_of, plain
 
 MAX_BYTES = 256 * 2**20

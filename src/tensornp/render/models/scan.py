@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import combined

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.numbers import Array, sizes_of_change
 from tensornp.core.values.reading.supply import Supply, supply_of
@@ -15,7 +15,7 @@ from tensornp.core.values.reading.supply import Supply, supply_of
 Index = tuple[int, ...]
 
 
-@apart
+@outside_modes
 @np.errstate(all="ignore")
 def largest_difference(a: Any, b: Any) -> Index | None:
     """Return the index of the largest difference of two tensors of one shape; None if they are equal.

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
@@ -163,10 +162,10 @@ def compare(a: Any, b: Any) -> Comparison:
 
 
 def _opened(one: Any) -> AbstractContextManager[Any]:
-    return one.opened() if is_subclass(type(one), StoredValues) else nullcontext(one)
+    return one.opened() if issubclass(type(one), StoredValues) else nullcontext(one)
 
 
-@apart
+@outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:

@@ -11,7 +11,7 @@ import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.memory.fingerprint import (
@@ -104,8 +104,8 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         # What they become is no one plain array.
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
-        return to_numpy(apart(still)(tensor, info), copy=True)
-    return to_numpy(apart(own_values)(tensor, info))
+        return to_numpy(outside_modes(still)(tensor, info), copy=True)
+    return to_numpy(outside_modes(own_values)(tensor, info))
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:

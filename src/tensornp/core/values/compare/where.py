@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.compare import Comparison
@@ -98,7 +98,7 @@ def _axis_text(axis: int, at: Array, size: int, ndim: int) -> str:
     return f"{len(at):,} of {size:,} {several}{on}"
 
 
-@apart
+@outside_modes
 @np.errstate(all="ignore")
 def sums_by_axis(a: Any, b: Any, is_wanted: Callable[[], bool] = lambda: True) -> Sums:
     """Return for each axis the sums of |Δ|² over the largest one, of what is finite on both sides, of two of one shape.

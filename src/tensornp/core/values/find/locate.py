@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.strides import place_of
@@ -142,7 +141,7 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
     return search.index(found[0]) if found else None
 
 
-@apart
+@outside_modes
 def supply_to_search(tensor: Any, what: str) -> Supply:
     """Return what is read in the order of indices to look for `what`; raises as `locate` does."""
     if not isinstance(what, str) or what not in KINDS:
@@ -165,7 +164,7 @@ class Search:
         self.value: Any = None
         self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in supply.shape]
 
-    @apart
+    @outside_modes
     def run(self, *, is_first_enough: bool) -> None:
         """Look at all elements, or until the first is found behind `after`."""
         (part,) = self.supply.parts

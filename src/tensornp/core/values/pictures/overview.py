@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -48,7 +48,7 @@ def _always() -> bool:
     return True
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = _always) -> Overview | None:
     """Return the heat map of the plane of `subject` in which `window` lies, of complex numbers that of the modulus.
@@ -63,7 +63,7 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     return _drawn(window, lambda block: read_array(subject, block), is_wanted)
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def overview_of_change(
     first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = _always

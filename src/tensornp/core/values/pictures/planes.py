@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.values.compare.aligned import pairs_of
@@ -97,7 +97,7 @@ def _add_flat(builder: HeatmapBuilder, flat: Array, shown: Array | None, start: 
         at += rows * columns
 
 
-@apart
+@outside_modes
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
     """Return the heat map of the last two dimensions of a tensor or an array; None where there is nothing to show.
 
@@ -139,7 +139,7 @@ def _wanted(builder: PlaneBuilder, part: Part) -> Iterator[tuple[int, Block]]:
         start += size
 
 
-@apart
+@outside_modes
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
     """Return the heat map of ``b - a`` for two tensors or arrays of one shape; None where there is nothing to show."""
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))

@@ -308,7 +308,7 @@ def _native(array: Array) -> Array:
 def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = None, *, in_order: bool = False) -> Part:
     """Return how a tensor is read whose elements lie by strides, or are made of codes.
 
-    In the order of memory, unless `in_order` asks for that of indices. Call it `apart`.
+    In the order of memory, unless `in_order` asks for that of indices. Call it `outside_modes`.
     """
     if info._is_quantized or info.kind.has_other_meaning:
         return RowsPart(tensor, info, axis=axis)

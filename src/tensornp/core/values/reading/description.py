@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
@@ -26,9 +26,9 @@ class Description(NamedTuple):
 
 def described(obj: Any) -> Description:
     """Return what `obj` is, without asking its class and without reading a value; raises as `inspect` does."""
-    if is_subclass(type(obj), StoredValues):
+    if issubclass(type(obj), StoredValues):
         return Description(obj.where, obj.shape, obj.dtype)
-    name = class_name(type(obj))
+    name = type(obj).__name__
     if is_array(obj):
         plain_array = np.ndarray.view(obj, np.ndarray)
         return Description(name, plain_array.shape, name_of(plain_array.dtype))

@@ -16,9 +16,8 @@ from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_subclass
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import with_article
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import quoted, with_article
 from tensornp.core.memory.still import parts_still, still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import KNOWN, name_of
@@ -133,7 +132,7 @@ def supply_of(
     """Return the parts in which `obj` is read; in the order of memory, unless `in_order` asks for that of indices.
 
     `info` is what `inspect` tells of `obj`, where it was asked already. With `is_dense`, a sparse one is laid out
-    densely, in new memory. Call it `apart`. A result that is under way is
+    densely, in new memory. Call it `outside_modes`. A result that is under way is
     waited for; no collective is issued.
 
     Raises
@@ -149,7 +148,7 @@ def supply_of(
         obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
-    if is_subclass(type(obj), StoredValues):
+    if issubclass(type(obj), StoredValues):
         return _of_stored(obj, axis)
     if not is_tensor_like(obj):
         raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
@@ -173,7 +172,7 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
     if dtype.kind == "V" and dtype.type is np.void:
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as some first, with .view()")
     at = checked_axis(axis, plain_array.shape)
-    mask = np.ma.getmaskarray(array) if is_subclass(type(array), np.ma.MaskedArray) else None
+    mask = np.ma.getmaskarray(array) if issubclass(type(array), np.ma.MaskedArray) else None
     part: Part = part_of_array(plain_array, at, in_order=in_order or mask is not None)
     if mask is not None:
         hidden = part_of_array(mask, at, in_order=True)

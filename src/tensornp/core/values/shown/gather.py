@@ -29,7 +29,7 @@ SMALL_NUMEL = 100_000
 def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Return the elements at `places`, dense and in new memory on the tensor's own device, lazy bits resolved.
 
-    Call it `apart`. It holds where another thread takes the memory away, or its file has become shorter.
+    Call it `outside_modes`. It holds where another thread takes the memory away, or its file has become shorter.
     `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the tensor's own, or one
     that holds its values exactly, where torch cannot compute in its own.
 

@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor import kinds
@@ -90,7 +90,7 @@ class Seen:
     columns: list[Margin] = field(default_factory=list)
 
 
-@unnoticed
+@outside_modes
 def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
     """Return what is seen of a tensor or an array; of a nested one, the part of that number, or the last one.
 
@@ -130,7 +130,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
 
 
-@unnoticed
+@outside_modes
 def read_window(subject: Subject, window: Window, *, has_margins: bool = False) -> Seen:
     """Return the elements of `subject` in `window`, gathered on its own device into new memory, and nothing else.
 
@@ -158,19 +158,19 @@ def read_window(subject: Subject, window: Window, *, has_margins: bool = False) 
     )
 
 
-@unnoticed
+@outside_modes
 def elements_in(subject: Subject, window: Window) -> Any:
     """Return the elements in a window as an array of one dimension, row by row; raises as `read_window`."""
     return _read(subject, window)
 
 
-@apart
+@outside_modes
 def read_array(subject: Subject, window: Window) -> Any:
     """Return the elements in a window of any size, row by row, as an array of one dimension in new memory."""
     return array_of_few(subject.plan, *_gathered(subject, window))
 
 
-@apart
+@outside_modes
 def _read(subject: Subject, window: Window) -> Any:
     """Return the elements row by row as an array of one dimension."""
     return array_of_few(subject.plan, *_gathered(subject, window))

@@ -11,8 +11,8 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.memory.blocks import BLOCK_NUMEL
@@ -74,7 +74,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     return scan(values_of(tensor), histogram=histogram, axis=axis)
 
 
-@apart
+@outside_modes
 def scan(
     obj: Any,
     *,
@@ -113,7 +113,7 @@ def scan_supply(
     num_threads: int | None = None,
     in_depth: bool = False,
 ) -> TensorStats:
-    """Return the statistics of what `supply` brings, along its axis if it has one, as `scan`; call it `apart`."""
+    """Return the statistics of what `supply` brings, along its axis if it has one."""
     # Whatever the user has chosen: NaN and overflow are what is counted here.
     with np.errstate(all="ignore"):
         if supply.axis is not None:

@@ -14,8 +14,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.forked import PROCESS
 
 NUM_SAMPLED = 256
 """Elements of a sample."""
@@ -62,12 +60,6 @@ class RowTable:
         """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
         if tensor.dtype is torch.float32 and tensor.is_cpu and tensor.numel() <= _MOST_SMALL:
             return self._placed(self._small, self._small.put_aside(tensor), has_sums)
-        if PROCESS.is_forked:
-            # The threads of OpenMP were not copied with the rest.
-            return _add_apart(self, tensor, has_sums)
-        return self._add(tensor, has_sums)
-
-    def _add(self, tensor: torch.Tensor, has_sums: bool) -> int:
         dtype = tensor.dtype
         if dtype not in _FLOATS:
             tensor, dtype = _comparable(tensor)
@@ -146,11 +138,6 @@ class RowTable:
             ],
             [samples[one[0]][one[1]][: one[2]] if isinstance(one, tuple) else one for one in self._samples],
         )
-
-
-@modes.apart
-def _add_apart(table: RowTable, tensor: torch.Tensor, has_sums: bool) -> int:
-    return table._add(tensor, has_sums)
 
 
 class _Chunk:
