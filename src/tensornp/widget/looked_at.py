@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from tensornp.core.convert.plan import mode_arguments
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.convert.view_share_copy import mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED

@@ -173,7 +173,7 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.said_of(len(names)) + _groups(kind, names, found), "what": kind.what,
+            "text": kind.with_scope(len(names)) + _groups(kind, names, found), "what": kind.what,
             "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "number": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
@@ -259,7 +259,9 @@ def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
     if own is not None:
         said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
         return {FINDINGS: said, "figures": " · ".join(own.words)}
-    return {FINDINGS: " · ".join(kind.said_of(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)}
+    return {
+        FINDINGS: " · ".join(kind.with_scope(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)
+    }
 
 
 def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:

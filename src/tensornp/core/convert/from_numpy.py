@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import legible, quoted, with_article
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.dense import pack_float4
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
 _MAX_REASON = 120
@@ -107,7 +107,7 @@ def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:
             f"torch packs two 4-bit floats into each byte, and the last dimension of shape {array.shape} is odd; "
             "pad it first"
         )
-    return float4.pack(array)
+    return pack_float4(array)
 
 
 def _no_dtype_text(dtype: np.dtype[Any]) -> str:

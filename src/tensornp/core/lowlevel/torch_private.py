@@ -22,6 +22,7 @@ from tensornp.core.lowlevel.quiet import quietly
 
 __all__ = ["DisableTorchFunction"]
 
+_private: Any = torch._C
 EnableTorchFunction: Any = torch._C._EnableTorchFunction
 InferenceMode: Any = torch._C._InferenceMode
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
@@ -35,9 +36,9 @@ num_function_modes = _len_torch_function_stack
 pop_function_mode: Any = torch._C._pop_torch_function_stack
 push_function_mode: Any = torch._C._push_on_torch_function_stack
 tracing_state = _get_tracing_state
-set_tracing_state: Any = torch._C._set_tracing_state
-_data_address: Any = torch._C._data_address
-_is_cow_tensor: Any = torch._C._is_cow_tensor
+set_tracing_state: Any = _private._set_tracing_state
+_data_address: Any = _private._data_address
+_is_cow_tensor: Any = _private._is_cow_tensor
 _storage_use_count: Any = torch._C._storage_Use_Count
 _scripted_table: Any = torch.jit._script.OrderedDictWrapper
 

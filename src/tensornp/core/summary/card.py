@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import within_budget
+from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.plan import MODES, ConversionPlan, decide, mode_arguments
 from tensornp.core.convert.sharded import decide_shard, has_part
-from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
@@ -185,7 +184,8 @@ def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversio
     # Called for each card.
     is_part = info.shard is not None and has_part(info)
     plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
-    return within_budget(plan, options.max_nbytes or None)
+    Budget(options.max_nbytes or None).take(plan.nbytes_copied)
+    return plan
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:

@@ -154,7 +154,7 @@ class TensorMagics(Magics):
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
-        from tensornp.core.convert.view_share_copy import mode_arguments
+        from tensornp.core.convert.plan import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.sharded import as_local, said_of, shard_of
+from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
@@ -220,7 +220,7 @@ class TensorSource(Source):
                 return plan(self.tensor, copy=copy, shard=shard)
             made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
             facts = shard_of(inspect(self.tensor)) if shard is not None and index is not Ellipsis else None
-            return made if facts is None else said_of(made, facts)
+            return made if facts is None else with_scope(made, facts)
 
     def to_numpy(
         self,

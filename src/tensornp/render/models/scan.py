@@ -49,7 +49,7 @@ def scan_document(
     table = without_empty(Table(_HEADINGS, tuple(_rows(found, groups[:MAX_ROWS]))), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not groups else []
     said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain, has_all))
-    loud = (Alarm(kind.said_of(len(names)), f": {_names(names)}") for kind, names in alarms)
+    loud = (Alarm(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
     return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
 
 

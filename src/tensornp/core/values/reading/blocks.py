@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from tensornp.core.convert.dense import dequantized
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.blocks import BLOCK_NUMEL, Block, blocks_of
 from tensornp.core.memory.still import still
 from tensornp.core.memory.strided import Strided, array_of_own, bits_of, each_once, strided_of_array, strided_of_tensor
+from tensornp.core.tensor.dense import dequantized
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain

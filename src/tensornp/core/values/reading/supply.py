@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
@@ -20,6 +19,7 @@ from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import quoted, with_article
 from tensornp.core.memory.still import parts_still, still
 from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dense import check_indices
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of

@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert import float4
-from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
 from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dense import decode_float4, dense, dequantized
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
@@ -70,7 +69,7 @@ def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
     codes = raw.view(torch.uint8)
     codes = elements(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
     shifts = torch.tensor([4 * (place % 2) for place in places[-1]], dtype=torch.uint8, device=codes.device)
-    return float4.decode(codes >> shifts & 15)
+    return decode_float4(codes >> shifts & 15)
 
 
 def _zeros(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:

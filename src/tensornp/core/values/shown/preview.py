@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.to_numpy import carry_out, masked_array
+from tensornp.core.convert.to_numpy import execute, masked_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor.facts import TensorInfo
@@ -263,7 +263,7 @@ def few_of(
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
     """Return the array of elements that were gathered already, as `plan` says of all; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
-    array = carry_out(replace(plan, steps=steps, writeable=True), few)
+    array = execute(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 
 

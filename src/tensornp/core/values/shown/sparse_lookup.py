@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.dense import dense
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.dense import dense
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
 from tensornp.core.tensor.reading import compressed_indices
 from tensornp.errors import NotReadError
