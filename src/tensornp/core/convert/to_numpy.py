@@ -128,7 +128,7 @@ def to_numpy(
 
 def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np.ndarray[Any, Any] | None:
     """Return the read-only view of an ordinary CPU tensor without a plan, or None (benchmark: plain to_numpy)."""
-    if not is_of_torch(tensor) or tensor.dtype not in _NATIVE or not is_plain_without_modes(tensor):
+    if not is_of_torch(tensor) or not is_plain_without_modes(tensor) or tensor.dtype not in _NATIVE:
         return None
     is_view = (copy is None or copy is False) and (writeable is None or writeable is False)
     if not is_view or not 0 < tensor.numel() < _MAX_PLAIN_NUMEL or tensor.dim() > _MAX_PLAIN_NDIM:
