@@ -1,4 +1,4 @@
-"""The tensor of a NumPy array, bit for bit, ml_dtypes and masked arrays included."""
+"""Convert NumPy arrays to tensors, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_REASON = 120
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
-    """Return the tensor of an array or a NumPy scalar on a `usable_device`; a MaskedTensor of a masked array.
+    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor.
 
     Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
     """
@@ -32,7 +32,7 @@ def tensor_from_numpy(
 
 
 def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
-    """Return why `tensor_from_numpy` copies an array of a dtype that torch has; empty where it shares its memory."""
+    """Return why `tensor_from_numpy` copies an array; empty if it shares memory."""
     if issubclass(type(array), np.ma.MaskedArray):
         return "a masked array"
     plain = np.asarray(array)
@@ -43,7 +43,7 @@ def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
 
 
 def usable_device(device: Any) -> torch.device:
-    """Return the device that a user has named, the CPU for None; raise where torch has none of that name here."""
+    """Return a torch device, the CPU for None; raise if it cannot be used here."""
     try:
         with modes.outside_modes():
             place = torch.device("cpu" if device is None else device)
@@ -119,7 +119,7 @@ def _no_dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:
-    """Return what keeps torch from sharing the array's memory, as the subject of a sentence; empty if nothing does."""
+    """Return the array as the subject of a sentence if torch cannot share its memory, else ""."""
     if device.type != "cpu":
         return f"an array that is to be on {device}"
     if not array.flags.writeable:

@@ -8,7 +8,7 @@ from tensornp.core.tensor.facts import TensorInfo
 
 
 def with_page_protection(info: TensorInfo) -> TensorInfo:
-    """Return `info` with `_is_readonly_map` from ``/proc/self/maps`` (Linux, 0.1 ms); elsewhere it stays False."""
+    """Return `info` with `_is_readonly_map` from ``/proc/self/maps`` (Linux, 0.1 ms)."""
     if info.inner is not None:
         return dataclasses.replace(info, inner=with_page_protection(info.inner))
     if info.storage is None or not info.storage.address:

@@ -127,7 +127,7 @@ def to_numpy(
 
 
 def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np.ndarray[Any, Any] | None:
-    """Return the read-only view of an ordinary CPU tensor without a plan, or None (benchmark: plain to_numpy)."""
+    """Return the read-only view of an ordinary CPU tensor (benchmark: plain to_numpy), or None."""
     if not is_of_torch(tensor) or not is_plain_without_modes(tensor) or tensor.dtype not in _NATIVE:
         return None
     is_view = (copy is None or copy is False) and (writeable is None or writeable is False)
@@ -228,7 +228,7 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype that holds the values of `dtype` and that NumPy has; dense values may have it already."""
+    """Return the dtype of NumPy that holds the values of `dtype`."""
     facts = dtypes.KNOWN[dtypes.name_of(dtype)]
     wide: torch.dtype = getattr(torch, facts.widened) if facts.widened else dtype
     return wide
@@ -240,7 +240,7 @@ def execute(plan: ConversionPlan, tensor: Any) -> Any:
     first = plan.steps[0] if plan.steps else None
     if first is Step.UNBIND:
         return [execute(_without(plan, first), part) for part in tensor.unbind()]
-    if first in _LEADS_TO:
+    if first is not None and first in _LEADS_TO:
         return execute(_without(plan, first), _LEADS_TO[first](tensor))
     if Step.MASK in plan.steps:
         data = execute(_without(plan, Step.MASK), held_tensor(tensor, form_of(tensor).kind))
@@ -258,7 +258,7 @@ def _full(dtensor: Any) -> torch.Tensor:
         raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
 
 
-_LEADS_TO: dict[Step | None, Callable[[Any], Any]] = {
+_LEADS_TO: dict[Step, Callable[[Any], Any]] = {
     Step.STAND_IN: stood_for,
     Step.WAIT: lambda t: t.trigger_wait(),
     Step.GATHER: _full,

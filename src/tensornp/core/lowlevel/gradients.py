@@ -20,7 +20,7 @@ _WRITERS = frozenset(["_engine_run_backward", "zero_grad"])
 
 
 class Unguarded:
-    """Reads gradients until another thread runs a backward; `left_out` tells whether something was not read."""
+    """Reads gradients until another thread runs a backward; then `left_out` is True."""
 
     __slots__ = ("left_out",)
 

@@ -24,7 +24,7 @@ def outside_modes(function: _F) -> _F: ...
 @overload
 def outside_modes() -> AbstractContextManager[None]: ...
 def outside_modes(function: _F | None = None) -> _F | AbstractContextManager[None]:
-    """Leave every torch mode, tracer and transform in a block, or during each call of a decorated function.
+    """Leave every torch mode, tracer and transform, as a context or a decorator.
 
     Autograd records nothing there. Ctrl-C acts as in any `with` block.
     """

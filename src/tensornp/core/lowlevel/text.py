@@ -21,7 +21,7 @@ def format_nbytes(nbytes: int) -> str:
 
 
 def format_count(number: int) -> str:
-    """Return a number whole, or from 10,000 on in four digits of the unit that reads best: ``9,216``, ``11.69 M``."""
+    """Return a number in full below 10,000, else in four digits: ``9,216``, ``11.69 M``."""
     if number < _WHOLE:
         return f"{number:,}"
     power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)

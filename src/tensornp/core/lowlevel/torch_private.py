@@ -64,6 +64,16 @@ def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
     return bool(is_functorch_wrapped_tensor(tensor))
 
 
+def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
+    functorch: Any = torch._C._functorch
+    is_batched = False
+    while is_functorch_wrapped_tensor(wrapper):
+        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
+        wrapper = functorch.get_unwrapped(wrapper)
+    return wrapper, is_batched
+
+
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether functionalization wraps `tensor`; its `numpy()` would return garbage."""
     return bool(torch._is_functional_tensor(tensor))
@@ -152,12 +162,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     """Return the order of mesh dimensions that cut a DTensor; None if it is the usual one."""
     order = getattr(dtensor._spec, "shard_order", None)
     return [at for entry in order for at in entry.mesh_dims] if order else None
-
-
-def simulated_tensors(local_tensor: Any) -> dict[int, torch.Tensor]:
-    """Return the tensors of a `LocalTensor` by simulated rank."""
-    found: dict[int, torch.Tensor] = local_tensor._local_tensors
-    return found
 
 
 def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:

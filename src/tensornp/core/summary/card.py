@@ -12,7 +12,7 @@ from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide, mode_arguments
 from tensornp.core.convert.sharded import decide_shard, has_part
-from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
@@ -144,7 +144,8 @@ def _guarded(
         shown = _shown_all_the_same(tensor, info, show, str(error))
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
-        return TensorSummary(name, mode, info, None, str(error), None, around)
+        inside = _shown_inside_transforms(tensor, show, str(error))
+        return TensorSummary(name, mode, info, None, str(error), inside, around)
     except Exception as error:
         return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
@@ -167,6 +168,19 @@ def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusa
         return replace(_shown(tensor, info, plan, show), note=refusal)
     except Exception:
         return None
+
+
+def _shown_inside_transforms(tensor: Any, show: Show, refusal: str) -> Preview | None:
+    """Return the values inside the wrappers of torch.func; None for other tensors."""
+    try:
+        inner, is_batched = torch_private.inside_transforms(tensor)
+        if inner is tensor:
+            return None
+        info = inspect(inner)
+        seen = show(inner, info, decide(info))
+    except Exception:
+        return None
+    return replace(seen, note=f"{refusal}; shown: the values of all calls of vmap" if is_batched else refusal)
 
 
 def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, ConversionPlan]:

@@ -34,7 +34,7 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
 
 
 def check_indices(sparse: Any) -> None:
-    """Raise UnsupportedTensorError if an index lies outside the shape; torch would write outside its memory."""
+    """Raise UnsupportedTensorError if an index lies outside the shape."""
     try:
         if sparse.layout == torch.sparse_coo:
             indices, _ = torch_private.stored_elements(sparse)

@@ -1,8 +1,7 @@
-"""How a tensor holds its values: which kind it is, told in the order that keeps asking safe."""
+"""Recognize the kind of a tensor, in an order that keeps asking safe."""
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -12,15 +11,11 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.text import counted, legible, number_ranges
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
-
-
-_MAX_RANKS = 4
-"""Simulated ranks that are told."""
 
 
 class Form(NamedTuple):
@@ -89,8 +84,6 @@ def _held_by_subclass(t: Any) -> Form:
         return Form("available" if is_whole(t) else "remote", kinds.LOCAL, legible(str(tuple(t.placements))))
     if is_of_collective(t):
         return Form("available", kinds.PENDING)
-    if _is_local_tensor(cls):
-        return Form("wrapped", wrapper=_simulated(t))
     if _is_from_torch(cls, "MaskedTensor", "torch.masked"):
         return Form("available", kinds.MASKED)
     if _is_from_torch(cls, "NestedTensor", "torch.nested"):
@@ -101,29 +94,13 @@ def _held_by_subclass(t: Any) -> Form:
 
 
 def is_of_collective(t: Any) -> bool:
-    """Return whether `t` stands for the result of an asynchronous collective, which may or may not have arrived."""
+    """Return whether `t` is the result of an asynchronous collective."""
     return _is_from_torch(type(t), "AsyncCollectiveTensor", "torch.distributed")
 
 
 def _is_from_torch(cls: type, name: str, module: str) -> bool:
     """Return whether `cls` is one of torch's own classes, which need not be imported to be recognized."""
     return any(base.__name__ == name and base.__module__.startswith(module) for base in cls.__mro__)
-
-
-def _is_local_tensor(cls: type) -> bool:
-    return _is_from_torch(cls, "LocalTensor", "torch.distributed")
-
-
-def _simulated(local_tensor: Any) -> str:
-    """Return on how many ranks one tensor is simulated, and with which shape on which."""
-    ranks: dict[tuple[int, ...], list[int]] = {}
-    tensors = torch_private.simulated_tensors(local_tensor)
-    for rank, one in tensors.items():
-        ranks.setdefault(tuple(one.shape), []).append(rank)
-    shapes = [
-        f"{shape} on {', '.join(number_ranges(sorted(some)))}" for shape, some in islice(ranks.items(), _MAX_RANKS)
-    ]
-    return f"LocalTensor, simulated on {counted(len(tensors), 'rank')} ({'; '.join(shapes)}),"
 
 
 def is_whole(dtensor: Any) -> bool:
@@ -135,7 +112,7 @@ def is_whole(dtensor: Any) -> bool:
 
 
 def plain_part(tensor: Any) -> torch.Tensor | None:
-    """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
+    """Return the ordinary local tensor of a DTensor; None for other tensors."""
     cls = type(tensor)
     # A class that derives from it may say something else of itself.
     if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
@@ -153,7 +130,7 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
+    """Return the same elements as `dtype`, without lazy bits and scales."""
     over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
     return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
 
@@ -167,7 +144,7 @@ def is_storage(obj: Any) -> bool:
 
 
 def tensor_of(storage: Any) -> torch.Tensor:
-    """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
+    """Return the one-dimensional tensor over all of a storage."""
     typed = issubclass(type(storage), torch.TypedStorage)
     with modes.outside_modes():
         untyped = torch_private.untyped(storage) if typed else storage
@@ -184,7 +161,5 @@ def code_of_tensor(storage: Any, expression: str) -> str:
 
 
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
-    """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
-    if _is_local_tensor(type(t)):
-        return tuple(f"_local_tensors[{rank}]" for rank in islice(torch_private.simulated_tensors(t), _MAX_RANKS))
+    """Return the names of attributes that hold tensors; properties do not run."""
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))

@@ -134,7 +134,7 @@ def _check(cls: Any, values: Any) -> None:
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    """Return how instances of the class of `obj` stand for a tensor; None where they do not. Nothing of it runs."""
+    """Return the registration of the class of `obj`, or None."""
     return stand_in_for(type(obj))
 
 
@@ -219,7 +219,7 @@ def read_stand_in(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, Kind, str]
 
 
 def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor that `obj` stands for, for a search that meets it: None where it is made anew, or not quickly.
+    """Return the tensor of `obj` for a search; None if it is computed, or slow.
 
     Nothing is called before someone has looked at an instance of its class that has them.
     """

@@ -1,4 +1,4 @@
-"""A weight of an explorer, by what is asked of it wherever a tensor is: values, which are read when they are wanted."""
+"""The protocol of a weight of an explorer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensornp.core.lowlevel.attributes import is_array
 
 
 class Weight(ABC):
-    """What has a name, and values of which nothing is read unasked."""
+    """A named weight, whose values are read on request."""
 
     __slots__ = ()
 

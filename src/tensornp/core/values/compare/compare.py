@@ -242,9 +242,23 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
 
 
 def _index_of(at: int | None, shape: Index, supply: Supply) -> Index | None:
-    if at is None or shape != supply.shape:
-        return None if at is None else (at,)
+    if at is None:
+        return None
+    if len(supply.part_shapes) > 1:
+        return _index_in_parts(at, supply.part_shapes)
+    if shape != supply.shape:
+        return (at,)
     return supply.index(at)
+
+
+def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
+    """Return the number of the part of a nested tensor, and the index in it."""
+    for number, shape in enumerate(shapes):
+        size = math.prod(shape)
+        if at < size:
+            return (number, *map(int, np.unravel_index(at, shape)))
+        at -= size
+    raise IndexError(at)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

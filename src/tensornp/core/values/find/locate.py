@@ -148,7 +148,8 @@ def supply_to_search(tensor: Any, what: str) -> Supply:
         raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {quoted(what)}")
     supply = supply_of(tensor, in_order=True, caller="locate")
     if len(supply.parts) != 1 or supply.zeros:
-        raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")
+        cure = "take one of its parts" if supply.nested_shapes else "take t.to_dense()"
+        raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(supply, "locate")
     return supply
 
