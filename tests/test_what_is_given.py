@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.options import DisplayOptions
 
 MOST = 300

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.info import inspect
@@ -63,7 +63,7 @@ def module_view(module: torch.nn.Module, options: DisplayOptions, expression: st
         return view
 
 
-@unnoticed
+@outside_modes
 def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
     explorer = weights(module, expression=expression, namespace={})
     budget = StatsBudget(options.stats_nbytes)

@@ -12,9 +12,9 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
@@ -116,7 +116,7 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
 
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
     """Return what an object holds by name, or a tensor by the expression itself; a path is not opened."""
-    if is_subclass(type(obj), WeightsExplorer):
+    if issubclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]
     if not is_tensor_like(obj):
         return explorer_of(obj, expression, None, {})
@@ -222,7 +222,7 @@ def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
     """
     tensor, stored = entry.tensor, ""
     if is_of_torch(tensor):
-        with modes.undisturbed():
+        with modes.outside_modes():
             stored = str(tensor.layout).removeprefix("torch.")
             if tensor.is_quantized:
                 stored = _scheme_text(tensor)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told

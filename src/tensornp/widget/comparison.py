@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import traitlets
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.compare.compare import Comparison, compare
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.compare.where import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from tensornp.core.convert.plan import mode_arguments
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.convert.view_share_copy import mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED
@@ -103,7 +103,7 @@ class LookedAt:
         if self.take is not None:
             array = self.take(window.index)
         elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
-            with modes.undisturbed():
+            with modes.outside_modes():
                 part = subject.tensor[window.index]
             limit = self.options.max_nbytes or None
             array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))

@@ -13,10 +13,10 @@ import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
@@ -128,7 +128,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     time, the answer is "may overlap" after some milliseconds. Nobody has seen memory before, so nothing is "stale".
     """
     if not is_tensor(obj) and stand_in_of(obj) is not None:
-        with modes.undisturbed():
+        with modes.outside_modes():
             obj = stood_for(obj)
     if not (is_tensor(obj) or is_array(obj) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
@@ -181,7 +181,7 @@ class SeenAliases:
         return made
 
 
-@modes.unnoticed
+@modes.outside_modes
 def find_aliases(
     objs: list[Any],
     namespace: Mapping[str, Any],
@@ -213,7 +213,7 @@ def find_aliases(
             if relation is not None:
                 found[number].append((path, kind, relation, bounds, note, type(other)))
 
-    with modes.undisturbed():
+    with modes.outside_modes():
         targets = [Target(obj) for obj in objs]
         searched = search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
@@ -222,7 +222,7 @@ def find_aliases(
 def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(expression_of(path, keys), kind, how, where, note, class_name(cls))
+        Alias(expression_of(path, keys), kind, how, where, note, cls.__name__)
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_tensor, module_name, own_attributes
+from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
 from tensornp.core.memory.extents import Extent
 from tensornp.errors import NoDataError
 
@@ -75,7 +75,7 @@ def base_of(obj: Any) -> Any:
     if isinstance(obj, memoryview):
         return obj.obj
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
-    return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
+    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.digest import number_of
 from tensornp.core.memory.footprint import check_parts, parts_under
@@ -45,7 +45,7 @@ class Fingerprint:
         return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
 
 
-@apart
+@outside_modes
 def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     """Return the fingerprint of the values of `tensor`; None if its bits cannot be read.
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, origin_of
 from tensornp.core.memory.extents import Extent, Span
@@ -33,7 +33,7 @@ def spans_of(obj: Any) -> list[Span]:
         (low, high), base = origin_of(array_over(held))
         return spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
     found = []
-    with modes.undisturbed():
+    with modes.outside_modes():
         for part, _ in _parts_under(held):
             start, nbytes = torch_private.storage_address(part), storage_of(part).nbytes()
             if start and nbytes:
@@ -57,7 +57,7 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
     if not is_tensor(held):
         extent = extent_of_array(array_over(held))
         return () if extent.is_empty else (extent,)
-    with modes.undisturbed():
+    with modes.outside_modes():
         parts = [(part, holders) for part, holders in _parts_under(held) if part.numel() and _is_held(part)]
         return tuple([_extent_of(part, holders) for part, holders in parts])
 
@@ -69,7 +69,7 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
-    with modes.undisturbed():
+    with modes.outside_modes():
         if not all(_is_held(part) for part, _ in _parts_under(tensor, has_all=True)):
             raise NotReadError("its memory was freed, and cannot be read")
 
@@ -106,7 +106,7 @@ def _parts_under(
         yield (tensor if is_strided(tensor) else plain(tensor)), tuple(filter(None, holders))
     name, inner = "", []
     if form.state == "wrapped" or form.kind.has_other_meaning:
-        name = class_name(type(tensor))
+        name = type(tensor).__name__
         inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
     elif not has_strides or has_all:
         held = held_tensor(tensor, form.kind)

@@ -33,7 +33,7 @@ class TensorReference:
     __slots__ = ("_counter", "_storages", "id")
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        with modes.undisturbed():
+        with modes.outside_modes():
             self.id = id(tensor)
             self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
             self._counter = _counter_of(tensor)
@@ -52,12 +52,12 @@ class TensorReference:
         """Return whether `obj` is that tensor: also if ``.data =`` or `set_` has moved it to another storage."""
         if id(obj) != self.id or not is_tensor(obj):
             return False
-        with modes.undisturbed():
+        with modes.outside_modes():
             return self.shares_storage(obj) or (self._counter is not None and _share_counter(self._counter, obj))
 
     def shares_storage(self, obj: torch.Tensor) -> bool:
         """Return whether `obj` lies in the storage of the tensor, if that lives on."""
-        with modes.undisturbed():
+        with modes.outside_modes():
             now = {storage._cdata for storage in _storages_of(obj)}
         return bool(now) and not self.is_gone and now == self.storages
 
@@ -65,7 +65,7 @@ class TensorReference:
         """Return whether torch counts writes to both tensors together, as to a tensor and its views."""
         if self._counter is None or other._counter is None:
             return False
-        with modes.undisturbed():
+        with modes.outside_modes():
             return _share_counter(self._counter, other._counter)
 
     def find(self, likely: Iterable[Any] = ()) -> torch.Tensor | None:
@@ -92,7 +92,7 @@ class MemoryReference:
     def __init__(self, obj: Any) -> None:
         self._owner: Any = None
         *inner, last = obj, *bases_of(obj)
-        with modes.undisturbed():
+        with modes.outside_modes():
             storages = _storages_of(last) if is_tensor(last) else [torch_private.untyped(last)] * is_storage(last)
         self._storages = [StorageWeakRef(storage) for storage in storages]
         if not self._storages:
@@ -115,7 +115,7 @@ class WeakView:
     def __init__(self, tensor: torch.Tensor) -> None:
         self._storage: StorageWeakRef | None = None
         self._kept: torch.UntypedStorage | None = None
-        with modes.undisturbed():
+        with modes.outside_modes():
             form = form_of(tensor)
             if form.kind is STRIDED and form.state == "available" and not (tensor.is_conj() or tensor.is_neg()):
                 self._storage = StorageWeakRef(storage_of(tensor))
@@ -143,7 +143,7 @@ class WeakView:
         storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
         if storage is None:
             return None
-        with modes.undisturbed():
+        with modes.outside_modes():
             return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
 
 

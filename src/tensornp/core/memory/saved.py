@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.private_names import find
 from tensornp.core.memory.aliases import WRITTEN, Target
 
 MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-_sequence_nr = find("autograd._get_sequence_nr")
+_sequence_nr = torch.autograd._get_sequence_nr
 _RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
 _FLAGS = ("_saved_training", "_saved_train", "_saved_update")
 _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
@@ -55,7 +54,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
     count, oldest = 0, NEVER
-    with modes.undisturbed():
+    with modes.outside_modes():
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
             return Saved(())
@@ -63,7 +62,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         for node in _nodes(begin):
             count += 1
             if any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)):
-                names[class_name(type(node))] = None
+                names[type(node).__name__] = None
                 oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:
                 return Saved(tuple(names), left_out=True, oldest=oldest)
@@ -96,7 +95,7 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
 def _is_training(node: Any) -> bool:
     """Return whether a batch norm has used the statistics of its batch (derivatives.yaml)."""
     flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
-    return any(flags) or (not flags and class_name(type(node)).startswith(_ALWAYS_TRAINING))
+    return any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING))
 
 
 @lru_cache(maxsize=1024)

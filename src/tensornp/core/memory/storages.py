@@ -70,7 +70,7 @@ class Survey:
         self._history = history_name(namespace)
         self.results: dict[int, dict[str, None]] = defaultdict(dict)
         found: list[Found] = []
-        with modes.undisturbed():
+        with modes.outside_modes():
             named = search(namespace, max_seconds, self._collect(found, "name"))
             # A magic that has called what failed has the whole namespace among its locals.
             behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])

@@ -43,7 +43,7 @@ def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
         If there is nothing of that name, or a property or method would have to run.
     """
     try:
-        with modes.undisturbed():
+        with modes.outside_modes():
             return _reached(ast.parse(expression.strip(), mode="eval").body, namespace)
     except BadRequestError:
         raise

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import number_ranges
+from tensornp.core.lowlevel.text import number_ranges
 
 _NUMBER = re.compile(r"(?<![\d-])(0|[1-9]\d{0,17})(?!\d)")
 _MIN_ALIKE = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, error_text
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
@@ -60,7 +60,7 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
         # A display never fails.
         refusal = error_text(error)
     return ArraySummary(
-        class_name(type(array)), plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
+        type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
         bool(plain.flags.writeable), text, refusal, note=note,
     )  # fmt: skip
 

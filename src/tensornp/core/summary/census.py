@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
@@ -188,7 +188,7 @@ class _Rows:
             obj = tensor_of(obj) if is_storage(obj) else obj
             return self._facts_of_tensor(obj, bool(found.spans)) if is_tensor(obj) else self._facts_of_array(obj)
         except Exception:
-            return {"shape": None, "dtype": class_name(type(obj)), "device": "", "nbytes": 0}
+            return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}
 
     def _facts_of_tensor(self, tensor: Any, has_memory: bool) -> dict[str, Any]:
         info = inspect(tensor)
@@ -210,7 +210,7 @@ class _Rows:
             "device": "cpu",
             "nbytes": array.nbytes,
             "alarm": alarm_text(self._budget.nonfinite(obj, None)) if type(obj) is np.ndarray else "",
-            "type_name": class_name(type(obj)),
+            "type_name": type(obj).__name__,
         }
 
 

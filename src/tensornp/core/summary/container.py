@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_array
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import extents_of
@@ -77,16 +77,14 @@ class Numbers(list[Any]):
         self.is_whole = is_whole
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     # One that is empty is a leaf of itself.
     found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
     table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
-    return replace(
-        table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
-    )
+    return replace(table, type_name=type(container).__name__, length=_length(container, found), is_complete=is_complete)
 
 
 def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
@@ -257,5 +255,5 @@ def _short_text(leaf: Any) -> str:
         text = legible(repr(leaf[:_SHOWN_CHARACTERS] if isinstance(leaf, (str, bytes)) else leaf))
         limit = 2 * _SHOWN_CHARACTERS if is_class else _SHOWN_CHARACTERS
         return text if len(text) <= limit else text[: limit - 1] + "…"
-    of_class = f"({class_name(type(leaf))})"
+    of_class = f"({type(leaf).__name__})"
     return f"{leaf!s} {of_class}" if type(leaf).__module__ == "numpy" and isinstance(leaf, np.generic) else of_class

@@ -50,7 +50,7 @@ def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSumm
     return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.has_pictures)
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, name: str = "") -> StatsSummary:
     """Return all that is said of the values of a tensor or an array; raises as `stats` does."""
     obj = values_of(obj)

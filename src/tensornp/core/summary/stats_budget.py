@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan

@@ -85,7 +85,7 @@ def find_surroundings(
 ) -> Surroundings:
     """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
     unguarded = Unguarded()
-    with modes.undisturbed():
+    with modes.outside_modes():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
     objs = [tensor, *([grad] if grad is not None else [])]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)

@@ -1,4 +1,4 @@
-"""What NumPy knows of each torch dtype: its own, an exact wider one, or one from ml_dtypes.
+"""The NumPy counterpart of each torch dtype: the same, a wider one, or one of ml_dtypes.
 
 torch is not imported here: a dtype is known by its name, so every decision can be made and tested without it.
 """
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 
 @dataclass(frozen=True, slots=True)
 class DtypeFacts:
-    """What NumPy can do with one torch dtype.
+    """The NumPy counterpart of one torch dtype.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def name_of(dtype: object) -> str:
 
 
 def asked_dtype(dtype: object) -> np.dtype[Any]:
-    """Return the NumPy dtype that a user asks for, by a dtype of torch or NumPy, or a name; raises as `resolve`."""
+    """Return the NumPy dtype for a dtype of torch or NumPy, or a name; raises as `resolve`."""
     try:
         name = name_of(dtype)
     except Exception:

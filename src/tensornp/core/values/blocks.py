@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.dense import dequantized
 from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.tensor.dense import dequantized
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage

@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import with_article
+from tensornp.core.lowlevel.text import quoted, with_article
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dense import check_indices
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
@@ -148,7 +147,7 @@ def source_of(
         obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
-    if is_subclass(type(obj), StoredValues):
+    if issubclass(type(obj), StoredValues):
         at = checked_axis(axis, obj.shape)
         # Flat, as a contiguous tensor is read: the same blocks give the same bits.
         shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
@@ -174,7 +173,7 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     if dtype.kind == "V" and dtype.type is np.void:
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as numbers, with .view()")
     at = checked_axis(axis, plain_array.shape)
-    is_masked = is_subclass(type(array), np.ma.MaskedArray)
+    is_masked = issubclass(type(array), np.ma.MaskedArray)
     part = part_of_array(plain_array, at, in_order=in_order or is_masked)
     if is_masked:
         mask = part_of_array(np.ma.getmaskarray(array), at, in_order=True)
@@ -342,9 +341,9 @@ class Description(NamedTuple):
 
 def described(obj: Any) -> Description:
     """Return the class, shape and dtype of `obj`; raises as `inspect` does."""
-    if is_subclass(type(obj), StoredValues):
+    if issubclass(type(obj), StoredValues):
         return Description(obj.where, obj.shape, obj.dtype)
-    name = class_name(type(obj))
+    name = type(obj).__name__
     if is_array(obj):
         plain_array = np.ndarray.view(obj, np.ndarray)
         return Description(name, plain_array.shape, name_of(plain_array.dtype))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.sources import Source
 from tensornp.models.reading.selection import Array
@@ -26,7 +26,7 @@ def tensor_of(bits: Array, name: str) -> torch.Tensor:
     return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
 
 
-@apart
+@outside_modes
 def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
     """Return what elements of dtype `name` are as an array; their memory is nobody else's, and their bytes native."""
     if not whole.ndim and KNOWN[name].values_per_element > 1:
@@ -46,7 +46,7 @@ def tasks_of(source: Source) -> Tasks:
     return Tasks(source, "auto", in_depth=True)
 
 
-@apart
+@outside_modes
 def tally_of(source: Source, number: int) -> Tally:
     """Return what the task of that number finds."""
     tasks = tasks_of(source)
@@ -59,7 +59,7 @@ def put_together(source: Source, tallies: Iterable[Tally]) -> TensorStats:
     return tasks_of(source).result(tallies)
 
 
-@apart
+@outside_modes
 def stats_of(source: Source, num_threads: int | None) -> TensorStats:
     """Return the statistics of all values, which are read block by block."""
     from tensornp.core.values.stats.compute import scan_source

@@ -7,14 +7,14 @@ from typing import Any
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.ordinary import is_strided
 from tensornp.core.memory.extents import Extent, Piece, Span, counted_once, merge_spans
 from tensornp.core.memory.footprint import extents_of, spans_of
 from tensornp.core.tensor.form import plain_part
 
 
-@unnoticed
+@outside_modes
 def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
     """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
     pieces: list[Piece] = []

@@ -33,9 +33,9 @@ def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     if all(one._source.held is None for one in every):
         # Of what lies in files alone, torch is not asked.
         return _related(every)
-    from tensornp.core.lowlevel.modes import unnoticed
+    from tensornp.core.lowlevel.modes import outside_modes
 
-    return unnoticed(_related)(every)
+    return outside_modes(_related)(every)
 
 
 def _related(every: list[WeightEntry]) -> list[WeightEntry]:

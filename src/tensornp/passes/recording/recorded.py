@@ -16,10 +16,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
@@ -63,7 +61,7 @@ from tensornp.passes.verdict.bounded import bounded
 from tensornp.passes.verdict.wording import listed
 
 
-@unnoticed
+@outside_modes
 def remembered(
     recorder: Recorder,
     steps: Sequence[Step],
@@ -90,7 +88,7 @@ def remembered(
         "results": tuple(_not_asked_for(recorder, making, namespace)),
     }
     recorder.tensors.clear()
-    return unnoticed(functools.partial(_recorded, recorder, making, steps, scalers, awaited, facts, max_calls))
+    return outside_modes(functools.partial(_recorded, recorder, making, steps, scalers, awaited, facts, max_calls))
 
 
 def _recorded(

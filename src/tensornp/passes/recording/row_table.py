@@ -14,8 +14,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.forked import PROCESS
 
 NUM_SAMPLED = 256
 """Elements of a sample."""
@@ -47,7 +45,7 @@ class RowTable:
     """Figures and samples of tensors, by the number that each was given.
 
     Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
-    `add` and `sample` are called `undisturbed`, with a tensor whose values can be read, and that is not complex32.
+    `add` and `sample` are called `outside_modes`, with a tensor whose values can be read, and that is not complex32.
     """
 
     def __init__(self) -> None:
@@ -62,12 +60,6 @@ class RowTable:
         """Read the statistics of a strided tensor with elements; return its number."""
         if tensor.dtype is torch.float32 and tensor.is_cpu and tensor.numel() <= _MOST_SMALL:
             return self._placed(self._small, self._small.put_aside(tensor), has_sums)
-        if PROCESS.is_forked:
-            # The threads of OpenMP were not copied with the rest.
-            return _add_apart(self, tensor, has_sums)
-        return self._add(tensor, has_sums)
-
-    def _add(self, tensor: torch.Tensor, has_sums: bool) -> int:
         dtype = tensor.dtype
         if dtype not in _FLOATS:
             tensor, dtype = _comparable(tensor)
@@ -146,11 +138,6 @@ class RowTable:
             ],
             [samples[one[0]][one[1]][: one[2]] if isinstance(one, tuple) else one for one in self._samples],
         )
-
-
-@modes.apart
-def _add_apart(table: RowTable, tensor: torch.Tensor, has_sums: bool) -> int:
-    return table._add(tensor, has_sums)
 
 
 class _Chunk:

@@ -87,7 +87,7 @@ class UnitsOfCalls:
             return None, None
 
     def end(self) -> None:
-        """Count over all calls, before the table is read; it is asked `undisturbed`."""
+        """Count over all calls, before the table is read; it is asked `outside_modes`."""
         for units in self._units.values():
             units.end(self._table)
         self._units.clear()

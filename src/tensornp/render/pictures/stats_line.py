@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.scopes import ALL

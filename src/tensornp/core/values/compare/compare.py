@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import is_array, is_subclass, is_tensor
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
@@ -160,10 +160,10 @@ def compare(a: Any, b: Any) -> Comparison:
 
 
 def _opened(one: Any) -> AbstractContextManager[Any]:
-    return one.opened() if is_subclass(type(one), StoredValues) else nullcontext(one)
+    return one.opened() if issubclass(type(one), StoredValues) else nullcontext(one)
 
 
-@apart
+@outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
@@ -240,9 +240,21 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
 
 
 def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
-    if at is None or shape != source.shape:
-        return None if at is None else (at,)
-    return source.index(at)
+    if at is None:
+        return None
+    if source.nested_shapes:
+        return _index_in_parts(at, source.nested_shapes)
+    return source.index(at) if shape == source.shape else (at,)
+
+
+def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
+    """Return the number of the part of a nested tensor, and the index in it."""
+    for number, shape in enumerate(shapes):
+        size = math.prod(shape)
+        if at < size:
+            return (number, *map(int, np.unravel_index(at, shape)))
+        at -= size
+    raise IndexError(at)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import format_number
+from tensornp.core.lowlevel.text import format_number
 from tensornp.core.values.compare.numbers import differing, of_one_kind
 from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Window

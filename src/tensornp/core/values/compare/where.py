@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.numbers import Array, pairs_of, sizes_of_change
@@ -70,7 +70,7 @@ def _axis_text(axis: int, at: Array, size: int, ndim: int) -> str:
     return f"{len(at):,} of {size:,} {several}{on}"
 
 
-@apart
+@outside_modes
 @np.errstate(all="ignore")
 def sums_by_axis(a: Any, b: Any, is_wanted: Callable[[], bool] = lambda: True) -> Sums:
     """Return the sums of |Δ|² over the indices of each axis, of elements that are finite on both sides.

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
@@ -184,7 +183,7 @@ class Search:
         self.last, self.is_at_place = -1, False
         self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in self.source.shape]
 
-    @apart
+    @outside_modes
     @np.errstate(all="ignore")
     def run(self, *, is_first_enough: bool = False) -> None:
         """Look at all elements, or until one is found behind `after`."""
@@ -266,9 +265,10 @@ class Search:
 def _source_to_search(tensor: Any, what: str) -> Source:
     if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
-    source = apart(source_of)(tensor, in_order=True, caller="locate")
+    source = outside_modes(source_of)(tensor, in_order=True, caller="locate")
     if len(source.parts) != 1 or source.zeros:
-        raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")
+        cure = "take one of its parts" if source.nested_shapes else "take t.to_dense()"
+        raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
     return source
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted, format_number
+from tensornp.core.lowlevel.text import counted, format_number, quoted
 from tensornp.core.values.pictures.limits import Limits
 from tensornp.errors import BadRequestError
 
@@ -127,7 +126,7 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 def _floats(given: Iterable[Any]) -> list[float]:
     """Return numbers, such as a tensor's, one by one, since NumPy would lock its memory."""
     # Of one that has a gradient torch would warn otherwise.
-    with modes.undisturbed():
+    with modes.outside_modes():
         return [float(number) for number in given]
 
 

@@ -6,8 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_ordinal, quoted
 from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.errors import BadRequestError
 

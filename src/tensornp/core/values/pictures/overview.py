@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.block import Block, blocks_of
 from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
@@ -47,7 +47,7 @@ def _always() -> bool:
     return True
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = _always) -> Overview | None:
     """Return the heat map of the plane of `window`.
@@ -62,7 +62,7 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     return _drawn(window, lambda block: elements_in(subject, block), is_wanted)
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def overview_of_change(
     first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = _always

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.lowlevel.attributes import is_array, is_subclass
-from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -68,7 +68,7 @@ class Picture:
     words: tuple[str, ...]
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
     """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
@@ -77,7 +77,7 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
     """
     asked = asked or Asked()
     obj = values_of(obj)
-    base = next((base for base in (list, tuple) if is_subclass(type(obj), base)), None)
+    base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
     if base is not None and not is_tensor_like(obj):
         return _picture_of_several(obj, base, layout, asked)
     laid_out, values = _read(obj, layout, MAX_TILES, MAX_PIXELS)
@@ -143,7 +143,7 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
         raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     shown = read(laid_out.places)
-    if is_subclass(type(obj), np.ma.MaskedArray):
+    if issubclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
     return laid_out, _tiled(shown, laid_out)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.block import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
@@ -34,7 +34,7 @@ class PlaneMap:
     tiles: Tiles
 
 
-@apart
+@outside_modes
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
     """Return the heat map of the last two dimensions; None if there is nothing to show.
 
@@ -48,7 +48,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
     return _draw(source, source.parts[0].read, index)
 
 
-@apart
+@outside_modes
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
     """Return the heat map of ``b - a`` for one shape; None if there is nothing to show."""
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.shards import Runs, ShardFacts
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError

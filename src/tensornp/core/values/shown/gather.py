@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert import float4
-from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dense import decode_float4, dense, dequantized
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
@@ -29,7 +28,7 @@ class TooManyError(NotReadError):
 def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Return the elements at `places`, dense and in new memory, lazy bits resolved.
 
-    Call it `apart`. `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the
+    Call it `outside_modes`. `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the
     tensor's own, or one that holds its values exactly if torch cannot compute in its own.
 
     Raises
@@ -58,7 +57,7 @@ def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
     codes = raw.view(torch.uint8)
     codes = indexed(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
     shifts = torch.tensor([4 * (place % 2) for place in places[-1]], dtype=torch.uint8, device=codes.device)
-    return float4.decode(codes >> shifts & 15)
+    return decode_float4(codes >> shifts & 15)
 
 
 def _zeros(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:

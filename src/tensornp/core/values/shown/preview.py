@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.convert.to_numpy import carry_out, masked_array
+from tensornp.core.convert.to_numpy import execute, masked_array
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -47,7 +47,7 @@ MAX_ELEMENTS = 100_000
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"
-"""Between values that are taken apart again: a formatter of the user's may write commas."""
+"""Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
 """Characters of a line that no text fills."""
 _FEW_DIMS = 6
@@ -58,7 +58,7 @@ _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
 
-@unnoticed
+@outside_modes
 def preview(
     tensor: torch.Tensor | StoredValues,
     info: TensorInfo,
@@ -171,7 +171,7 @@ def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, o
     return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
 
 
-@unnoticed
+@outside_modes
 def first_values(
     tensor: torch.Tensor,
     info: TensorInfo,
@@ -240,7 +240,7 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
     ]
 
 
-@apart
+@outside_modes
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
@@ -257,7 +257,7 @@ def few_of(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return the elements at `places`, and for a masked tensor the mask of the shown ones.
 
-    Call it `apart`.
+    Call it `outside_modes`.
     """
     if type(tensor) is StoredValues:
         return tensor.few(places), None
@@ -274,9 +274,9 @@ def few_of(
 
 
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
-    """Return the array of gathered elements, converted by `plan`; call it `apart`."""
+    """Return the array of gathered elements, converted by `plan`; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
-    array = carry_out(replace(plan, steps=steps, writeable=True), few)
+    array = execute(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 
 

@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
@@ -86,7 +86,7 @@ class Seen:
     columns: list[Margin] = field(default_factory=list)
 
 
-@unnoticed
+@outside_modes
 def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
     """Return the tensor that a window shows; for a nested one the part of that number, or the last one.
 
@@ -127,7 +127,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
 
 
-@apart
+@outside_modes
 def read_window(subject: Subject, window: Window, *, has_margins: bool = False) -> Seen:
     """Return the elements of `subject` in `window`; nothing else is read.
 
@@ -148,7 +148,7 @@ def read_window(subject: Subject, window: Window, *, has_margins: bool = False) 
     return Seen(column_texts(array, window.num_columns, DIGITS), exact, shades, scale, rows, columns)
 
 
-@apart
+@outside_modes
 def elements_in(subject: Subject, window: Window) -> Any:
     """Return the elements in a window of any size, row by row, as a flat array in new memory."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)

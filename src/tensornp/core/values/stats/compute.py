@@ -11,8 +11,8 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.tensor.facts import TensorInfo
@@ -71,7 +71,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     return scan(values_of(tensor), histogram=histogram, axis=axis)
 
 
-@apart
+@outside_modes
 def scan(
     obj: Any,
     *,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
