@@ -19,7 +19,7 @@ MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-_sequence_nr = torch.autograd._get_sequence_nr
+_sequence_nr = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 _RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
 _FLAGS = ("_saved_training", "_saved_train", "_saved_update")
 _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
