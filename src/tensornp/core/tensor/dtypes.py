@@ -84,7 +84,7 @@ FLOAT4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5,
 
 @functools.cache
 def stored_dtype(name: str) -> np.dtype[Any]:
-    """Return the NumPy dtype that reads elements of dtype `name`: its own, or an unsigned integer of its bits."""
+    """Return the NumPy dtype of elements of dtype `name`, or an unsigned integer of as many bits."""
     if name in _NATIVE:
         return np.dtype(name)
     itemsize = {"bfloat16": 2, "complex32": 4}.get(name, 1)
