@@ -570,11 +570,11 @@ def a_torch_file_that_was_packed_again(folder):
 def a_bomb_that_says_it_is_small(folder):
     with zipfile.ZipFile(folder / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", named(tensor(numel=1000, shape=1000)), zipfile.ZIP_STORED)
-        archive.writestr("x/data/0", bytes(2**27))
+        archive.writestr("x/data/0", bytes(2**29))
     data = (folder / "x.pt").read_bytes()
-    (folder / "lie.pt").write_bytes(data.replace(struct.pack("<I", 2**27), struct.pack("<I", 4000)))
+    (folder / "lie.pt").write_bytes(data.replace(struct.pack("<I", 2**29), struct.pack("<I", 4000)))
     with zipfile.ZipFile(folder / "pickle.pt", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x/data.pkl", bytes(2**27))
+        archive.writestr("x/data.pkl", bytes(2**29))
     yield
     for name in ("x.pt", "lie.pt"):
         entry = tnp.weights(folder / name)["w"]

@@ -26,8 +26,8 @@ TIMEOUT_S = 400
 def saved(folder: Path) -> dict[str, torch.Tensor]:
     """Write a checkpoint of two files, of which one weight takes several tasks."""
     g = torch.Generator().manual_seed(0)
-    large = torch.randn(5_000_001, generator=g).to(torch.bfloat16)
-    large[4_765_432] = math.nan
+    large = torch.randn(9_000_001, generator=g).to(torch.bfloat16)
+    large[8_765_432] = math.nan
     made = {"large": large, "w": torch.randn(300, 701, generator=g), "f8": torch.ones(9).to(torch.float8_e4m3fn)}
     more = {"b": torch.tensor([1.0, -math.inf]), "i": torch.arange(-50, 50), "empty": torch.zeros(0, 3)}
     save_file(made, folder / "model-00001-of-00002.safetensors")
@@ -84,7 +84,7 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
             assert table.failed == {}
             assert dict(table) == expected
             found = [found.text for found in table.findings("large")]
-            assert found == ["1 of 5,000,001 is NaN"]
+            assert found == ["1 of 9,000,001 is NaN"]
             # A worker sees for itself that it is not the file that was listed.
             os.utime(explorer["b"].location, ns=(1, 1))
             failed = explorer.scan(executor).failed
