@@ -93,7 +93,7 @@ class MemoryReference:
         self._owner: Any = None
         *inner, last = obj, *bases_of(obj)
         with modes.outside_modes():
-            storages = _storages_of(last) if is_tensor(last) else [torch_private.untyped(last)] * is_storage(last)
+            storages = _storages_of(last) if is_tensor(last) else _untyped(last)
         self._storages = [StorageWeakRef(storage) for storage in storages]
         if not self._storages:
             # The owner of the memory, or the last view of it that can have a weak reference.
@@ -105,6 +105,12 @@ class MemoryReference:
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
+
+
+def _untyped(obj: Any) -> list[torch.UntypedStorage]:
+    if not is_storage(obj):
+        return []
+    return [obj if isinstance(obj, torch.UntypedStorage) else torch_private.untyped(obj)]
 
 
 class WeakView:

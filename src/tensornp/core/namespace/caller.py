@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -12,12 +13,8 @@ from tensornp.core.lowlevel import uncompiled
 
 
 def names_of_caller(frame: FrameType) -> dict[str, Any]:
-    """Return the names that are seen where the function of this frame was called.
-
-    Python 3.12 and before keep the locals of that frame alive until it returns.
-    """
-    caller = _caller_of(frame)
-    return {**caller.f_globals, **caller.f_locals}
+    """Return the names that are seen where the function of this frame was called."""
+    return _names_in(_caller_of(frame))
 
 
 def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
@@ -35,7 +32,7 @@ def _names_at(address: int) -> Mapping[str, Any]:
     frame: FrameType | None = sys._getframe()
     while frame is not None and id(frame) != address:
         frame = frame.f_back
-    return {**frame.f_globals, **frame.f_locals} if frame is not None else {}
+    return _names_in(frame) if frame is not None else {}
 
 
 def _caller_of(frame: FrameType) -> FrameType:
@@ -44,3 +41,15 @@ def _caller_of(frame: FrameType) -> FrameType:
     while caller is not None and caller.f_globals.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame"):
         caller = caller.f_back
     return caller or frame
+
+
+def _names_in(frame: FrameType) -> dict[str, Any]:
+    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found

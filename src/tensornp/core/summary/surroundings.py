@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,13 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
+from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.paths import expression_of, names_in
+from tensornp.errors import BadRequestError
+
+_HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class Surroundings:
     change : Change or None
     is_buffer : bool
         Whether a module has registered it as a buffer.
+    is_fused : bool
+        Whether a fused optimizer updates it.
     """
 
     name: str = ""
@@ -56,6 +63,7 @@ class Surroundings:
     module_with_grads: str = ""
     change: Change | None = None
     is_buffer: bool = False
+    is_fused: bool = False
 
     @property
     def expression(self) -> str:
@@ -64,9 +72,15 @@ class Surroundings:
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether torch has missed a write to elements that an operation had saved before."""
-        is_uncounted = self.change is not None and self.change.cause == "uncounted"
-        return is_uncounted and self.change is not None and self.oldest_saver < self.change.operation
+        """Whether torch has missed a write that may have come after an operation has saved these elements.
+
+        The order is unknown for an operation since the last card. A fused optimizer, and a batch norm with its running
+        statistics, write uncounted before each forward.
+        """
+        if self.change is None or self.change.cause != "uncounted" or not self.saved_for:
+            return False
+        is_running = self.is_buffer and all("BatchNorm" in name for name in self.saved_for)
+        return self.oldest_saver < self.change.operation or not (self.is_fused or is_running)
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -106,8 +120,20 @@ def find_surroundings(
         saved_for=saved.names,
         oldest_saver=saved.oldest,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
+        is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
         module_with_grads=expression_of(module) if module is not None else "",
     )
+
+
+def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
+    """Return whether the alias is a parameter in a group of a fused optimizer."""
+    held = _HELD_BY_OPTIMIZER.fullmatch(alias.name)
+    if held is None or alias.relation != "same object":
+        return False
+    try:
+        return look_up(f"{held[1]}['fused']", namespace) is True
+    except BadRequestError:
+        return False
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ class Tasks:
         squares, digests = [np.zeros(along.size) for along in self._layout], []
         sampled = []
         for block, found in zip(task.blocks, part.read(task.blocks), strict=True):
-            numbers = found.compressed() if isinstance(found, np.ma.MaskedArray) else found
+            numbers = found.compressed() if hasattr(found, "compressed") else found
             if self._in_depth:
                 digests.append(digest_of(numbers))
                 self._add_squares(squares, numbers, block.start[0])
