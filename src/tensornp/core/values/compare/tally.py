@@ -20,6 +20,8 @@ from tensornp.core.values.compare.ulps import most_ulps
 Array = np.ndarray[Any, Any]
 _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
 """Dtypes of which blocks have the stored bits; other floats are widened, and bools normalized."""
+_CHUNK_NUMEL = 2**16
+"""Elements that are compared at once: the system maps larger temporary arrays anew each time."""
 _MAX_RATIO = 1e3
 """Ratio of two norms up to which the norm of the difference gives the angle."""
 
@@ -45,6 +47,10 @@ class PairTally:
 
     def add(self, a: Array, b: Array) -> None:
         """Add two flat blocks of equal length."""
+        for i in range(0, a.size, _CHUNK_NUMEL):
+            self._add(a[i : i + _CHUNK_NUMEL], b[i : i + _CHUNK_NUMEL])
+
+    def _add(self, a: Array, b: Array) -> None:
         start, self.count = self.count, self.count + a.size
         a, b = shown_alike(a, b)
         if self.is_cast_of_first:
