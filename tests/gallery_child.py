@@ -26,7 +26,7 @@ from traitlets.config import Config
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.convert.view_share_copy import MODES, mode_arguments
+from tensornp.core.convert.plan import MODES, mode_arguments
 from tensornp.render.tensor.receipt import statements
 from tensornp.session import ledger
 from tensornp.widget.toggle import TensorWidget
@@ -338,6 +338,8 @@ def shell() -> InteractiveShell:
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")
+        # Cards print compactly only if NumPy's options are at their defaults.
+        np.set_printoptions(linewidth=76)
         # Python, IPython and NumPy import and cache on first use: not what is looked for.
         shell.display_formatter.format(torch.ones(3, dtype=torch.bfloat16))
     return InteractiveShell.instance()

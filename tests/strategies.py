@@ -30,8 +30,6 @@ def modulus(t: torch.Tensor) -> np.ndarray[Any, Any]:
         if values.dtype.kind != "c":
             return values
         wide = values.astype(np.complex128)
-        if values.dtype == np.complex64:
-            return np.sqrt(wide.real * wide.real + wide.imag * wide.imag)
         size = np.where(np.isnan(wide.real) | np.isnan(wide.imag), np.nan, np.hypot(wide.real, wide.imag))
         return np.where(np.isfinite(wide), np.minimum(size, np.finfo(np.float64).max), size)
 

@@ -47,7 +47,7 @@ class TensornpError(Exception):
         return f"{self.entry}: {message}" if self.entry else message
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows of it: the user's own lines and the sentence, all else with ``%xmode Verbose``."""
+        """Return the traceback for IPython: the user's own lines; all lines under ``%xmode Verbose``."""
         shell = sys.modules["IPython"].get_ipython()
         traceback = self.__traceback__ if shell.InteractiveTB.mode == "Verbose" else _before_ours(self.__traceback__)
         chain = self.__cause__, self.__suppress_context__
@@ -105,7 +105,7 @@ class BadRequestError(TensornpError, ValueError):
 
 
 class NameTakenError(TensornpError, ValueError):
-    """A name that cannot be bound: not an identifier, or taken already, so that only `can_overwrite` would do it."""
+    """A name that cannot be bound: not an identifier, or already taken."""
 
     def __init__(self, message: str, *, can_overwrite: bool = False) -> None:
         super().__init__(message)
@@ -121,7 +121,7 @@ class ChangedFileError(TensornpError, OSError):
 
 
 class RanksError(TensornpError, RuntimeError):
-    """Ranks of which one did not come, has failed, or does something else, where all are needed."""
+    """A rank has failed or is missing."""
 
 
 class NoSuchWeightError(TensornpError, KeyError):
@@ -129,11 +129,11 @@ class NoSuchWeightError(TensornpError, KeyError):
 
 
 class NoSuchCallError(TensornpError, KeyError):
-    """A name of which no call was followed."""
+    """No call of that name was followed."""
 
 
 class NotReadError(NoDataError):
-    """No element is read at this moment: the message says why, and what to do instead. In a card it becomes words."""
+    """Values exist, but reading them now would cost too much or have side effects."""
 
 
 def _before_ours(traceback: TracebackType | None) -> TracebackType | None:

@@ -12,7 +12,6 @@ from side_by_side import Figure, interleave, peak_mib, timed
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.compare.by_size import largest_difference
 from tensornp.core.values.compare.compare import compare
 from tensornp.core.values.compare.where import sums_by_axis
 from tensornp.core.values.find.locate import locate
@@ -161,10 +160,9 @@ def _planes(numel: int, quick: bool) -> Iterator[Figure]:
         both = {
             "a map of a change": "change(subject(a), subject(b), window)",
             "where a change lies": "sums(a, b)",
-            "the largest of a change": "largest(a, b)",
         }
         names = {"scan": scan, "change": overview_of_change, "subject": subject_of, "window": window}
-        names |= {"sums": sums_by_axis, "largest": largest_difference, "read": _blocks_read}
+        names |= {"sums": sums_by_axis, "read": _blocks_read}
         names |= {"a": a, "b": b, "x": x, "y": y}
         for statements, read in ((one, "read(x)"), (both, "read(x); read(y)")):
             seconds = interleave({READ: read, **statements}, names, rounds=3 if quick else 7)

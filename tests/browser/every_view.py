@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 import tensornp as tnp
-from tensornp.core.memory.survey import Survey
+from tensornp.core.memory.storages import Survey
 from tensornp.core.summary.census import census_of
 from tensornp.render.collections.census import census_document
 

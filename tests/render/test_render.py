@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions

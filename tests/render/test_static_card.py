@@ -11,7 +11,6 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
-from child import in_fork
 from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
@@ -185,22 +184,6 @@ def test_what_has_a_view_is_rendered_by_what_is_there():
         for named in [*([f"{view.document}_document"] if view.document else []), *filter(None, [view.summarize])]:
             module, _, name = named.rpartition(".")
             assert callable(getattr(import_module(module), name)), named
-
-
-@pytest.mark.slow
-@in_fork
-def test_the_card_of_an_array_whose_file_was_cut_says_so():
-    """A read of it would end the process."""
-    import os
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(delete=False) as file:
-        file.write(bytes(1 << 26))
-    array = np.memmap(file.name, np.float32, "r+")
-    os.truncate(file.name, 0)
-    card = tnp.card(array)
-    assert "float32" in card.text
-    assert card.text.split("\n")[-1].startswith("the values cannot be read: ")
 
 
 def test_rows_of_arrays_run_nothing_of_theirs():

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 import weakref
-from pathlib import Path
 
 import pytest
 import torch
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.tensor.changes import change_sentence, change_text
 from tensornp.session import ledger as ledger_module
 from tensornp.session.ledger import Ledger
 
@@ -35,25 +31,6 @@ def test_a_write_since_the_last_card_is_told(session, ledger):
     t.numpy()[0] = 7
     change = ledger.look(t, tnp.inspect(t)).change
     assert (change.since, change.cause) == ("the card in In[2]", "uncounted")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is asked whether memory can be read")
-def test_memory_that_cannot_be_read_any_more_is_told(session, ledger, tmp_path: Path):
-    """By what it is, and why, until a card has said so."""
-    file = tmp_path / "mapped"
-    file.write_bytes(bytes(2**16))
-    t = session.names["t"] = torch.from_file(str(file), shared=True, size=2**14)
-    ledger.look(t, tnp.inspect(t))
-    os.truncate(file, 4096)
-    change = ledger.change_of(t, tnp.inspect(t))
-    assert change_text(change) == "cannot be read any more"
-    assert change_sentence(change) == "It cannot be read any more: the file behind this memory has become shorter."
-    assert ledger.look(t, tnp.inspect(t)).change == change
-    assert ledger.change_of(t, tnp.inspect(t)) is None
-    os.truncate(file, 2**16)
-    change = ledger.change_of(t, tnp.inspect(t))
-    assert change_text(change) == "can be read again"
-    assert change_sentence(change) == "Can be read again, as it could not be before (values not compared)."
 
 
 def test_another_name_of_the_same_elements_is_known(session, ledger):

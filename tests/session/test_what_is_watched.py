@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from dataclasses import replace
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -67,25 +61,3 @@ def test_a_name_that_goes_is_told(session, watch):
     assert watch.report("In[2]") is not None
     watch.acknowledge()
     assert watch.report("In[3]") is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is asked whether memory can be read")
-@pytest.mark.parametrize("limit", [2**20, 2**16])
-def test_what_cannot_be_read_any_more_is_told_once(session, watch, tmp_path: Path, limit: int):
-    """A file that lies under memory has become shorter; read as a whole or a sample, and when it is long again."""
-    file, nbytes = tmp_path / "mapped", 2**20
-    file.write_bytes(bytes(nbytes))
-    session.options = replace(session.options, max_read_nbytes=limit)
-    session.names["t"] = torch.from_file(str(file), shared=True, size=nbytes // 4)
-    session.names["a"] = np.memmap(file, np.float32, "r+")
-    watch.add(["t", "a"])
-    os.truncate(file, 4096)
-    report = watch.report("In[2]")
-    told = ("cannot be read any more: the file behind this memory has become shorter",)
-    assert [(line.name, line.parts) for line in report.lines] == [("t", told), ("a", told)]
-    watch.acknowledge()
-    report = watch.report("In[3]")
-    assert report is None or not report.lines
-    os.truncate(file, nbytes)
-    report = watch.report("In[4]")
-    assert [(line.name, line.parts) for line in report.lines] == [(name, ("can be read again",)) for name in "ta"]

@@ -1,4 +1,4 @@
-"""What a tensor is, where its bytes are, how it becomes an array, and what a view says of it.
+"""Read tensors, find their aliases, convert and summarize them.
 
 In: tensors, arrays, namespaces. Out: frozen records and arrays. A room imports those before it in this line:
 lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary.

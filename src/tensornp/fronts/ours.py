@@ -44,13 +44,12 @@ def has_own_display(cls: type) -> bool:
 
     A TensorDict does, and its values are no part of that.
     """
-    from tensornp.core.lowlevel.attributes import class_members, is_subclass, module_name, mro_of
 
-    if any(is_subclass(cls, base) for base in (list, tuple, dict)):
+    if any(issubclass(cls, base) for base in (list, tuple, dict)):
         return False
-    bases = mro_of(cls)[:-1]
-    own = [base for base in bases if module_name(base).partition(".")[0] not in ("tensordict", "typing", "abc")]
-    return any(name in class_members(base) for base in own for name in _DISPLAY_METHODS)
+    bases = cls.__mro__[:-1]
+    own = [base for base in bases if base.__module__.partition(".")[0] not in ("tensordict", "typing", "abc")]
+    return any(name in vars(base) for base in own for name in _DISPLAY_METHODS)
 
 
 def is_met_tensor(obj: Any) -> bool:
@@ -78,6 +77,5 @@ def unshown_text(obj: Any, reason: str) -> str | None:
     """
     if not is_met_tensor(obj):
         return None
-    from tensornp.core.lowlevel.attributes import class_name
 
-    return f"{class_name(type(obj))} (not shown: {reason})"
+    return f"{type(obj).__name__} (not shown: {reason})"

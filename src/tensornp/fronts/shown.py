@@ -48,6 +48,5 @@ def html_in(names: Mapping[str, Any], obj: Any, anchor: str = "") -> str:
 
 
 def _class_name(obj: Any) -> str:
-    from tensornp.core.lowlevel.attributes import class_name
 
-    return class_name(type(obj))
+    return type(obj).__name__

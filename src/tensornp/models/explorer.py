@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
 from tensornp.models.entries.not_listed import NotListed

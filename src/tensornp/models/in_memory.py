@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass
-from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.unsharded import GATHERED, gathered_among
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.ordinary import is_strided
+from tensornp.core.lowlevel.torch_private import storage_address
+from tensornp.core.lowlevel.unsharded import GATHERED, gathered_addresses
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -31,15 +33,15 @@ def explorer_of(
     from tensornp.models.storage.relations import relate
 
     root = expression or name_of(obj, namespace)
-    if is_subclass(type(obj), torch.nn.Module):
+    if issubclass(type(obj), torch.nn.Module):
         entries, problems, classes = entries_of_module(obj, root or "model")
         entries = with_pairs(with_packed(relate(_with_gathered(entries))))
-        source = expression or class_name(type(obj))
+        source = expression or type(obj).__name__
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
-    if is_subclass(type(obj), torch.optim.Optimizer):
+    if issubclass(type(obj), torch.optim.Optimizer):
         reached = Reached([obj], namespace)
         entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
-        source = expression or class_name(type(obj))
+        source = expression or type(obj).__name__
         return WeightsExplorer(entries, source, metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
@@ -48,7 +50,7 @@ def explorer_of(
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
         entries = with_pairs(with_packed(relate(_with_gathered(entries))))
-        source = expression or class_name(type(obj))
+        source = expression or type(obj).__name__
         return WeightsExplorer(
             entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,
             classes=found.classes,
@@ -59,17 +61,22 @@ def explorer_of(
     )
 
 
-@unnoticed
+@outside_modes
 def _with_gathered(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    """Return the weights, of which those are marked that FSDP has gathered for now."""
-    every = list(entries)
-    gathered = gathered_among(one.tensor for one in every)
-    return [noted(one, GATHERED, first=False) if id(one.tensor) in gathered else one for one in every]
+    """Mark the weights that FSDP2 has gathered."""
+    addresses = gathered_addresses()
+    if not addresses:
+        return list(entries)
+    return [noted(one, GATHERED, first=False) if _lies_in(one, addresses) else one for one in entries]
+
+
+def _lies_in(entry: WeightEntry, addresses: set[int]) -> bool:
+    return is_strided(entry.tensor) and storage_address(entry.tensor) in addresses
 
 
 def why_nothing(obj: Any) -> str:
     """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
-    name = class_name(type(obj))
+    name = type(obj).__name__
     if not is_seen(obj):
         return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
     return f"this {name} holds no tensor and no array"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.unasked import Unasked
+from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.stats.alarms import NotFinite, alarms_of
 from tensornp.models.entries.tensor import TensorSource
@@ -63,17 +63,17 @@ def module_view(module: torch.nn.Module, options: DisplayOptions, expression: st
         return view
 
 
-@unnoticed
+@outside_modes
 def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
     explorer = weights(module, expression=expression, namespace={})
-    unasked = Unasked(options.stats_nbytes)
+    budget = StatsBudget(options.stats_nbytes)
     alarms: dict[str, Alarming] = {}
     num_read = num_floats = 0
     for name, entry in explorer.items():
         info = inspect(entry.tensor) if isinstance(entry._source, TensorSource) and not entry.problem else None
         if info is None or not (info.dtype.is_floating_point or info.dtype.is_complex) or not info.numel:
             continue
-        stats = unasked.not_finite(entry.tensor, info)
+        stats = budget.nonfinite(entry.tensor, info)
         num_floats, num_read = num_floats + 1, num_read + (stats is not None)
         if stats is not None and (found := alarms_of(stats)):
             findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)

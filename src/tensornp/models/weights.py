@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensornp.core.lowlevel.attributes import an_instance, class_members, is_subclass, mro_of
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.errors import BadRequestError
@@ -60,9 +60,9 @@ def weights(
     - Quantized GGUF weights and block-scaled float8 weights give dequantized values; ``entry.codes`` has the codes.
     - Packed integer formats give their codes, without statistics.
     """
-    if is_subclass(type(obj), WeightsExplorer):
+    if issubclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]
-    if is_subclass(type(obj), str) and not obj.strip():
+    if issubclass(type(obj), str) and not obj.strip():
         raise BadRequestError("the path is empty; use '.' for the current folder")
     if is_path(obj):
         # What is not met is not imported: the pickle machine for a .npy file, and any format for a module.
@@ -83,4 +83,4 @@ def weights(
 
 def is_path(obj: Any) -> bool:
     """Return whether `obj` is the path of a file: by its class, of which `isinstance` would ask a dead weak proxy."""
-    return is_subclass(type(obj), str) or any("__fspath__" in class_members(base) for base in mro_of(type(obj)))
+    return issubclass(type(obj), str) or any("__fspath__" in vars(base) for base in type(obj).__mro__)

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import an_instance, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.comparing.comparable import Comparable
@@ -120,7 +119,7 @@ class FollowedPass(Comparable[PassComparison]):
 
     def _begin(self, frame: FrameType) -> None:
         options, namespace = self._options, self._names(frame)
-        with modes.undisturbed():
+        with modes.outside_modes():
             self._results = Results(namespace)
         recorder = self._recorder = Recorder(
             self._modules,
@@ -159,7 +158,7 @@ class FollowedPass(Comparable[PassComparison]):
         namespace = self._names(frame)
         try:
             scalers.end(namespace)
-            with modes.undisturbed():
+            with modes.outside_modes():
                 recorder.results = self._results.read(namespace, recorder.tensors)
                 recorder.compiled_since = hooks.compiled_since(namespace)
             if self._namespace is None and (place := recorder.lines.place_of(frame)):
@@ -435,7 +434,7 @@ def follow(
     'before the pass'
     """
     for module in modules:
-        if not is_subclass(type(module), torch.nn.Module):
+        if not issubclass(type(module), torch.nn.Module):
             raise BadRequestError(f"follow takes modules, not {an_instance(module)}")
     if level not in LEVELS:
         raise BadRequestError(f"level is 'modules' or 'operators', not {quoted(level)}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.units import number_ranges
+from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.outline.fold import Branch, put_together
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
 from tensornp.passes.verdict.wording import is_kept

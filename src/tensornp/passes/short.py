@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_number, format_ordinal, legible
 from tensornp.models.names.quoted import cut, cut_inside
 
 _MAX_NAME, _MAX_HEAD, _MAX_TEXT = 60, 160, 100

@@ -12,9 +12,9 @@ import torch
 
 import tensornp
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
@@ -116,7 +116,7 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
 
 def _weights_of(obj: Any, expression: str) -> Mapping[str, WeightEntry]:
     """Return what an object holds by name, or a tensor by the expression itself; a path is not opened."""
-    if is_subclass(type(obj), WeightsExplorer):
+    if issubclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]
     if not is_tensor_like(obj):
         return explorer_of(obj, expression, None, {})
@@ -206,13 +206,13 @@ def _fingerprint(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) 
     """Return the fingerprint of what this rank holds, block by block; None where there is none."""
     tensor = entry.tensor
     if tensor is None or is_array(tensor):
-        return fingerprint_of_array(tensor, max_nbytes, by_index=True) if tensor is not None else None
-    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes, by_index=True)
+        return fingerprint_of_array(tensor, max_nbytes) if tensor is not None else None
+    return fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
 
 
 def _mark_of(found: Fingerprint | None, form: tuple[str, ...] = ()) -> bytes:
     """Return a few bytes that tell equal fingerprints of equal forms; none where there is none."""
-    return b"" if found is None else digest_of(repr((form, found.way, found.one_in, found.blocks)).encode())
+    return b"" if found is None else digest_of(repr((form, found.one_in, found.blocks)).encode())
 
 
 def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
@@ -222,7 +222,7 @@ def _form_of(entry: WeightEntry) -> tuple[str, str, str]:
     """
     tensor, stored = entry.tensor, ""
     if is_of_torch(tensor):
-        with modes.undisturbed():
+        with modes.outside_modes():
             stored = str(tensor.layout).removeprefix("torch.")
             if tensor.is_quantized:
                 stored = _scheme_text(tensor)
@@ -234,7 +234,7 @@ def _scheme_text(tensor: Any) -> str:
         scale = tensor.q_scale()
         return f"scale {scale:.6g}, zero point {tensor.q_zero_point()} #{scale!r}"
     scales = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
-    marks = [_mark_of(fingerprint(one, _MAX_NBYTES, by_index=True)).hex() for one in scales]
+    marks = [_mark_of(fingerprint(one, _MAX_NBYTES)).hex() for one in scales]
     return f"scales per channel of axis {tensor.q_per_channel_axis()} #{' '.join(marks)}"
 
 
@@ -296,7 +296,7 @@ def _marks(expression: str, max_nbytes: int) -> tuple[Any, ...]:
 def _blocks(expression: str, max_nbytes: int, wanted: str) -> bytes:
     """Return of one class the name, the box, the form and the fingerprint of each weight, block by block."""
     return packed(
-        (one.name, one.box, one.form, one.mark.way, one.mark.one_in, one.mark.blocks)
+        (one.name, one.box, one.form, one.mark.one_in, one.mark.blocks)
         for one in _alike(expression, max_nbytes) if one.own == wanted and one.mark is not None
     )  # fmt: skip
 

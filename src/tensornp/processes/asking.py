@@ -11,8 +11,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import tensornp
-from tensornp.core.lowlevel.attributes import class_name, error_text
-from tensornp.core.lowlevel.units import format_number
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.text import format_number
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.processes.answering import answer
@@ -170,7 +170,7 @@ def _is_done(future: Any) -> bool:
 
 def _why_raised(error: BaseException) -> str:
     """Return why a process has not answered, by what its transport raises; ipyparallel's tell the class by a name."""
-    name = str(getattr(error, "ename", "") or class_name(type(error)))
+    name = str(getattr(error, "ename", "") or type(error).__name__)
     said = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
     if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in said:
         what = "no" if name == "ModuleNotFoundError" and said.endswith("'tensornp'") else "another"

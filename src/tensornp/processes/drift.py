@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told
@@ -94,13 +94,12 @@ class _Blocks(NamedTuple):
     name: str
     box: str
     form: tuple[str, ...]
-    way: str
     one_in: int
     blocks: tuple[int, ...]
 
     def can_be_compared_with(self, other: _Blocks) -> bool:
         """Return whether they are alike only where their bits are."""
-        return self.form != other.form or (self.way, self.one_in) == (other.way, other.one_in)
+        return self.form != other.form or self.one_in == other.one_in
 
 
 def drift_on(asker: Asker, expression: str, max_nbytes: int) -> Drift:
@@ -194,7 +193,7 @@ def _differing(held: Mapping[tuple[str, str], Mapping[_Blocks, list[Any]]]) -> I
                 yield name, f"differs {'; '.join(said)}", True
             else:
                 ranks = _holding(found, others)
-                yield name, f"on {ranks}: not compared, as its bits are read in another way there", False
+                yield name, f"on {ranks}: not compared, as another sample is read there", False
 
 
 def _holding(found: Mapping[_Blocks, list[Any]], some: list[_Blocks]) -> str:
@@ -227,15 +226,13 @@ def _marks(found: Any) -> tuple[_Mark, ...]:
 
 
 def _blocks(found: Any) -> list[_Blocks]:
-    # A device's are signed.
     return [
         _Blocks(
             str(name),
             str(box),
             tuple(map(str, form)),
-            str(way),
             whole(one_in),
-            tuple(whole(one, -(2**63)) for one in blocks),
+            tuple(map(whole, blocks)),
         )
-        for name, box, form, way, one_in, blocks in unpacked(found)
+        for name, box, form, one_in, blocks in unpacked(found)
     ]

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 from tensornp.processes.asking import Asker
 from tensornp.processes.stats import RankStats, stats_on

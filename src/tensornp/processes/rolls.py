@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensornp.core.lowlevel.units import counted, number_ranges
+from tensornp.core.lowlevel.text import counted, number_ranges
 from tensornp.models.names.quoted import MAX_INSIDE, cut
 from tensornp.processes.asking import Asker, Told
 from tensornp.processes.transport import Id

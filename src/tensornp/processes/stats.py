@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.shards import num_of
 from tensornp.core.values.find.locate import Location
-from tensornp.core.values.reading.scopes import ALL, PARTIAL
+from tensornp.core.values.scopes import ALL, PARTIAL
 from tensornp.core.values.stats.figures import Figures, combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
 from tensornp.models.names.quoted import MAX_SHOWN, cut

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import an_instance, module_name, mro_of
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.errors import BadRequestError
 
 Id = Any
@@ -15,7 +15,7 @@ Id = Any
 
 def transport_of(client: Any) -> Any:
     """Return what reaches the processes of `client`; BadRequestError where it is none."""
-    own = (base for base in mro_of(type(client)) if module_name(base).partition(".")[0] == "ipyparallel")
+    own = (base for base in type(client).__mro__ if base.__module__.partition(".")[0] == "ipyparallel")
     if any(own):
         return OfIpyparallel(client)
     try:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Asker, Asking, Told

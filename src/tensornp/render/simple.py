@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.view import Unshown
 from tensornp.render.layout.document import Document, printed
@@ -30,4 +29,4 @@ def _lines(record: Any) -> list[str]:
         rows = (f"{row.name}: {tensor_line(row.tensor) if row.tensor is not None else row.text}" for row in record.rows)
         left_out = [f"… {record.num_left_out:,} more left out"] if record.num_left_out else []
         return [f"{record.type_name} of {record.length:,}", *rows, *left_out]
-    return [class_name(type(record))]
+    return [type(record).__name__]

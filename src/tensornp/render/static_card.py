@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
@@ -106,7 +105,7 @@ def card(obj: Any, **options: Any) -> Card:
         return Card(static["text/plain"], static["text/html"])
     summary = shown_of(obj, chosen)
     if summary is None and is_container(obj):
-        name = class_name(type(obj))
+        name = type(obj).__name__
         raise NotATensorError(
             f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
         )
@@ -120,5 +119,5 @@ def card(obj: Any, **options: Any) -> Card:
 
 def _shows_itself(cls: type) -> bool:
     """Return whether a class of tensornp has its own text and HTML."""
-    ours = (one for one in mro_of(cls) if module_name(one).partition(".")[0] == "tensornp")
-    return any("_static_bundle" in class_members(one) for one in ours)
+    ours = (one for one in cls.__mro__ if one.__module__.partition(".")[0] == "tensornp")
+    return any("_static_bundle" in vars(one) for one in ours)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.module import is_of_module_class
@@ -34,7 +33,7 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expres
         return summary_of(obj, options, look)
     if not view.summarize:
         return obj
-    name, summarize = class_name(type(obj)), view.summarize
+    name, summarize = type(obj).__name__, view.summarize
     return first_that_works(
         f"the card of a {name}", lambda: _named(summarize)(obj, options), lambda reason: Unshown(name, reason)
     )
@@ -43,7 +42,7 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expres
 def _shown_of_module(module: Any, options: DisplayOptions, expression: str) -> Any:
     from tensornp.models.module_view import module_view
 
-    name = class_name(type(module))
+    name = type(module).__name__
     return first_that_works(
         f"the weights of a {name}",
         lambda: module_view(module, options, expression),
@@ -57,7 +56,7 @@ def summary_text(summary: Any, max_height: int = 0) -> str:
     def text() -> str:
         return tensor_text(summary, max_height) if isinstance(summary, TensorSummary) else _document(summary).text()
 
-    name = class_name(type(summary))
+    name = type(summary).__name__
     return first_that_works(
         f"the text of a {name}",
         text,
@@ -77,7 +76,7 @@ def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> 
             return tensor_html(summary, options, anchor=anchor)
         return _document(summary, options).html(anchor)
 
-    name = class_name(type(summary))
+    name = type(summary).__name__
     return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))
 
 

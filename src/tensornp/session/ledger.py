@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensornp.session.names import Session
 
 if TYPE_CHECKING:
+    from tensornp.core.memory.aliases import SeenAliases
     from tensornp.core.memory.changes import Change, Snapshot
-    from tensornp.core.memory.former import Former
     from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
@@ -28,7 +28,7 @@ class _Record(NamedTuple):
     """One tensor as it was when it was last shown or converted, and what has shared its memory."""
 
     snapshot: Snapshot
-    former: Former
+    former: SeenAliases
 
 
 class Ledger:
@@ -57,14 +57,14 @@ class Ledger:
         """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
         import numpy as np
 
-        from tensornp.core.memory.relations import WRITTEN, Target
+        from tensornp.core.memory.aliases import WRITTEN, Target
         from tensornp.core.tensor.info import inspect
 
         info = inspect(tensor)
         former = _former(self._record_of(tensor, info))
         self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), former)
         # A copy has never shared, so it must not be said to share no longer.
-        if isinstance(array, np.ndarray) and Target(tensor, info).compare(array)[0] in WRITTEN:
+        if isinstance(array, np.ndarray) and Target(tensor).compare(array)[0] in WRITTEN:
             former.note(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
@@ -86,11 +86,11 @@ class Ledger:
         where = f"{event} in {self._session.cell}"
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
-    def _search(self, tensor: Any, info: TensorInfo, former: Former) -> Surroundings:
+    def _search(self, tensor: Any, info: TensorInfo, former: SeenAliases) -> Surroundings:
         from tensornp.core.summary.surroundings import find_surroundings
 
         names, shown_as = self._session.names, _shown_by(self._session.source)
-        return find_surroundings(tensor, info, names, MAX_SEARCH_SECONDS, former=former, shown_as=shown_as)
+        return find_surroundings(tensor, info, names, MAX_SEARCH_SECONDS, seen=former, shown_as=shown_as)
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))
@@ -102,7 +102,7 @@ class Ledger:
             record if record is not None and info.storage and record.snapshot.reference.shares_storage(tensor) else None
         )
 
-    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: Former) -> None:
+    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: SeenAliases) -> None:
         kept = _Record(snapshot, former)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
@@ -134,10 +134,10 @@ def _change(record: _Record | None, now: Snapshot) -> Change | None:
     return change_between(record.snapshot, now)
 
 
-def _former(record: _Record | None) -> Former:
-    from tensornp.core.memory.former import Former
+def _former(record: _Record | None) -> SeenAliases:
+    from tensornp.core.memory.aliases import SeenAliases
 
-    return record.former.living() if record is not None else Former()
+    return record.former.living() if record is not None else SeenAliases()
 
 
 def _place(info: TensorInfo) -> Any:

@@ -6,11 +6,11 @@ import gc
 import re
 from typing import TYPE_CHECKING
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.survey import Survey
+    from tensornp.core.memory.storages import Survey
     from tensornp.core.summary.census import Census
     from tensornp.session.ledger import Ledger
 
@@ -29,10 +29,10 @@ class Surveyor:
 
     def census(self, *, max_rows: int, patterns: tuple[str, ...], **limits: int) -> Census:
         """Return the table of everything that the names, the history and the last traceback reach."""
-        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.summary.census import census_of
 
-        with undisturbed():
+        with outside_modes():
             survey = self._survey(MAX_SECONDS)
             return census_of(survey, max_rows=max_rows, patterns=patterns, change_of=self._ledger.change_of, **limits)
 
@@ -41,11 +41,11 @@ class Surveyor:
 
         Nothing is dropped if the search for names was not complete, because one of them may reach it.
         """
-        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.memory.identity import MemoryReference
         from tensornp.core.memory.storages import history_entry
 
-        with undisturbed():
+        with outside_modes():
             survey = self._survey(MAX_RELEASE_SECONDS)
             groups = survey.unnamed()
             entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
@@ -76,6 +76,6 @@ class Surveyor:
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"
 
     def _survey(self, max_seconds: float) -> Survey:
-        from tensornp.core.memory.survey import Survey
+        from tensornp.core.memory.storages import Survey
 
         return Survey(self._session.names, self._history.traceback_names(), max_seconds, self._history.other_names())

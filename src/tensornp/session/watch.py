@@ -56,10 +56,10 @@ class Watch:
         BadRequestError
             If one does not name a tensor, an array, a module or a container of them.
         """
-        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.lowlevel.modes import outside_modes
 
         kept = [look for name, look in self._looks.items() if name not in expressions]
-        with undisturbed():
+        with outside_modes():
             reader = self._reader(kept)
             added = {expression: reader.first(expression) for expression in dict.fromkeys(expressions)}
         self._looks = {**self._looks, **added}
@@ -77,12 +77,12 @@ class Watch:
 
     def report(self, cell: str) -> Report | None:
         """Return what `cell` has changed, or None for nothing; call `acknowledge` once the report is shown."""
-        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.lowlevel.modes import outside_modes
 
         self._since = self._since or cell
         found: list[ReportLine] = []
         looks: dict[str, Look] = {}
-        with undisturbed():
+        with outside_modes():
             reader = self._reader()
             for expression, before in self._looks.items():
                 look, lines = reader.compare(expression, before)
@@ -270,7 +270,7 @@ def _unchanged(looks: Mapping[str, Look], reported: set[str]) -> tuple[str, ...]
 
 
 def _left_out_text(looks: Mapping[str, Look], max_read_nbytes: int) -> str:
-    from tensornp.core.lowlevel.units import format_nbytes
+    from tensornp.core.lowlevel.text import format_nbytes
     from tensornp.render.layout.words import listed
 
     names: dict[str, dict[int, str]] = {"sampled": {}, "unread": {}, "pending": {}}

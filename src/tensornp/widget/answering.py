@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.errors import NameTakenError, TensornpError
 from tensornp.widget.dock import DockingWidget
 from tensornp.widget.worker import Worker
@@ -64,7 +64,7 @@ class AnsweringWidget(DockingWidget):
         with self._lock:
             self._tell(kind, content)
 
-    @unnoticed
+    @outside_modes
     def _tell(self, kind: str, request: Request) -> None:
         """Send what a request is answered by, or why it is not."""
         sent: list[bytes] = []

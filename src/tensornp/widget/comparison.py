@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import traitlets
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.values.compare.by_size import largest_difference
-from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.lowlevel.text import legible
+from tensornp.core.values.compare.compare import Comparison, compare
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.compare.where import (
     element_text,
@@ -174,8 +173,11 @@ class ComparisonTable(LiveTable):
         It is that of what is shown: after a change, the one that the comparison has found is of before.
         """
         pair, subjects = self._opened(request)
-        found = largest_difference(*_values_of(pair)) if pair.is_sought else None
-        return self._said(request, subjects, window_asked(subjects[0].shape, request), found or pair.largest)
+        at = pair.largest
+        if pair.is_sought:
+            found = compare(*_values_of(pair))
+            at = found.first_difference if found._is_odd else found._largest_difference
+        return self._said(request, subjects, window_asked(subjects[0].shape, request), at or pair.largest)
 
     def _window(self, request: Request) -> Answer:
         """Return a window, moved to what is asked for: an index, or an element."""

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
+from tensornp.core.convert.plan import mode_arguments
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.convert.view_share_copy import mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.typed_index import expression_of
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject
+from tensornp.core.values.stored import StoredValues
 
 Held = Callable[[], torch.Tensor | StoredValues | None]
 """Gives the tensor that is looked at, or None where it is gone."""
@@ -103,7 +103,7 @@ class LookedAt:
         if self.take is not None:
             array = self.take(window.index)
         elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
-            with modes.undisturbed():
+            with modes.outside_modes():
                 part = subject.tensor[window.index]
             limit = self.options.max_nbytes or None
             array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))

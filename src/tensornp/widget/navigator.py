@@ -165,8 +165,7 @@ class NavigatorWidget(AnsweringWidget):
 
     def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
         """Return where the next element is that is looked for, and which of how many where that costs little."""
-        from tensornp.core.values.find.beside import place_beside
-        from tensornp.core.values.find.locate import next_place
+        from tensornp.core.values.find.locate import next_place, place_beside
 
         # Of extremes there is one that counts.
         is_one_of_many = what in _NOT_FOUND

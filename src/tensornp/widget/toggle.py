@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 import traitlets
 
+from tensornp.core.convert.plan import MODES, mode_arguments
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.convert.view_share_copy import MODES, mode_arguments
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look

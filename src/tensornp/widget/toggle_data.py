@@ -8,7 +8,7 @@ from typing import Any
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.reading.scopes import PARTIAL
+from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.pictures.image import Image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.shown.print_options import line_width

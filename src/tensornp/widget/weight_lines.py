@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
@@ -172,7 +171,7 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.said_of(len(names)) + _groups(kind, names, found), "what": kind.what,
+            "text": kind.with_scope(len(names)) + _groups(kind, names, found), "what": kind.what,
             "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "number": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
@@ -258,7 +257,9 @@ def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
     if own is not None:
         said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
         return {FINDINGS: said, "figures": " · ".join(own.words)}
-    return {FINDINGS: " · ".join(kind.said_of(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)}
+    return {
+        FINDINGS: " · ".join(kind.with_scope(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)
+    }
 
 
 def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:

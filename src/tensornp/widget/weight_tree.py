@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry

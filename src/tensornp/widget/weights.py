@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError

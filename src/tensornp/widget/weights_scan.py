@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry

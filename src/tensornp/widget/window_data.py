@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.shards import ShardFacts, nth

@@ -11,7 +11,7 @@ from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
-from tensornp.core.convert.view_share_copy import MODES
+from tensornp.core.convert.plan import MODES
 
 
 @needs_fsdp
@@ -77,7 +77,7 @@ def test_what_is_not_spread_over_ranks_is_all_of_it_here():
     entry = tnp.weights({"w": t})["w"]
     assert entry.plan(shard="local") == entry.plan()
     for ask in (tnp.to_numpy, tnp.plan, tnp.weights):
-        with pytest.raises(tnp.errors.BadRequestError, match=r"shard must be \"local\" or"):
+        with pytest.raises(tnp.errors.BadRequestError, match="shard must be"):
             ask({"w": t})["w"].to_numpy(shard="here") if ask is tnp.weights else ask(t, shard="here")
 
 

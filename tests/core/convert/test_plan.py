@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from strategies import tensors
 
 import tensornp as tnp
-from tensornp.core.convert.plan import decide
+from tensornp.core.convert.plan import MODES, decide
 from tensornp.core.convert.to_numpy import execute
-from tensornp.core.convert.view_share_copy import MODES
-from tensornp.core.memory.relations import Target
+from tensornp.core.memory.aliases import Target
 from tensornp.core.tensor.steps import Step
 
 PLAIN = tnp.inspect(torch.zeros(2, 3))

@@ -13,8 +13,7 @@ from child import in_fork
 from lone_rank import LoneRank, distributed, needs_fsdp
 
 import tensornp as tnp
-from tensornp.core.convert.plan import decide
-from tensornp.core.convert.view_share_copy import MODES
+from tensornp.core.convert.plan import MODES, decide
 
 GATHERED = dataclasses.replace(tnp.inspect(torch.zeros(2, 3)), _is_unsharded=True)
 WHY = "copy: FSDP has gathered it, and could not reshard what an array shares"

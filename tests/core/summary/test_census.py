@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from tensornp.core.memory.survey import Survey
+from tensornp.core.memory.storages import Survey
 from tensornp.core.summary.alike import alike
 from tensornp.core.summary.census import census_of
 from tensornp.render.collections.census import census_document

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensornp.core.memory.own_copy import elements
 from tensornp.core.tensor.indexing import indexed
 
 
@@ -25,13 +24,6 @@ def test_any_places_are_taken_and_always_in_new_memory(data) -> None:
     found = indexed(t, places)
     np.testing.assert_array_equal(found.numpy(), t.numpy()[np.ix_(*places)])
     assert not found.numel() or found.untyped_storage().data_ptr() != t.untyped_storage().data_ptr()
-
-
-@pytest.mark.parametrize("is_steady", [True, False])
-def test_as_many_indices_as_there_are_need_not_be_all_of_them(is_steady, monkeypatch) -> None:
-    """Bytes of two values each are wanted twice, of some of these."""
-    monkeypatch.setattr("tensornp.core.memory.own_copy.is_steady", lambda _: is_steady)
-    assert elements(torch.arange(6), [[0, 0, 1, 4, 5, 5]]).tolist() == [0, 0, 1, 4, 5, 5]
 
 
 def test_a_run_past_the_end_is_no_shorter_one() -> None:

@@ -8,8 +8,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.tensor import info
-from tensornp.errors import NoDataError
 
 
 def test_an_ordinary_tensor_tells_all():
@@ -150,33 +148,6 @@ def test_a_ragged_size_is_said_to_be_unknown():
     """The parts of a nested tensor differ in a size that no number tells."""
     nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
     assert tnp.inspect(nested).shape == (2, -1, 4)
-
-
-def test_sizes_and_strides_belong_together(monkeypatch):
-    """Also where another thread gives the tensor others in between."""
-    t = torch.zeros(4, 3)
-
-    def sizes(these):
-        told = plainly(these)
-        if told == (4, 3):
-            t.resize_(2, 3, 4)
-        return told
-
-    plainly = info._sizes
-    monkeypatch.setattr(info, "_sizes", sizes)
-    found = tnp.inspect(t)
-    assert (found.shape, found.stride) == ((2, 3, 4), (12, 4, 1))
-
-
-@pytest.mark.parametrize("offsets", [[0, 9, 5], [0, 3, 6], [-1, 2, 5], [0, 4, 3]])
-@pytest.mark.parametrize("ask", [tnp.plan, tnp.to_numpy, tnp.stats])
-def test_a_jagged_tensor_whose_offsets_lie_outside_of_its_values_is_refused(ask, offsets):
-    """By all that would read it, in the words of its card; nothing is promised of it."""
-    t = torch.nested.nested_tensor_from_jagged(torch.arange(5.0), torch.tensor(offsets))
-    with pytest.raises(NoDataError, match="its offsets lie outside of its 5 values"):
-        ask(t)
-    assert "its offsets lie outside of its 5 values" in str(tnp.card(t))
-    assert tnp.inspect(t).data_state == "freed"
 
 
 def test_a_jagged_tensor_with_holes_or_another_ragged_dimension_is_read():

@@ -88,7 +88,7 @@ def chunk(piece, num, number, dim):
         (facts((8, 8), (8, 2), (0, 1), (WHOLE, cut(0)), rank=1),
          "rank 1 of 16 holds rows 4–7 of 8 (1/2); the same on 8 ranks"),
         (facts((7, 3), (2,), (0,), (cut(0),), rank=0),
-         "rank 0 of 2 holds rows 0–3 of 7 (12 of 21 elements); uneven: 4 rows here, 3 on the last"),
+         "rank 0 of 2 holds rows 0–3 of 7 (12 of 21 elements)"),
         (facts((1,), (4,), (1,), (cut(0),), rank=1), "rank 1 of 4 holds none: empty on this rank"),
         (facts((4,), (4,), (1,), (PENDING,), rank=1), "a part of a sum that is not reduced yet"),
         (facts((4,), (2,), (1,), (cut(0),), rank=5), "rank 5, one of 2, holds elements 2–3 of 4 (1/2)"),

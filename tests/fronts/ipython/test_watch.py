@@ -110,7 +110,7 @@ class Loader:
         raise AttributeError(name)
 loader = Loader()
 %tensorwatch loader loader.batch""")
-    assert "loader.next is not kept there" in shell.fail("%tensorwatch loader.next")
+    assert "loader.next is not stored there" in shell.fail("%tensorwatch loader.next")
     line = "loader.batch: element 1 of 2 · largest |Δ| 3 at [1] · with a write counted by torch"
     assert report(shell, "loader.batch[1] = 3") == [line]
     assert report(shell, "del loader.batch") == [

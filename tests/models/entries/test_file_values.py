@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.convert.plan import decide
-from tensornp.core.values.reading.stored import flat_from_boxes
 from tensornp.core.values.shown.preview import preview
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
+from tensornp.core.values.stored import flat_from_boxes
 
 torch.manual_seed(0)
 TENSORS = {
@@ -76,8 +76,8 @@ def test_boxes_put_together_are_in_the_order_of_indices(shape, max_inner, data):
     first = data.draw(st.integers(0, whole.size - 1))
     count = data.draw(st.integers(1, whole.size - first))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tensornp.core.values.reading.stored.MAX_INNER", max_inner)
-        patch.setattr("tensornp.core.values.reading.stored.MAX_BOX", data.draw(st.integers(1, 30)))
+        patch.setattr("tensornp.core.values.stored.MAX_INNER", max_inner)
+        patch.setattr("tensornp.core.values.stored.MAX_BOX", data.draw(st.integers(1, 30)))
         read = flat_from_boxes(shape, lambda box: whole[box])
     assert read(first, count).tolist() == whole.reshape(-1)[first : first + count].tolist()
     assert read(0, whole.size).tolist() == whole.reshape(-1).tolist()

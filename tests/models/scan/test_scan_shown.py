@@ -9,7 +9,7 @@ from html import unescape
 import torch
 
 import tensornp as tnp
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.models.scan.table import ScanTable
 from tensornp.render.layout.style import ALARM_TEXT
 from tensornp.render.models.scan import scan_document

@@ -24,7 +24,7 @@ from tensornp.render.pictures import palette
 from tensornp.render.pictures.plot import figure_of
 
 STATS = SimpleNamespace(
-    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
+    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8"),
     scope_of_histogram="sample of 8",
     real=None,
     nan=0,
@@ -81,7 +81,7 @@ def test_the_bars_are_the_counts(plane):
     (axes,) = figure_of(STATS).axes
     (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     assert bars.get_data().values.tolist() == [1, 5, 2]
-    uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements", 0.0)
+    uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements")
     (axes,) = figure_of(SimpleNamespace(**{**vars(STATS), "histogram": uneven})).axes
     drawn = axes.patches[0].get_data()
     assert drawn.values.tolist() == pytest.approx([0.5] * 16 + [1 / 6] * 48)

@@ -34,7 +34,7 @@ def heatmap_of(plane, **options):
 
 def even(counts):
     """Return a histogram of bins of width 1."""
-    return Histogram(np.array(counts), np.arange(len(counts) + 1.0), "all elements", 0.0)
+    return Histogram(np.array(counts), np.arange(len(counts) + 1.0), "all elements")
 
 
 def decoded(png):

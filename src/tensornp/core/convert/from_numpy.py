@@ -1,4 +1,4 @@
-"""The tensor of a NumPy array, bit for bit, ml_dtypes and masked arrays included."""
+"""Convert NumPy arrays to tensors, bit for bit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import with_article
-from tensornp.core.memory.arrays import check_array
+from tensornp.core.lowlevel.text import legible, quoted, with_article
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.dense import pack_float4
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
 _MAX_REASON = 120
@@ -25,30 +21,30 @@ _MAX_REASON = 120
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
-    """Return the tensor of an array or a NumPy scalar on a `usable_device`; a MaskedTensor of a masked array.
+    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor.
 
     Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
     """
-    if is_subclass(type(array), np.ma.MaskedArray):
+    if issubclass(type(array), np.ma.MaskedArray):
         return _masked_tensor(array, copy, device)
     return _tensor_of(np.asarray(array), copy, device)
 
 
 def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
-    """Return why `tensor_from_numpy` copies an array of a dtype that torch has; empty where it shares its memory."""
-    if is_subclass(type(array), np.ma.MaskedArray):
+    """Return why `tensor_from_numpy` copies an array; empty if it shares memory."""
+    if issubclass(type(array), np.ma.MaskedArray):
         return "a masked array"
     plain = np.asarray(array)
     facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)
-    with modes.undisturbed():
+    with modes.outside_modes():
         cpu = torch.device("cpu")
     return _why_not_shared(plain, facts, cpu) if facts is not None else "an array of this dtype"
 
 
 def usable_device(device: Any) -> torch.device:
-    """Return the device that a user has named, the CPU for None; raise where torch has none of that name here."""
+    """Return a torch device, the CPU for None; raise if it cannot be used here."""
     try:
-        with modes.undisturbed():
+        with modes.outside_modes():
             place = torch.device("cpu" if device is None else device)
             if place.type != "cpu":
                 torch.empty(0, device=place)
@@ -67,14 +63,12 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or obstacle:
-        check_array(array)
     if copy or (obstacle and device.type == "cpu"):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
     elif obstacle:
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    with modes.undisturbed():
+    with modes.outside_modes():
         if facts.values_per_element > 1:
             return _packed(array).to(device)
         # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
@@ -90,10 +84,9 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
         raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
     data = _tensor_of(np.asarray(array.data), True, device)
     mask = np.ma.getmaskarray(array)
-    check_array(mask)
     shown = _tensor_of(np.asarray(~mask), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    with modes.undisturbed():
+    with modes.outside_modes():
         try:
             masked: torch.Tensor = quietly(MaskedTensor, data, shown)
             return masked
@@ -110,7 +103,7 @@ def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:
             f"torch packs two 4-bit floats into each byte, and the last dimension of shape {array.shape} is odd; "
             "pad it first"
         )
-    return float4.pack(array)
+    return pack_float4(array)
 
 
 def _no_dtype_text(dtype: np.dtype[Any]) -> str:
@@ -122,7 +115,7 @@ def _no_dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:
-    """Return what keeps torch from sharing the array's memory, as the subject of a sentence; empty if nothing does."""
+    """Return the array as the subject of a sentence if torch cannot share its memory, else ""."""
     if device.type != "cpu":
         return f"an array that is to be on {device}"
     if not array.flags.writeable:

@@ -1,4 +1,4 @@
-"""Whether memory is mapped read-only, so that it is never handed out writeable: a write there ends the process."""
+"""Find read-only memory maps: a write through an array over one crashes the process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from tensornp.core.tensor.facts import TensorInfo
 
 
 def with_page_protection(info: TensorInfo) -> TensorInfo:
-    """Return `info` with `is_readonly_map` looked up, for the tensor that holds its values too.
-
-    Reads ``/proc/self/maps`` (Linux; format in ``man 5 proc_pid_maps``), about 0.1 ms; elsewhere it stays False, since
-    neither torch nor NumPy can tell.
-    """
+    """Return `info` with `_is_readonly_map` from ``/proc/self/maps`` (Linux, 0.1 ms)."""
     if info.inner is not None:
         return dataclasses.replace(info, inner=with_page_protection(info.inner))
     if info.storage is None or not info.storage.address:
@@ -23,7 +19,7 @@ def with_page_protection(info: TensorInfo) -> TensorInfo:
 
 
 def _is_mapped_readonly(low: int, high: int) -> bool:
-    """Return whether any page between two addresses is mapped read-only: a map may be so in a later part alone."""
+    """Return whether any page between two addresses is mapped read-only."""
     try:
         with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
             for line in maps:

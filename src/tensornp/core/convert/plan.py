@@ -1,16 +1,18 @@
-"""How a tensor becomes an array, decided from its metadata alone: a pure function of facts, which needs no torch."""
+"""Decide how a tensor becomes an array: a pure function of its metadata, without torch."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
@@ -20,34 +22,51 @@ from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, Uns
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
 
+
+class ModeArguments(TypedDict):
+    """The arguments of `to_numpy` for a mode."""
+
+    copy: bool | None
+    writeable: bool | None
+
+
+MODES: Mapping[str, ModeArguments] = MappingProxyType(
+    {
+        "view": {"copy": None, "writeable": None},
+        "share": {"copy": False, "writeable": True},
+        "copy": {"copy": True, "writeable": None},
+    }
+)
+"""The modes: view (live, read-only), share (live, writeable), copy."""
+SHARDS = ("local", "full")
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionPlan:
-    """The receipt of a conversion, written before it is done.
+    """The receipt of a conversion, made before it runs.
 
     Attributes
     ----------
     steps : tuple of Step
-        What is done, in order.
+        Steps of the conversion, in order.
     dtype : numpy.dtype
-        Of the array.
+        Dtype of the array.
     shares_memory : bool
-        Whether a write on one side is seen on the other.
+        Whether a write on one side shows on the other.
     writeable : bool
         Whether NumPy may write the array.
     exact : bool
         Whether every value survives unchanged.
     nbytes_copied : int
-        Bytes of new memory that the array takes; 0 where it shares.
+        Bytes of new memory; 0 if memory is shared.
     reason : str
-        One sentence: why it shares, or why not.
+        One sentence why memory is shared or copied.
     code : str
-        Plain PyTorch and NumPy on a variable ``t``, an expression that gives an equal array.
+        The same conversion in plain PyTorch and NumPy, an expression of a variable ``t``.
     warnings : tuple of str
-        What may surprise later, a sentence each.
+        Sentences about later surprises.
     """
 
     steps: tuple[Step, ...]
@@ -62,7 +81,7 @@ class ConversionPlan:
 
     @property
     def mode(self) -> str:
-        """The mode of what comes out: view, share or copy."""
+        """The mode of the array: view, share or copy."""
         if not self.shares_memory:
             return "copy"
         return "share" if self.writeable else "view"
@@ -88,15 +107,28 @@ class ConversionPlan:
             printer.text(line)
 
 
+def mode_arguments(mode: str) -> ModeArguments:
+    """Return the arguments of `to_numpy` for a mode."""
+    if mode not in MODES:
+        raise BadRequestError(f"mode must be view, share or copy, got {quoted(mode)}")
+    return MODES[mode]
+
+
+def check_shard(shard: object) -> None:
+    """Raise BadRequestError unless `shard` is None, "local" or "full"."""
+    if shard is not None and not (isinstance(shard, str) and shard in SHARDS):
+        raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')
+
+
 def decide(
     info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
-    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
+    """Return the plan of a tensor with metadata `info`; arguments and errors as for `to_numpy`."""
     return _decide(info, flag("copy", copy), flag("writeable", writeable), dtype)
 
 
 def check_readable(info: TensorInfo) -> None:
-    """Raise what `decide` raises whatever it is asked for, where a tensor has no values, or none that NumPy knows."""
+    """Raise the error of every plan if a tensor has no values, or none that NumPy knows."""
     if info.data_state != "available":
         raise NoDataError(receipt.no_data_text(info))
     if info.inner is not None:
@@ -119,10 +151,10 @@ def _decide(
     obstacle = _obstacle(info, facts, as_bits, cast)
     if writeable and obstacle is None and copy is not True and info._is_readonly_map:
         obstacle = Obstacle(
-            "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
+            "whose memory is mapped read-only", "the memory is mapped read-only, so a write would crash the process"
         )
     if obstacle is None and copy is None and info._is_unsharded and info.numel:
-        # Sharing is possible, but nobody has asked for what it ends.
+        # An array would keep FSDP from resharding.
         obstacle = receipt.UNSHARDED
     numel = math.prod(info._array_shape)
     if copy is False and obstacle and numel:
@@ -154,7 +186,7 @@ def _decide_through(
     *,
     is_inner: bool,
 ) -> ConversionPlan:
-    """Return the plan for a tensor that holds its values in another one: that one's plan, reached by one step more."""
+    """Return the plan of the inner tensor with the step that leads to it."""
     obstacle = receipt.kind_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
@@ -182,14 +214,14 @@ def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
 
 
 def flag(name: str, value: object) -> bool | None:
-    """Return an argument that is True, False or None, by whichever library; BadRequestError for anything else."""
+    """Return an argument as True, False or None; NumPy booleans count."""
     if value is not None and not isinstance(value, (bool, np.bool_)):
         raise BadRequestError(f"{name} must be True, False or None, got {quoted(value)}")
     return None if value is None else bool(value)
 
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
-    """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
+    """Return why memory cannot be shared, or None."""
     if info.kind.is_computed:
         return receipt.kind_obstacle(info)
     if receipt.device_type(info) != "cpu":
@@ -211,7 +243,7 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
 
 
 def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
-    """Return what NumPy knows of the dtype; raise for every kind of tensor that has no conversion here."""
+    """Return the dtype facts of the values; raise if they have no conversion."""
     name = dtypes.name_of(info.dtype)
     if info.kind.values_dtype:
         if not info.detail:
@@ -230,7 +262,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 
 
 def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
-    # NumPy leaves the zeros of an empty one out.
+    # NumPy ignores sizes of zero here.
     if math.prod(filter(None, info._array_shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
             f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
@@ -238,7 +270,7 @@ def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
 
 
 def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
-    """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
+    """Return whether the bits become an ml_dtypes array, and the dtype of the array."""
     if dtype is None:
         as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
         return as_bits, _natural(facts, as_bits)

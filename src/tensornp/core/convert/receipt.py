@@ -1,4 +1,4 @@
-"""What a plan says in words: why there is no data, why it copies, what may surprise, and the same in plain code."""
+"""Write the texts of a plan: errors, reason, warnings and code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
 from tensornp.core.tensor.kinds import QUANTIZED, Obstacle
@@ -37,20 +37,20 @@ _FREED_PART = (
 
 
 def no_data_text(info: TensorInfo) -> str:
-    """Return why a tensor has no values to give, and the cure."""
-    spread = None
+    """Return why a tensor has no values, and the cure."""
+    dtensor = None
     while info.inner is not None and info.inner.data_state == info.data_state:
-        spread = info if info.shard is not None else spread
+        dtensor = info if info.shard is not None else dtensor
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info._wrapper, info.shard.pending_text)
     if info.data_state == "freed" and info.kind is QUANTIZED and info._wrapper:
         return f"{info._wrapper}; t.int_repr() gives the codes"
     if info.data_state == "freed" and info._wrapper:
-        return f"the parts cannot be told apart: {info._wrapper}; make the tensor anew"
+        return f"its parts cannot be separated: {info._wrapper}; make the tensor again"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
-    if info.data_state == "freed" and spread is not None:
-        return _FREED_PART.format(spread.detail, held, reach)
+    if info.data_state == "freed" and dtensor is not None:
+        return _FREED_PART.format(dtensor.detail, held, reach)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
     instead = "what it returns"
     if inner:
@@ -60,20 +60,20 @@ def no_data_text(info: TensorInfo) -> str:
 
 
 def _shard_text(info: TensorInfo) -> str:
-    """Return which part this rank holds, and in how many bytes of how many."""
+    """Return the part of a DTensor on this rank, and its bytes."""
     said = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
     return f"{info.shard}, {said}" if info.shard is not None else said
 
 
 def kind_obstacle(info: TensorInfo) -> Obstacle | None:
-    """Return what stands against sharing in the way a tensor holds its values; None where nothing does."""
+    """Return why a kind of tensor cannot share memory, or None."""
     words = {"layout": name_of(info.layout), "dtype": name_of(info.dtype), "type_name": info.type_name}
     obstacle = info.kind.obstacle
     return obstacle and Obstacle(obstacle.detail.format(**words), obstacle.clause.format(**words))
 
 
 def device_type(info: TensorInfo) -> str:
-    """Return the kind of device, ``"cuda"`` for cuda:0."""
+    """Return the type of the device: ``"cuda"`` for cuda:0."""
     return str(info.device).partition(":")[0]
 
 
@@ -85,16 +85,15 @@ def described(info: TensorInfo, detail: str) -> str:
 
 
 UNSHARDED = Obstacle("that FSDP has gathered", "FSDP has gathered it, and could not reshard what an array shares")
-"""What stands against sharing memory that FSDP resizes, unless `copy` is False."""
 UNSHARDED_HAZARD = (
     "FSDP can no longer reshard this storage: its next step ends in 'Trying to resize storage that is not resizable'"
 )
 ASKED_FOR = "copy: asked for"
-"""How a reason begins where nothing stands against sharing."""
+"""The reason of a copy that was requested."""
 
 
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
-    """Return in one sentence why the array shares memory, or why it does not."""
+    """Return in one sentence why the array shares memory, or not."""
     if not info.numel:
         return "empty: there is nothing to share or to copy"
     if not shares:
@@ -107,7 +106,7 @@ def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle
 def warning_texts(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
 ) -> tuple[str, ...]:
-    """Return what may surprise later, a sentence each."""
+    """Return sentences about later surprises."""
     warnings = []
     if info._has_tangent:
         warnings.append("the tangent of forward-mode differentiation is not part of the array")
@@ -130,22 +129,21 @@ def warning_texts(
 
 
 def saved_text(saved_for: tuple[str, ...], frozen: bool) -> str:
-    """Return what a NumPy write would do to the gradients of the operations that have saved these elements."""
+    """Return the effect of a NumPy write on operations that have saved the tensor for backward."""
     names = ", ".join(saved_for[:3]) + f" and {len(saved_for) - 3:,} more" * (len(saved_for) > 3)
     if frozen:
-        return f"saved for {names}: this array is read-only, so NumPy cannot spoil the gradients"
+        return f"saved for {names}: this array is read-only, so NumPy cannot change the gradients"
     return f"saved for {names}: a NumPy write here gives wrong gradients without an error"
 
 
 READ_ONLY_VIEW = "  # a read-only view"
-"""What is said after code that begins with a function of NumPy whose name says something else."""
 _UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1){1}.int()"
 
 
 def code_text(
     info: TensorInfo, steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool
 ) -> str:
-    """Return the expression of plain PyTorch and NumPy on a variable ``t`` that does the same."""
+    """Return the same conversion in plain PyTorch and NumPy, an expression of ``t``."""
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
     back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
     calls = {
@@ -164,7 +162,7 @@ def code_text(
     code = info._access
     for step in steps:
         if step is Step.UNPACK:
-            # What a single byte holds has one dimension already.
+            # A tensor without dimensions becomes an array of two values.
             flat = ".flatten(-2)" if info.shape else ""
             code = f"torch.tensor({list(FLOAT4_VALUES)})[{_UNPACKED.format(code, flat)}]"
         else:
@@ -176,14 +174,14 @@ def code_text(
 
 
 def holder_code(info: TensorInfo, inner: str) -> str:
-    """Return the expression for a tensor that holds its values in another one; `inner` is the one for that tensor."""
+    """Return the code of a wrapping tensor around the code of its inner one."""
     host = ".cpu()" if device_type(info) != "cpu" else ""
     dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
     return info.kind.code.format(inner=inner, host=host, dense=dense)
 
 
 def _dtype_code(dtype: np.dtype[Any]) -> str:
-    """Return how a program names `dtype`; one of foreign byte order has only its code."""
+    """Return the expression for `dtype`; one of foreign byte order has only its code."""
     if not dtype.isnative:
         return repr(dtype.str)
     name = dtype.type.__name__

@@ -12,7 +12,7 @@ import torch
 from tensornp import errors
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
@@ -92,7 +92,7 @@ def _shared_with_jax(jax: Any, tensor: torch.Tensor) -> Any:
     if inspect(tensor).device.type == "cpu":
         # Raises if the memory cannot be shared; locks the storage, which DLPack does not.
         to_numpy(tensor, copy=False, writeable=True)
-    with modes.undisturbed():
+    with modes.outside_modes():
         values = plain(tensor)
         try:
             array = jax.dlpack.from_dlpack(values)

@@ -10,8 +10,8 @@ from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_subclass
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.attributes import error_text, is_array
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.weight import refused
@@ -22,14 +22,14 @@ _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 class _ArrayProtocol(type):
     def __subclasscheck__(cls, other: type) -> bool:
-        return not is_subclass(other, torch.Tensor) and any(hasattr(other, name) for name in _PROTOCOLS)
+        return not issubclass(other, torch.Tensor) and any(hasattr(other, name) for name in _PROTOCOLS)
 
 
 class ArrayLike(metaclass=_ArrayProtocol):
     """Base, for `issubclass`, of every class with an array protocol, except tensors."""
 
 
-@modes.unnoticed
+@modes.outside_modes
 def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of an array, or the same container with tensors instead of arrays.
 
@@ -56,7 +56,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
         raise BadRequestError(f"copy must be True, False or None, got {quoted(copy)}")
     copy = None if copy is None else bool(copy)
-    is_scalar = is_subclass(type(array), np.generic)
+    is_scalar = issubclass(type(array), np.generic)
     if is_scalar and copy is False:
         raise CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
     if is_array(array) or is_scalar:
@@ -81,7 +81,7 @@ def _tensor_of(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
         if is_on_cpu and any(hasattr(array, name) for name in _PROTOCOLS[1:]):
             values: Any = np.asarray(array)
         else:
-            with modes.undisturbed():
+            with modes.outside_modes():
                 values = from_dlpack(array)
     except Exception as error:
         raise UnsupportedArrayError(
@@ -92,5 +92,5 @@ def _tensor_of(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
     place = values.device if device is None else usable_device(device)
     if copy is False and place != values.device:
         raise CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
-    with modes.undisturbed():
+    with modes.outside_modes():
         return values.to(place, copy=bool(copy))

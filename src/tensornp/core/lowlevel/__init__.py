@@ -1,4 +1,4 @@
-"""What torch and Python have no public word for; nothing here knows what tensornp is for.
+"""Private names of torch, modes, and text; nothing here knows tensors of tensornp.
 
 In: any object, an address, a function. Out: what it is and holds, its bytes, the function outside of every mode.
 Each private name of torch has another way beside it, and each raw read one switch.

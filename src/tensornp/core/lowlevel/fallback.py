@@ -1,4 +1,4 @@
-"""Where each view ends that cannot be made: the next simpler true thing is shown, and one line tells the place."""
+"""If a view fails, show the next simpler one and log where it failed, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Made = TypeVar("_Made")
 
 
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
-    """Return what `way` makes, or where it raises, what the next of the `simpler` ways makes of the reason.
+    """Return the result of `way`, or of the first of the `simpler` ways that works.
 
     The last of them must be one that cannot raise. `what` says in the log what could not be made; a place in the source
     is told of once in a process.
@@ -35,7 +35,7 @@ def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[st
 
 
 def told(what: str, error: Exception) -> str:
-    """Return why something could not be made, once that has been logged; raises `error` where that is wanted."""
+    """Log a failure and return its reason; raise `error` under TENSORNP_RAISE."""
     if os.environ.get(RAISE):
         raise error
     import logging

@@ -1,4 +1,4 @@
-"""Read what torch does not guard against a backward in another thread: gradients and saved tensors."""
+"""Read gradients and saved tensors, which torch does not guard against a backward in another thread."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ _WRITERS = frozenset(["_engine_run_backward", "zero_grad"])
 
 
 class Unguarded:
-    """Reads gradients and saved tensors while no other thread runs a backward.
-
-    Attributes
-    ----------
-    left_out : bool
-        Whether something was not read; nothing is read from then on.
-    """
+    """Reads gradients until another thread runs a backward; then `left_out` is True."""
 
     __slots__ = ("left_out",)
 
@@ -46,28 +40,24 @@ class Unguarded:
 def backward_runs_elsewhere() -> bool:
     """Return whether another thread runs a backward or `zero_grad`; reading `.grad` then crashes.
 
-    The answer holds until this thread gives up the interpreter lock. It has just taken the lock anew, so no other
-    thread is given it within the switch interval: read at once.
+    The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it anew, and no other
+    thread gets it within the switch interval.
     """
     time.sleep(0)
-    frames = _current_frames()
-    own = frames.pop(threading.get_ident())
-    others = sum(_is_in_backward(frame) for frame in frames.values())
-    # A thread of torch's own, one for each device, does a part of a backward that another thread waits for.
-    is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
-    del own
-    return others > is_part
-
-
-def _current_frames() -> dict[int, FrameType]:
-    """Return the frame of each thread; a collection meanwhile could deadlock (python/cpython#106883)."""
     was_enabled = gc.isenabled()
+    # A collection in `_current_frames` could deadlock (python/cpython#106883).
     gc.disable()
     try:
-        return sys._current_frames()
+        frames = sys._current_frames()
     finally:
         if was_enabled:
             gc.enable()
+    own = frames.pop(threading.get_ident())
+    others = sum(_is_in_backward(frame) for frame in frames.values())
+    # A thread of torch, one per device, does a part of a backward that another thread waits for.
+    is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
+    del own
+    return others > is_part
 
 
 def _is_in_backward(frame: FrameType | None) -> bool:

@@ -1,4 +1,4 @@
-"""Which tensors are ordinary: of torch's own two classes, and so what they say is true, and costs next to nothing."""
+"""Recognize tensors of torch's own two classes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether an object is of one of these classes; no metaclass is asked."""
+    """Return whether an object is a Tensor or Parameter, and not of a subclass."""
     cls = type(obj)
     return cls is torch.Tensor or cls is torch.nn.Parameter
 
 
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether it is an ordinary tensor with strides, of one size in each dimension."""
+    """Return whether an object is an ordinary strided tensor."""
     return is_of_torch(obj) and obj.layout is torch.strided and not obj.is_nested

@@ -1,7 +1,4 @@
-"""What each record shows where no printers are: in marimo by its protocols of display, in others by `_repr_html_`.
-
-The renderers are above all records.
-"""
+"""Display records in marimo and in other front ends without a printer of tensornp."""
 
 from __future__ import annotations
 
@@ -9,19 +6,19 @@ from typing import Any
 
 
 def mime_of(record: Any) -> tuple[str, str]:
-    """Return what marimo shows of a record, as its `_mime_`."""
+    """Return MIME type and HTML of a record, as its `_mime_` for marimo."""
     import tensornp
 
     return tensornp._mime_of(record)
 
 
 def html_of(record: Any) -> str:
-    """Return the HTML of a record, as its `_repr_html_`, which sphinx-gallery and Jupyter without printers ask for."""
+    """Return the HTML of a record, as its `_repr_html_` for Jupyter and sphinx-gallery."""
     return mime_of(record)[1]
 
 
-class _Shown:
-    """What a record shows as that marimo would show as a list or a tuple, whatever its `_mime_` says."""
+class _Display:
+    """Wrapper that stops marimo from rendering a record as a plain list."""
 
     def __init__(self, record: Any) -> None:
         self._record = record
@@ -30,6 +27,6 @@ class _Shown:
         return mime_of(self._record)
 
 
-def display_of(record: Any) -> _Shown:
-    """Return what marimo shows in the place of a record that is a list or a tuple, as its `_display_`."""
-    return _Shown(record)
+def display_of(record: Any) -> _Display:
+    """Return the wrapper of a record that is a list or a tuple, as its `_display_`."""
+    return _Display(record)

@@ -1,4 +1,4 @@
-"""Calls of torch of whose warnings nobody hears, since only looking causes them: the one module without a name.
+"""Drop the warnings of torch that only a display causes.
 
 A user who only looks must not be told that the support of a kind is new, or goes away. Filters of warnings are those of
 the whole process, and torch warns in the name of the innermost frame of Python: where the globals of that name no
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 def quietly(call: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """Return what a function of torch returns that is written in C, and warns of the kind of tensor that it makes."""
+    """Call a C function of torch and drop its warnings."""
     return call(*args, **kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Ask torch by private names what it has no public name for."""
+"""Give private names of torch, for which no public ones exist; torch 2.7 or later has all of them."""
 
 from __future__ import annotations
 
@@ -6,39 +6,82 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._C import (
+    DisableTorchFunction,
+    _get_tracing_state,
+    _is_torch_function_all_disabled,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import _disable_current_modes
 
-from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.quiet import quietly
 
-_data_address = find("_C._data_address")
-_is_cow_tensor = find("_C._is_cow_tensor")
-_is_functorch_wrapped = find("_C._functorch.is_functorch_wrapped_tensor")
-_is_functional_tensor = find("_is_functional_tensor")
-_is_zerotensor = find("_is_zerotensor")
-_unpack_dual = find("_VF._unpack_dual")
-_nnz, _indices, _values = (find(f"Tensor.{name}") for name in ("_nnz", "_indices", "_values"))
-_nested_layout = [find(f"Tensor._nested_tensor_{name}") for name in ("size", "strides", "storage_offsets")]
-_quantize_per_tensor = find("_make_per_tensor_quantized_tensor")
-_quantize_per_channel = find("_make_per_channel_quantized_tensor")
-_storage_use_count = getattr(torch._C, "_storage_Use_Count", None)
-_scripted_table = find("jit._script.OrderedDictWrapper")
-PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
+__all__ = ["DisableTorchFunction"]
+
+_private: Any = torch._C
+EnableTorchFunction: Any = torch._C._EnableTorchFunction
+InferenceMode: Any = torch._C._InferenceMode
+PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
+
+disable_functorch: Any = torch._C._DisableFuncTorch
+disable_dispatch_modes = _disable_current_modes
+functorch_level = peek_interpreter_stack
+is_torch_function_off = _is_torch_function_all_disabled
+num_function_modes = _len_torch_function_stack
+pop_function_mode: Any = torch._C._pop_torch_function_stack
+push_function_mode: Any = torch._C._push_on_torch_function_stack
+tracing_state = _get_tracing_state
+set_tracing_state: Any = _private._set_tracing_state
+_data_address: Any = _private._data_address
+_is_cow_tensor: Any = _private._is_cow_tensor
+_storage_use_count: Any = torch._C._storage_Use_Count
+_scripted_table: Any = torch.jit._script.OrderedDictWrapper
+
+
+def without_dispatch_classes() -> Any:
+    """Have no tensor class called for operators in a block that reads and writes no values."""
+    private: Any = torch._C
+    return private._ExcludeDispatchKeyGuard(private.DispatchKeySet(private.DispatchKey.Python))
+
+
+def has_dispatch_mode() -> bool:
+    """Return whether a dispatch mode is active."""
+    return bool(_len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch())
+
+
+def is_in_dispatch_mode_or_transform() -> bool:
+    """Return whether a dispatch mode, a torch.func transform or a tracer is active."""
+    return has_dispatch_mode() or peek_interpreter_stack() is not None or _get_tracing_state() is not None
 
 
 def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` stands for a value inside (or escaped from) a torch.func transform."""
-    return bool(_is_functorch_wrapped(tensor))
+    """Return whether a torch.func transform wraps `tensor`."""
+    return bool(is_functorch_wrapped_tensor(tensor))
+
+
+def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
+    functorch: Any = torch._C._functorch
+    is_batched = False
+    while is_functorch_wrapped_tensor(wrapper):
+        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
+        wrapper = functorch.get_unwrapped(wrapper)
+    return wrapper, is_batched
 
 
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
-    return bool(_is_functional_tensor(tensor))
+    """Return whether functionalization wraps `tensor`; its `numpy()` would return garbage."""
+    return bool(torch._is_functional_tensor(tensor))
 
 
 def is_zero_tensor(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
-    return bool(_is_zerotensor(tensor))
+    """Return whether `tensor` is a symbolic zero of autograd, which has no memory."""
+    return bool(torch._is_zerotensor(tensor))
 
 
 def is_mkldnn(layout: torch.layout) -> bool:
@@ -47,66 +90,62 @@ def is_mkldnn(layout: torch.layout) -> bool:
 
 
 def has_tangent(tensor: torch.Tensor) -> bool:
-    """Return whether forward-mode differentiation carries a tangent along with `tensor`."""
-    from torch.autograd import forward_ad
-
-    level = getattr(forward_ad, "_current_level", 0)
-    if level < 0:
-        return False
-    return _unpack_dual(tensor, level=level)[1] is not None
+    """Return whether forward-mode differentiation carries a tangent with `tensor`."""
+    level = forward_ad._current_level
+    return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None
 
 
 def num_stored(sparse: Any) -> int:
     """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
-    return int(_nnz(sparse))
+    return int(torch.Tensor._nnz(sparse))
 
 
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
-    return _indices(sparse), quietly(_values, sparse)
+    """Return indices and values of a COO tensor without coalescing it."""
+    return torch.Tensor._indices(sparse), quietly(torch.Tensor._values, sparse)
 
 
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
-    """Return the tensors by which a strided nested tensor tells its parts apart."""
-    return [read(nested) for read in _nested_layout]
+    """Return sizes, strides and offsets of the parts of a strided nested tensor."""
+    tensor: Any = torch.Tensor
+    return [
+        tensor._nested_tensor_size(nested),
+        tensor._nested_tensor_strides(nested),
+        tensor._nested_tensor_storage_offsets(nested),
+    ]
 
 
 def untyped(storage: Any) -> torch.UntypedStorage:
-    """Return the bytes under a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
-    found: torch.UntypedStorage = getattr(storage, "_untyped_storage", None) or storage.untyped()
+    """Return the bytes of a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
+    found: torch.UntypedStorage = storage._untyped_storage
     return found
 
 
 def quantized_like(
     codes: torch.Tensor, scheme: torch.Tensor, take: Callable[[torch.Tensor, int], torch.Tensor]
 ) -> torch.Tensor:
-    """Return `codes`, which are some of `scheme`, with the scales that `take` takes out of all along a dimension."""
-    made: torch.Tensor
+    """Return a quantized tensor of some codes of `scheme`; `take` selects scales along a dimension."""
+    private: Any = torch
     if "channel" not in str(scheme.qscheme()):
-        made = quietly(_quantize_per_tensor, codes, scheme.q_scale(), scheme.q_zero_point())
-        return made
+        return quietly(private._make_per_tensor_quantized_tensor, codes, scheme.q_scale(), scheme.q_zero_point())  # type: ignore[no-any-return]
     axis = scheme.q_per_channel_axis()
     scales, zero_points = take(scheme.q_per_channel_scales(), axis), take(scheme.q_per_channel_zero_points(), axis)
-    made = quietly(_quantize_per_channel, codes, scales, zero_points, axis)
-    return made
-
-
-def address_of(tensor: torch.Tensor) -> int:
-    """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
-    # The private call gives the address of the storage.
-    start = int(_data_address(tensor))
-    if not start:
-        return 0
-    return start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
+    return quietly(private._make_per_channel_quantized_tensor, codes, scales, zero_points, axis)  # type: ignore[no-any-return]
 
 
 def storage_address(tensor: torch.Tensor) -> int:
-    """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
+    """Return the address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
     return int(_data_address(tensor))
 
 
+def address_of(tensor: torch.Tensor) -> int:
+    """Return the address of the first element, or 0."""
+    start = storage_address(tensor)
+    return start and start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
+
+
 def is_lazily_copied(tensor: torch.Tensor) -> bool:
-    """Return whether the memory of `tensor` becomes its own at the first write, although others share it until then."""
+    """Return whether the storage of `tensor` is copied at its first write."""
     try:
         return bool(_is_cow_tensor(tensor))
     except RuntimeError:
@@ -115,45 +154,38 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
 
 
 def split_factor_of(placement: Any) -> int:
-    """Return of how many pieces each rank has a part, which only a private class of placements has; else 1."""
-    factor = getattr(placement, "split_factor", 1)
-    return factor if type(factor) is int and factor > 0 else 1
+    """Return the number of pieces of a strided placement; 1 for others."""
+    return int(getattr(placement, "split_factor", 1))
 
 
 def shard_order_of(dtensor: Any) -> list[int] | None:
-    """Return in which order the dimensions of the mesh cut a DTensor; None where it is the usual one, or not told."""
-    order = getattr(getattr(dtensor, "_spec", None), "shard_order", None)
+    """Return the order of mesh dimensions that cut a DTensor; None if it is the usual one."""
+    order = getattr(dtensor._spec, "shard_order", None)
     return [at for entry in order for at in entry.mesh_dims] if order else None
 
 
-def simulated_tensors(local_tensor: Any) -> dict[int, torch.Tensor]:
-    """Return what a `LocalTensor` holds for each rank that it simulates; nothing where that is kept elsewhere."""
-    found = getattr(local_tensor, "_local_tensors", None)
-    return found if type(found) is dict else {}
-
-
 def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
-    """Return the storage of a `StorageWeakRef`; None where it is gone, or torch cannot give it."""
-    make = getattr(torch.UntypedStorage, "_new_with_weak_ptr", None)
+    """Return the storage of a `StorageWeakRef`, or None if it was freed."""
+    make: Any = torch.UntypedStorage._new_with_weak_ptr
     try:
-        return make(reference.cdata) if make is not None and not reference.expired() else None
+        return None if reference.expired() else make(reference.cdata)
     except RuntimeError:
         return None
 
 
 def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
-    """Return whether tensors have `storage`, which is held here too."""
-    return _storage_use_count is None or int(_storage_use_count(storage._cdata)) > 1
+    """Return whether tensors also hold `storage`."""
+    return int(_storage_use_count(storage._cdata)) > 1
 
 
 def has_constant_tensors(module: Any) -> bool:
-    """Return whether the graph of a scripted module has tensors as constants, as a frozen one has all weights."""
+    """Return whether the graph of a scripted module has tensors as constants, as frozen ones have."""
     if not is_scripted_table(module.__dict__.get("_modules")):
         return False
     try:
         nodes = list(module.__dict__["_c"]._get_method("forward").graph.nodes())
-    except (RuntimeError, KeyError, AttributeError):
-        # It has no such method, or this torch keeps it elsewhere.
+    except RuntimeError:
+        # It has no forward.
         return False
     return any(
         one.kind() == "prim::Constant" and one.hasAttribute("value") and one.kindOf("value") == "t" for one in nodes
@@ -161,5 +193,10 @@ def has_constant_tensors(module: Any) -> bool:
 
 
 def is_scripted_table(table: Any) -> bool:
-    """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
+    """Return whether `table` holds the members of a module of `torch.jit.script`."""
     return isinstance(table, _scripted_table)
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Set the number of counted writes of a tensor and its views."""
+    torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))

@@ -1,57 +1,58 @@
-"""Who else sees the bytes of a tensor: measured by address among all that a namespace reaches, and never deduced."""
+"""Find the names that see the bytes of a tensor, by comparing addresses."""
 
 from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch.multiprocessing.reductions import StorageWeakRef
 
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.extents import RELATIONS, Relation
-from tensornp.core.memory.former import Former
-from tensornp.core.memory.relations import OUTDATED, Target
+from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
+from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
+from tensornp.core.memory.footprint import extents_of, is_one_storage, overlap, spans_of, storage_of
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Searched, search
-from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
+DANGLING = "its memory was freed when the storage moved: do not read or write it"
+OUTDATED = "it keeps the memory that the tensor has left"
+WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
+"""The relations in which one side sees a write to the other, or may see it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """One name that reaches the bytes of a tensor, or did so once.
+    """A name that reaches the bytes of a tensor, or did so before.
 
     Attributes
     ----------
-    name : str
-        The expression that reaches it: ``b``, ``model.fc.weight``, ``Out[3]``.
-    kind : str
-        "tensor", "array", "parameter", "buffer" or "grad".
+    name, kind : str
+        An expression such as ``model.fc.weight``; "tensor", "array", "parameter", "buffer" or "grad".
     relation : str
         "same object"; "same elements" (each index addresses the same element); "reinterpreted" (the same bytes through
         other strides, another dtype or a lazy conjugate); "overlapping" (some bytes belong to both); "may overlap" (too
-        hard to tell in bounded time); "same storage" (disjoint views of it); "stale" (shared memory once, and the
-        storage of one of them has moved since).
+        hard to tell in bounded time); "same storage" (disjoint views of it); "stale" (seen sharing before, and one of
+        them has other memory now).
     byte_range : tuple of int, or None
-        Between which bytes, counted from the tensor's first, both have elements; None where no byte is shared.
-    note : str
-        A sentence where more must be known.
-    type_name : str
-        The class of what it reaches: "Tensor", "ndarray", "memoryview".
+        The common range, counted from the first byte of the tensor; None if no byte is shared.
+    note, type_name : str
+        A warning or empty; the class of the object: "Tensor", "ndarray", "memoryview".
     """
 
     name: str
@@ -63,16 +64,10 @@ class Alias:
 
 
 class Aliases(list[Alias]):
-    """A list of `Alias`, the closest first, which says how far the search came.
+    """A list of `Alias`, the closest first.
 
-    Attributes
-    ----------
-    num_names : int
-        Objects that were looked at.
-    is_complete : bool
-        Whether that was all that the namespace reaches.
-    left_out : str
-        Why gradients were not looked at; empty where they were.
+    `num_names` objects were compared; `is_complete` says whether the search reached everything; `left_out` says why
+    gradients were not read, if they were not.
     """
 
     def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
@@ -90,19 +85,19 @@ class Aliases(list[Alias]):
 
     @property
     def holds_aliases(self) -> bool:
-        """Whether nobody has put anything else into the list."""
+        """Whether the list holds nothing else."""
         return all(type(alias) is Alias for alias in self)
 
     @property
     def remark(self) -> str:
-        """How far the search came and what it left out, or that it has found nothing."""
+        """Why the search ended early, or that it has found nothing."""
         said = [] if self.is_complete else [stopped_text(self.num_names)]
         said += [self.left_out] if self.left_out else []
         return "\n".join(said) or ("" if self else "nothing else sees these bytes")
 
 
 def stopped_text(num_names: int) -> str:
-    """Return how a search says that it did not look everywhere."""
+    """Return that a search has ended early, in words."""
     return f"search stopped at {num_names:,} names"
 
 
@@ -110,7 +105,7 @@ def stopped_text(num_names: int) -> str:
 def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds: float = MAX_SECONDS) -> Aliases:
     """List the aliases of a tensor or an array, the closest first.
 
-    Looks at what the names reach: attributes, modules with their parameters, buffers and gradients, optimizer states,
+    Follows the names: attributes, modules with their parameters, buffers and gradients, optimizer states,
     containers, IPython's ``Out``, NumPy arrays over any chain of bases, memoryviews. No property of any object is
     called, no value is read, nothing changes. A name of `obj` itself is listed as "same object".
 
@@ -120,7 +115,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     namespace : mapping of str to object, optional
         By default, the names that the caller sees.
     max_seconds : float
-        After which the search stops; ``.is_complete`` of the result then is False.
+        The search stops then; ``.is_complete`` of the result is False.
 
     Raises
     ------
@@ -129,20 +124,19 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
 
     Notes
     -----
-    Costs about a microsecond for each tensor or array. Whether two views overlap is exact; where that could take
-    exponential time, the answer is "may overlap" after some milliseconds.
+    Costs about a microsecond for each tensor or array. Overlap is exact; if an exact answer could take exponential
+    time, the answer is "may overlap" after some milliseconds. Nobody has seen memory before, so nothing is "stale".
     """
-    # A property `__class__` is not asked.
     if not is_tensor(obj) and stand_in_of(obj) is not None:
-        with modes.undisturbed():
+        with modes.outside_modes():
             obj = stood_for(obj)
-    if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
+    if not (is_tensor(obj) or is_array(obj) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
-    (found,), _ = find_aliases([(obj, None)], namespace, _seconds(max_seconds))
+    (found,), _ = find_aliases([obj], namespace, _seconds(max_seconds))
     return found
 
 
@@ -156,18 +150,48 @@ def _seconds(asked: Any) -> float:
     return seconds
 
 
-@modes.unnoticed
+class SeenAliases:
+    """Arrays and storages that were seen sharing the memory of a tensor; none is kept alive."""
+
+    __slots__ = ("_arrays", "_storages")
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, weakref.ref[Any]] = {}
+        self._storages: dict[int, StorageWeakRef] = {}
+
+    def note(self, other: Any) -> None:
+        """Remember an array or a tensor that shares the memory now."""
+        if type(other) is np.ndarray:
+            self._arrays[id(other)] = weakref.ref(other)
+        elif is_tensor(other):
+            storage = storage_of(other)
+            self._storages.setdefault(storage._cdata, StorageWeakRef(storage))
+
+    def __contains__(self, other: object) -> bool:
+        if type(other) is np.ndarray:
+            reference = self._arrays.get(id(other))
+            return reference is not None and reference() is other
+        return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
+
+    def living(self) -> SeenAliases:
+        """Return a copy without those that are gone."""
+        made = SeenAliases()
+        made._arrays = {key: one for key, one in self._arrays.items() if one() is not None}
+        made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+        return made
+
+
+@modes.outside_modes
 def find_aliases(
-    objs: list[tuple[Any, TensorInfo | None]],
+    objs: list[Any],
     namespace: Mapping[str, Any],
     max_seconds: float,
-    former: Former | None = None,
+    seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Searched]:
-    """Return the aliases of each of `objs`, and the one search by which all were found.
+    """Return the aliases of each of `objs`, and the search that found all.
 
-    With each comes its metadata, where that was read already. `former` knows what has shared memory with the first of
-    `objs`, and takes what does so now. `unguarded` is as in `search`.
+    `seen` knows the former aliases of the first of `objs`, and takes those of now. `unguarded` is as in `search`.
     """
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
@@ -175,21 +199,22 @@ def find_aliases(
     def visit(other: Any, kind: Kind, path: Path) -> None:
         if kind == "parameter":
             keys.setdefault(id(other), path)
-        for target, hits in targets:
+        for number, target in enumerate(targets):
+            own = seen if number == 0 else None
             try:
                 relation, bounds, note = target.compare(other)
+                if relation is None and own is not None and other in own:
+                    relation, note = "stale", OUTDATED
+                elif own is not None and relation not in (None, "stale", "same object"):
+                    own.note(other)
             except Exception:
-                # What cannot be read has no address that is known.
+                # What cannot be read has no known address.
                 continue
             if relation is not None:
-                hits.append((path, kind, relation, bounds, note, type(other)))
-                if former is not None and hits is found[0] and relation not in ("stale", "same object"):
-                    former.note(other, objs[0][0])
-            elif former is not None and hits is found[0] and other in former:
-                hits.append((path, kind, "stale", None, OUTDATED, type(other)))
+                found[number].append((path, kind, relation, bounds, note, type(other)))
 
-    with modes.undisturbed():
-        targets = [(Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
+    with modes.outside_modes():
+        targets = [Target(obj) for obj in objs]
         searched = search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
 
@@ -197,7 +222,76 @@ def find_aliases(
 def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(expression_of(path, keys), kind, how, where, note, class_name(cls))
+        Alias(expression_of(path, keys), kind, how, where, note, cls.__name__)
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")
+
+
+class Target:
+    """The bytes of one tensor or array, which others are compared with."""
+
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+        self._extents = extents_of(obj)
+        self._spans = spans_of(obj)
+        self._low = min((low for _, low, _ in self._spans), default=0)
+        self._high = max((high for _, _, high in self._spans), default=0)
+        self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
+
+    def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None, str]:
+        """Return the relation of `other`, the common bytes, and a note."""
+        if other is self._obj:
+            return "same object", None, ""
+        other = tensor_of(other) if is_storage(other) else other
+        array = None if is_tensor(other) else array_over(other)
+        low, high = self._bounds_of_storage(other) if array is None else origin_of(array).bounds
+        if low < self._high and high > self._low:
+            relation, bounds = self._relation_to(extents_of(other), other)
+            if relation is not None:
+                return relation, bounds, ""
+        return ("stale", None, DANGLING) if array is not None and self._is_dangling(array) else (None, None, "")
+
+    def _bounds_of_storage(self, other: Any) -> tuple[int, int]:
+        try:
+            start = torch_private.storage_address(other)
+            if start:
+                return start, start + storage_of(other).nbytes()
+        except (RuntimeError, NotImplementedError):
+            pass
+        # Sparse layouts and wrappers consist of parts that lie anywhere.
+        spans = spans_of(other)
+        return min((low for _, low, _ in spans), default=0), max((high for _, _, high in spans), default=0)
+
+    def _is_dangling(self, array: np.ndarray[Any, Any]) -> bool:
+        """Return whether the array was made of a tensor in the storage of the target, which has moved since."""
+        base = origin_of(array).tensor
+        return (
+            base is not None
+            and is_tensor(self._obj)
+            and not extent_of_array(array).is_empty
+            and has_left(array, base)
+            and is_one_storage(base, self._obj)
+        )
+
+    def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
+        """Return the closest relation of any of my extents to any of `extents`."""
+        is_lazy = self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other))
+        # The first write makes memory for all views of one lazy copy, and for no other.
+        if is_lazy and not (is_tensor(other) and is_tensor(self._obj) and is_one_storage(other, self._obj)):
+            return None, None
+        best: tuple[Relation | None, tuple[int, int] | None] = (None, None)
+        for mine in self._extents:
+            for extent in extents:
+                relation = relation_of(mine, extent)
+                if relation is None:
+                    continue
+                if relation != "may overlap" and (len(self._extents) > 1 or len(extents) > 1):
+                    # One of several parts is not the same as the whole.
+                    relation = "overlapping"
+                if best[0] is None or RELATIONS.index(relation) < RELATIONS.index(best[0]):
+                    low, high = shared_bounds(mine, extent)
+                    best = relation, (low - mine.bounds[0], high - mine.bounds[0])
+        if best[0] is None and extents and self._extents and overlap(self._spans, spans_of(other)):
+            return "same storage", None
+        return best

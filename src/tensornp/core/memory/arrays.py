@@ -1,38 +1,37 @@
-"""Where the elements of a NumPy array lie, and whose memory that is: the chain of bases, followed to its end."""
+"""Find the memory of a NumPy array and the object that owns it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_tensor, module_name, own_attributes
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
 from tensornp.core.memory.extents import Extent
-from tensornp.errors import NoDataError, NotReadError
+from tensornp.errors import NoDataError
 
 _MAX_BASES = 100
-_MASKED_EDGE = 750
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
-"""Of memoryviews that NumPy understands; others are looked at as bytes."""
-_interface = np.ndarray.__array_interface__.__get__
-_base, _strides, _shape, _dtype = (getattr(np.ndarray, name).__get__ for name in ("base", "strides", "shape", "dtype"))
+"""Formats of memoryviews that NumPy understands; others are read as bytes."""
+_interface, _base, _strides, _shape, _dtype = (
+    getattr(np.ndarray, name).__get__ for name in ("__array_interface__", "base", "strides", "shape", "dtype")
+)
 
 
 class Origin(NamedTuple):
-    """What an array is a view of: the bytes of the outermost array, and the tensor under it, if there is one."""
+    """The bytes of the outermost array under an array, and the tensor under it, if there is one."""
 
     bounds: tuple[int, int]
     tensor: torch.Tensor | None
 
 
 def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else one over the memory of a memoryview, bytearray, array.array or mmap.
+    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap.
 
-    Raises ValueError for a memoryview that was released.
+    Raises ValueError for a released memoryview.
     """
     if is_array(obj):
         return obj
@@ -41,7 +40,7 @@ def array_over(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
-    """Return where the elements of `array` lie, read past whatever a subclass overrides."""
+    """Return the place of the elements of `array`; overrides of a subclass are ignored."""
     dtype: np.dtype[Any] = _dtype(array)
     address = int(_interface(array)["data"][0])
     meaning = dtype.name if dtype.isnative else dtype.str
@@ -49,7 +48,7 @@ def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
 
 
 def origin_of(array: np.ndarray[Any, Any]) -> Origin:
-    """Return what `array` is a view of, through arrays, memoryviews and the helpers of stride tricks."""
+    """Return the memory that `array` is a view of, through arrays, memoryviews and stride tricks."""
     low, high = extent_of_array(array).bounds
     for base in bases_of(array):
         if is_array(base):
@@ -61,7 +60,7 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
 
 
 def bases_of(obj: Any) -> Iterator[Any]:
-    """Yield what an array or a memoryview is a view of, from one to the next, to what the memory belongs to."""
+    """Yield each object that an array or a memoryview is a view of, up to the owner of the memory."""
     for _ in range(_MAX_BASES):
         obj = base_of(obj)
         if obj is None:
@@ -70,50 +69,24 @@ def bases_of(obj: Any) -> Iterator[Any]:
 
 
 def base_of(obj: Any) -> Any:
-    """Return what `obj` is a view of, or None where it has memory of its own."""
+    """Return the object that `obj` is a view of; None if it owns its memory."""
     if is_array(obj):
         return _base(obj)
     if isinstance(obj, memoryview):
         return obj.obj
-    if type(obj) is raw_memory.CAPSULE:
-        return raw_memory.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
-    return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
+    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
-    """Return whether `array` lies outside of the storage of the tensor that it was made of: that has moved under it.
-
-    What the array points to then was given back, and must not be read.
-    """
+    """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
     start = torch_private.storage_address(base)
     low, high = extent_of_array(array).bounds
     return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()
 
 
 def check_array(array: np.ndarray[Any, Any]) -> None:
-    """Raise NoDataError where a read of `array` would end the process: its memory was given back, or its file cut."""
+    """Raise NoDataError if the tensor under `array` has freed its memory."""
     base = origin_of(array).tensor
     if base is not None and has_left(array, base):
-        raise NoDataError("the memory of this array was given back by the tensor it was made of; make it anew")
-    try:
-        raw_memory.check_readable(*extent_of_array(array).bounds)
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
-
-
-def check_printed(array: np.ndarray[Any, Any]) -> None:
-    """Raise NoDataError where NumPy's own text of `array`, which reads its edges, would end the process."""
-    options, extent = np.get_printoptions(), extent_of_array(array)
-    if extent.is_empty:
-        return
-    # Of a masked array more is read.
-    edge = max(options["edgeitems"], _MASKED_EDGE if isinstance(array, np.ma.MaskedArray) else 0)
-    is_whole, addresses = math.prod(extent.shape) <= options["threshold"], np.full(1, extent.address, np.int64)
-    for n, step in zip(extent.shape, extent.strides, strict=True):
-        places = np.arange(n) if is_whole or n <= 2 * edge else np.r_[:edge, n - edge : n]
-        addresses = np.add.outer(addresses, places * step).reshape(-1)
-    try:
-        raw_memory.check_runs(addresses, extent.itemsize)
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
+        raise NoDataError("the memory of this array was freed by the tensor that it was made of; make it again")

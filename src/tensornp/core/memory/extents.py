@@ -1,13 +1,12 @@
-"""Where elements lie in memory, by addresses alone, and how two such sets of bytes relate.
-
-torch is not imported here: an extent is a handful of numbers, so devices that this machine lacks can be tested.
-"""
+"""Compare sets of addresses, without torch: devices that this machine lacks can be tested."""
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,19 +18,19 @@ RELATIONS: tuple[Relation, ...] = (
 )  # fmt: skip
 """From the closest to the loosest."""
 MAX_WORK = 100_000
-"""Candidates that `numpy.shares_memory` tries at most: some milliseconds; exactness can take exponential time."""
-MAX_LISTED = 100_000
-"""Bytes of a set that are listed at most, where two sets cannot be compared by their strides."""
+"""Candidates that `numpy.shares_memory` tries at most: some milliseconds; an exact answer may take exponential time."""
 _MAX_DIMS = 32
 Runs = tuple[int, tuple[tuple[int, int], ...]]
+Span = tuple[str, int, int]
+"""A device, the address of the first byte and that after the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
     """The elements of a tensor or an array, as addresses.
 
-    `strides` count bytes and may be negative. `meaning` tells what the bytes mean: the dtype, and a lazy conjugate or
-    negative, so that equal bytes of two meanings are not called the same elements.
+    `strides` count bytes and may be negative. `meaning` is the dtype with its lazy bits: equal bytes of two meanings
+    are not the same elements.
     """
 
     device: str
@@ -43,7 +42,7 @@ class Extent:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no byte at all."""
+        """Whether there is no byte."""
         return not self.address or not self.itemsize or 0 in self.shape
 
     @property
@@ -55,9 +54,10 @@ class Extent:
 
 
 def relation_of(a: Extent, b: Extent) -> Relation | None:
-    """Return how the elements of `a` and `b` relate, or None where no byte belongs to both.
+    """Return the relation of the elements of `a` and `b`; None if they have no byte in common.
 
-    Exact for every layout, except where `numpy.shares_memory` gives up after `MAX_WORK`: then "may overlap".
+    "may overlap" if `numpy.shares_memory` gives up after `MAX_WORK`. A view with strides that overlap themselves may be
+    "overlapping" instead of "reinterpreted".
     """
     if a.device != b.device or a.is_empty or b.is_empty:
         return None
@@ -66,11 +66,11 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
         return None
     if _same_places(a, b):
         return "same elements" if a.meaning == b.meaning else "reinterpreted"
-    # A span without gaps on both sides is the ordinary case, and needs no search.
+    # Spans without gaps are the ordinary case, and need no search.
     runs_a, runs_b = _runs(a), _runs(b)
-    if _same_bytes(runs_a, runs_b):
+    if runs_a == runs_b:
         return "reinterpreted"
-    if len(runs_a[1]) == 1 and len(runs_b[1]) == 1 and runs_a[1][0][0] == runs_b[1][0][0] == 1:
+    if len(runs_a[1]) == len(runs_b[1]) == 1:
         return "overlapping"
     try:
         shares = np.shares_memory(_array_over(runs_a), _array_over(runs_b), max_work=MAX_WORK)  # type: ignore[arg-type]  # stubs too narrow
@@ -80,15 +80,9 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
 
 
 def shared_bounds(a: Extent, b: Extent) -> tuple[int, int]:
-    """Return the addresses between which both have elements."""
+    """Return the lowest and the highest address of the common range."""
     (a_low, a_high), (b_low, b_high) = a.bounds, b.bounds
     return max(a_low, b_low), min(a_high, b_high)
-
-
-def dense_span(extent: Extent) -> tuple[int, int] | None:
-    """Return where the bytes start and how many they are, if there is no gap between them; else None."""
-    start, pairs = _runs(extent)
-    return (start, pairs[0][1]) if len(pairs) == 1 and pairs[0][0] == 1 else None
 
 
 def _same_places(a: Extent, b: Extent) -> bool:
@@ -99,12 +93,11 @@ def _same_places(a: Extent, b: Extent) -> bool:
 
 
 def _runs(extent: Extent) -> Runs:
-    """Return the set of bytes in a short form: where it starts, and (step, count) pairs whose sums it consists of.
+    """Return the bytes as the lowest address and (step, count) pairs, which add up to all of them.
 
-    Negative strides are turned round, and two steps are merged where together they count like one: ``count`` multiples
-    of ``step``, and up to that many of them as the next larger step. Equal forms are equal sets.
+    Two steps are merged if together they count like one: ``count`` multiples of ``step``, and up to that many of them
+    as the next larger step. Equal forms are equal sets; sets that overlap themselves may have several forms.
     """
-    start = extent.bounds[0]
     pairs = sorted((abs(s), n) for n, s in zip(extent.shape, extent.strides, strict=True) if n > 1 and s)
     merged = [(1, extent.itemsize)]
     for step, count in pairs:
@@ -114,47 +107,11 @@ def _runs(extent: Extent) -> Runs:
                 break
         else:
             merged.append((step, count))
-    # A merge may have made room for another one.
-    return _runs_again(start, merged) if len(merged) > 1 else (start, tuple(merged))
-
-
-def _runs_again(start: int, pairs: list[tuple[int, int]]) -> Runs:
-    for i, (smaller, n) in enumerate(pairs):
-        for j in range(i + 1, len(pairs)):
-            step, count = pairs[j]
-            if step % smaller == 0 and step // smaller <= n:
-                rest = [pair for k, pair in enumerate(pairs) if k not in (i, j)]
-                return _runs_again(start, sorted([*rest, (smaller, n + step // smaller * (count - 1))]))
-    return start, tuple(pair for pair in pairs if pair[1] > 1) or ((1, 1),)
-
-
-def _same_bytes(a: Runs, b: Runs) -> bool:
-    """Return whether two sets of bytes are equal; where that is too much to tell, they are said to differ."""
-    if a == b:
-        return True
-    if a[0] != b[0] or _last(a) != _last(b) or max(_count(a), _count(b)) > MAX_LISTED:
-        return False
-    return bool(np.array_equal(_listed(a), _listed(b)))
-
-
-def _count(runs: Runs) -> int:
-    return math.prod(count for _, count in runs[1])
-
-
-def _last(runs: Runs) -> int:
-    return runs[0] + sum(step * (count - 1) for step, count in runs[1])
-
-
-def _listed(runs: Runs) -> np.ndarray[Any, Any]:
-    """Return every offset of the set, in order."""
-    offsets = np.zeros(1, dtype=np.int64)
-    for step, count in runs[1]:
-        offsets = (offsets[:, None] + step * np.arange(count)).ravel()
-    return np.unique(offsets)
+    return extent.bounds[0], tuple(merged)
 
 
 class _Memory:
-    """What NumPy makes an array over; nothing ever reads through it."""
+    """Addresses as an array; nothing reads through it."""
 
     def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.__array_interface__ = {
@@ -169,6 +126,63 @@ def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(start, tuple(n for _, n in pairs), tuple(s for s, _ in pairs)))
 
 
-def span_array(low: int, high: int) -> np.ndarray[Any, Any]:
-    """Return a stand-in for the bytes from `low` to `high`, for `numpy.may_share_memory`; it must never be read."""
-    return np.asarray(_Memory(low, (high - low,), (1,)))
+def merge_spans(spans: list[Span]) -> dict[str, int]:
+    """Return the bytes that the spans cover on each device, each byte once."""
+    covered: dict[str, int] = defaultdict(int)
+    at: tuple[str, int] = ("", 0)
+    for device, low, high in sorted(set(spans)):
+        start = max(low, at[1]) if device == at[0] else low
+        covered[device] += max(high - start, 0)
+        at = (device, max(high, at[1]) if device == at[0] else high)
+    return covered
+
+
+def num_apart(spans: list[Span]) -> int:
+    """Return the number of storages and buffers; those that overlap are one."""
+    found, at = 0, ("", 0)
+    for device, low, high in sorted(set(spans)):
+        is_next = device != at[0] or low >= at[1]
+        found += is_next
+        at = (device, high if is_next else max(high, at[1]))
+    return found
+
+
+class Piece(NamedTuple):
+    """A range of bytes, and the bytes and elements of a tensor in it."""
+
+    place: str
+    low: int
+    high: int
+    nbytes: int
+    numel: int
+
+
+def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
+    """Return the elements and the bytes of pieces that may lie over each other.
+
+    Bytes of several pieces without gaps count once. A piece with gaps, such as a column, counts in full unless it lies
+    in one without: two of them may be columns side by side.
+    """
+    elements = nbytes = 0
+    covered: dict[str, list[tuple[int, int]]] = {}
+    with_gaps = []
+    for one in sorted(set(pieces)):
+        place, low, high, own, numel = one
+        if own != high - low:
+            with_gaps.append(one)
+            continue
+        ranges = covered.setdefault(place, [])
+        end = ranges[-1][1] if ranges else 0
+        if ranges and low <= end:
+            new = max(high - end, 0)
+            ranges[-1] = ranges[-1][0], max(high, end)
+        else:
+            new = own
+            ranges.append((low, high))
+        elements, nbytes = elements + numel * new // max(own, 1), nbytes + new
+    for place, low, high, own, numel in with_gaps:
+        ranges = covered.get(place, [])
+        at = bisect_right(ranges, low, key=lambda span: span[0]) - 1
+        if at < 0 or ranges[at][1] < high:
+            elements, nbytes = elements + numel, nbytes + own
+    return elements, nbytes

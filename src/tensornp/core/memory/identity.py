@@ -1,7 +1,7 @@
-"""Which tensor it was: told later without keeping it alive, and without a weak reference to it.
+"""Know a tensor again later, without keeping it alive.
 
-A weak reference to a tensor, Python's or torch's own, makes torch refuse `swap_tensors` for it, and with that every
-conversion of a module whose parameters are of a subclass.
+Python's and torch's weak references to a tensor make torch refuse `swap_tensors` for it, and with that the conversion
+of a module of subclass parameters. So a tensor is known by its id and its storage, or by its version counter.
 """
 
 from __future__ import annotations
@@ -14,168 +14,191 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tensornp.core.lowlevel import modes, raw_memory, torch_private
-from tensornp.core.lowlevel.attributes import is_subclass, own_attributes
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.arrays import bases_of
+from tensornp.core.memory.footprint import parts_under, storage_of
 from tensornp.core.tensor.form import form_of, is_storage
-from tensornp.core.tensor.reading import parts_of
-
-
-class VersionCounter:
-    """The version counter of one tensor, kept so that its identity cannot pass to another one.
-
-    A tensor shares its counter with its views and with what `detach` made of it, and keeps it where its storage is
-    replaced. What is held is an empty tensor on that counter, which has no memory of the tensor. `counter_of` makes it.
-    """
-
-    __slots__ = ("_holder", "address")
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.address, self._holder = 0, None
-        address = raw_memory.version_counter_of(tensor)
-        if address:
-            self._holder = _holder_of_counter(tensor)
-            # Where it has another one, the address says nothing once the tensor is gone.
-            self.address = address if raw_memory.version_counter_of(self._holder) == address else 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, VersionCounter) and self.address == other.address != 0
-
-    __hash__ = None  # type: ignore[assignment]  # it compares, and nothing else
-
-    def is_of(self, tensor: torch.Tensor) -> bool:
-        """Return whether `tensor` is on this counter; False where that cannot be told."""
-        return self.address != 0 and raw_memory.version_counter_of(tensor) == self.address
-
-
-def _holder_of_counter(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an empty tensor that shares the version counter of `tensor`, and no memory."""
-    holder = quietly(torch.Tensor.detach, tensor)
-    # Setting `.data` keeps the counter and does not move it.
-    holder.data = quietly(torch.empty, 0, dtype=holder.dtype, device=holder.device)
-    return holder
+from tensornp.core.tensor.kinds import STRIDED
 
 
 class TensorReference:
-    """What tells a tensor again, and keeps neither it nor its memory alive.
+    """Recognizes a tensor, and keeps neither it nor its memory alive.
 
-    Its identity as a Python object is checked against its version counter or, where it has none of its own, against
-    the storages in which it or the tensors inside it lie.
+    `id` is the identity of the Python object; once the tensor is gone, another one may have it. `storages` identify
+    the storages in which it lay, for as long as this reference lives.
     """
 
-    __slots__ = ("_counter", "_id", "_storages")
+    __slots__ = ("_counter", "_storages", "id")
 
-    def __init__(self, tensor: torch.Tensor, counter: VersionCounter | None = None) -> None:
-        self._id = id(tensor)
-        self._storages = tuple(_storages_of(tensor))
-        self._counter = counter if counter is not None else counter_of(tensor)
-
-    @property
-    def id(self) -> int:
-        """The identity of the Python object; once the tensor is gone, another one may have it."""
-        return self._id
-
-    @property
-    def counter(self) -> VersionCounter | None:
-        """Its version counter; None where that cannot be kept."""
-        return self._counter
+    def __init__(self, tensor: torch.Tensor) -> None:
+        with modes.outside_modes():
+            self.id = id(tensor)
+            self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
+            self._counter = _counter_of(tensor)
 
     @property
     def storages(self) -> frozenset[int]:
-        """What identifies the storages in which it lies, for as long as this reference lives."""
-        return frozenset(storage.cdata for storage in self._storages)
+        """The identities of the storages."""
+        return frozenset([storage.cdata for storage in self._storages])
 
     @property
     def is_gone(self) -> bool:
-        """Whether the tensor is known to be gone; its storage may live on without it."""
+        """Whether all storages were freed; a tensor without one is never known to be gone."""
         return bool(self._storages) and all(storage.expired() for storage in self._storages)
 
     def is_of(self, obj: Any) -> bool:
-        """Return whether `obj` is that tensor, as far as that can be told."""
-        if id(obj) != self._id or not is_subclass(type(obj), torch.Tensor):
+        """Return whether `obj` is that tensor: also if ``.data =`` or `set_` has moved it to another storage."""
+        if id(obj) != self.id or not is_tensor(obj):
             return False
-        with modes.undisturbed():
-            if self._counter is not None and self._counter.address:
-                return self._counter.is_of(obj)
-            return bool(self._storages) and self._is_in_place(obj)
+        with modes.outside_modes():
+            return self.shares_storage(obj) or (self._counter is not None and _share_counter(self._counter, obj))
 
     def shares_storage(self, obj: torch.Tensor) -> bool:
-        """Return whether `obj` lies in the storage in which the tensor lay, which lives on."""
-        with modes.undisturbed():
-            return bool(self._storages) and self._is_in_place(obj)
+        """Return whether `obj` lies in the storage of the tensor, if that lives on."""
+        with modes.outside_modes():
+            now = {storage._cdata for storage in _storages_of(obj)}
+        return bool(now) and not self.is_gone and now == self.storages
 
-    def _is_in_place(self, obj: torch.Tensor) -> bool:
-        now = _storages_of(obj)
-        return not self.is_gone and {s.cdata for s in now} == {s.cdata for s in self._storages}
+    def shares_counter(self, other: TensorReference) -> bool:
+        """Return whether torch counts writes to both tensors together, as to a tensor and its views."""
+        if self._counter is None or other._counter is None:
+            return False
+        with modes.outside_modes():
+            return _share_counter(self._counter, other._counter)
 
     def find(self, likely: Iterable[Any] = ()) -> torch.Tensor | None:
-        """Return the tensor, or None where it is gone; looks among the `likely` first, then among all objects.
+        """Return the tensor, or None if it is gone; looks among the `likely` first, then among all objects.
 
-        Costs some tens of milliseconds where it is not among the likely ones.
+        Costs some tens of milliseconds if it is not among the likely ones.
         """
         for obj in likely:
-            if id(obj) == self._id and self.is_of(obj):
+            if self.is_of(obj):
                 return obj  # type: ignore[no-any-return]
-        return None if self.is_gone else _found([self])[0]
+        return None if self.is_gone else _find([self])[0]
 
 
 def living(references: list[TensorReference]) -> list[bool]:
-    """Return for each whether its tensor lives, told from all objects; costs some tens of milliseconds."""
-    return [tensor is not None for tensor in _found(references)]
-
-
-def _found(references: list[TensorReference]) -> list[torch.Tensor | None]:
-    objects = gc.get_objects()
-    places = list(map(id, objects))
-    found: list[torch.Tensor | None] = []
-    for reference in references:
-        try:
-            obj: Any = objects[places.index(reference._id)]
-        except ValueError:
-            obj = None
-        found.append(obj if reference.is_of(obj) else None)
-    return found
-
-
-def counter_of(tensor: torch.Tensor) -> VersionCounter | None:
-    """Return the version counter of a tensor, or None where that cannot be kept."""
-    if type(tensor).__torch_dispatch__ not in torch_private.PLAIN_DISPATCH:
-        return None
-    if torch_private.is_functional_wrapper(tensor):
-        # Setting its data ends the process.
-        return None
-    try:
-        with modes.undisturbed():
-            return VersionCounter(tensor)
-    except Exception:
-        # Sparse, nested and other layouts, whose data cannot be set.
-        return None
+    """Return for each whether its tensor lives; looks among all objects, in some tens of milliseconds."""
+    return [tensor is not None for tensor in _find(references)]
 
 
 class MemoryReference:
-    """What tells when the memory of a tensor, a storage or an array has been given back, and does not keep it."""
+    """Tells whether the memory of a tensor, a storage or an array was freed, and does not keep it."""
 
     __slots__ = ("_owner", "_storages")
 
     def __init__(self, obj: Any) -> None:
-        self._storages: list[StorageWeakRef] = []
         self._owner: Any = None
         *inner, last = obj, *bases_of(obj)
-        if is_subclass(type(last), torch.Tensor):
-            self._storages = _storages_of(last)
-        elif is_storage(last):
-            self._storages = [StorageWeakRef(torch_private.untyped(last))]
-        else:
-            # What the memory belongs to or, where that can have no weak reference, the last view of it that can.
+        with modes.outside_modes():
+            storages = _storages_of(last) if is_tensor(last) else _untyped(last)
+        self._storages = [StorageWeakRef(storage) for storage in storages]
+        if not self._storages:
+            # The owner of the memory, or the last view of it that can have a weak reference.
             self._owner = next((reference for o in (last, *reversed(inner)) if (reference := _weakly(o))), None)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known to be given back."""
+        """Whether it is known to be freed."""
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
+
+
+def _untyped(obj: Any) -> list[torch.UntypedStorage]:
+    if not is_storage(obj):
+        return []
+    return [obj if isinstance(obj, torch.UntypedStorage) else torch_private.untyped(obj)]
+
+
+class WeakView:
+    """The elements of an ordinary tensor, which can be had again for as long as their memory lives."""
+
+    __slots__ = ("_dtype", "_kept", "_place", "_storage")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._storage: StorageWeakRef | None = None
+        self._kept: torch.UntypedStorage | None = None
+        with modes.outside_modes():
+            form = form_of(tensor)
+            if form.kind is STRIDED and form.state == "available" and not (tensor.is_conj() or tensor.is_neg()):
+                self._storage = StorageWeakRef(storage_of(tensor))
+                self._dtype = tensor.dtype
+                self._place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its memory lives for this view alone."""
+        return self._kept is not None
+
+    def keep(self) -> None:
+        """Keep the memory until `share` is called."""
+        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
+        # Memory that is not torch's own, as of an array, has an owner that torch does not count.
+        self._kept = storage if storage is not None and storage.resizable() else None
+
+    def share(self) -> None:
+        """Stop keeping the memory if tensors have it: it goes with them."""
+        if self._kept is not None and torch_private.is_held_by_tensors(self._kept):
+            self._kept = None
+
+    def tensor(self) -> torch.Tensor | None:
+        """Return a tensor over the same elements; None if their memory was freed, or is not known."""
+        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
+        if storage is None:
+            return None
+        with modes.outside_modes():
+            return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
+
+
+def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:
+    objects = {id(obj): obj for obj in gc.get_objects()}
+    found = [objects.get(reference.id) for reference in references]
+    return [obj if reference.is_of(obj) else None for obj, reference in zip(found, references, strict=True)]
+
+
+def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
+    """Return the storages of a tensor and of the tensors inside it."""
+    try:
+        return [storage_of(tensor)]
+    except (RuntimeError, NotImplementedError):
+        # Sparse layouts and wrappers have none of their own.
+        return [storage_of(part) for part in parts_under(tensor)]
+
+
+def _counter_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return an empty tensor that shares the version counter of `tensor`, and no memory; or None."""
+    is_plain = type(tensor).__torch_dispatch__ in torch_private.PLAIN_DISPATCH
+    if not is_plain or torch_private.is_functional_wrapper(tensor):
+        return None
+    try:
+        counter = quietly(torch.Tensor.detach, tensor)
+        # Setting `.data` keeps the counter.
+        counter.data = quietly(torch.empty, 0, dtype=counter.dtype, device=counter.device)
+        return counter if counter._version == tensor._version else None
+    except Exception:
+        # Inference tensors count nothing; the data of sparse, nested and other layouts cannot be set.
+        return None
+
+
+def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """Return whether two tensors have one version counter: a number set on one is then read on the other.
+
+    The number is set back at once.
+    """
+    try:
+        version = counter._version
+        if tensor._version != version:
+            return False
+        try:
+            torch_private.set_version(counter, version + 1)
+            return bool(tensor._version == version + 1)
+        finally:
+            torch_private.set_version(counter, version)
+    except RuntimeError:
+        return False
 
 
 def _weakly(obj: Any) -> Any:
@@ -183,23 +206,3 @@ def _weakly(obj: Any) -> Any:
         return weakref.ref(obj)
     except TypeError:
         return None
-
-
-def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
-    """Return weak references to the storage of a tensor, or to those of the tensors inside it."""
-    with modes.undisturbed():
-        try:
-            return [StorageWeakRef(torch.Tensor.untyped_storage(tensor))]
-        except Exception:
-            # Sparse layouts and wrappers have none of their own.
-            inner = _inside(tensor) if depth < 3 else []
-            return [storage for part in inner for storage in _storages_of(part, depth + 1)]
-
-
-def _inside(tensor: Any) -> list[torch.Tensor]:
-    inner = [value for _, value in own_attributes(tensor) if is_subclass(type(value), torch.Tensor)]
-    try:
-        kind = form_of(tensor).kind
-        return inner or parts_of(tensor, kind)
-    except Exception:
-        return inner

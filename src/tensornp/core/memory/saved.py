@@ -1,38 +1,35 @@
-"""What autograd has saved for a backward to come, and would find changed after a write that it does not see."""
+"""Find the operations that have saved a tensor for their backward."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.private_names import find
-from tensornp.core.memory.relations import WRITTEN, Target
+from tensornp.core.memory.aliases import WRITTEN, Target
 
 MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-
-
-_data_of_saved = getattr(torch._C._autograd.SavedTensor, "data", None)
-"""Missing before torch 2.9."""
-_sequence_nr = find("autograd._get_sequence_nr")
+_sequence_nr = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+_RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
+_FLAGS = ("_saved_training", "_saved_train", "_saved_update")
+_ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
 
 
 class Saved(NamedTuple):
-    """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
+    """The operations that have saved elements of a tensor.
 
-    `left_out` tells that another thread runs, so that what they have saved was not looked at.
-    `oldest` is the number of the first of them.
+    `stopped_at` is the number of operations that were asked if not all; `left_out` says that another thread runs a
+    backward, so saved tensors were not read. `oldest` is the number of the first of the operations.
     """
 
     names: tuple[str, ...]
@@ -42,32 +39,30 @@ class Saved(NamedTuple):
 
 
 def next_operation() -> int:
-    """Return the number that autograd gives to the next operation of this thread; 0 where torch does not tell."""
+    """Return the number that autograd gives to the next operation of this thread."""
     return int(_sequence_nr())
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
-    """Return the names of the operations whose backward has saved elements of `tensor`: ``("ExpBackward0",)``.
+    """Return the operations that have saved elements of `tensor`: ``("ExpBackward0",)``.
 
-    Looks through the graphs behind the tensors `tracked`, and behind `tensor` itself, the nearest operations first.
-    Nothing is unpacked, so no hook runs and no version is checked. Not seen: what hooks have packed into something
-    else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to. Not told:
-    the running statistics of a batch norm in training, which its backward does not use.
+    Follows the graphs of `tensor` and of the tensors `tracked`, the nearest operations first. Nothing is unpacked, so
+    no hook runs and no version is checked. Not seen: tensors that hooks have packed into something else, attributes of
+    a custom function, graphs that no given tensor leads to, and with torch before 2.9 everything. The running
+    statistics of a batch norm in training are left out: its backward does not use them.
     """
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
     count, oldest = 0, NEVER
-    with modes.undisturbed():
+    with modes.outside_modes():
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
-            return Saved(())
-        if _data_of_saved is None:
             return Saved(())
         target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1
             if any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)):
-                names[class_name(type(node))] = None
+                names[type(node).__name__] = None
                 oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:
                 return Saved(tuple(names), left_out=True, oldest=oldest)
@@ -77,7 +72,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
 
 
 def _nodes(waiting: list[Any]) -> Iterator[Any]:
-    """Yield each operation of the graphs that begin at some of them once, the nearest first."""
+    """Yield each operation of some graphs once, the nearest first."""
     # Kept alive until the end, so that an identity stands for one operation.
     seen: dict[int, Any] = {}
     queue = deque(waiting)
@@ -97,34 +92,20 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
         return None
 
 
-_RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
-_FLAGS = ("_saved_training", "_saved_train", "_saved_update")
-_ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
-
-
 def _is_training(node: Any) -> bool:
-    """Return whether a batch norm has normalized by the statistics of its batch, and not by the running ones.
-
-    See torch's derivatives.yaml: it saves these in any case.
-    """
+    """Return whether a batch norm has used the statistics of its batch (derivatives.yaml)."""
     flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
-    return any(flags) or (not flags and class_name(type(node)).startswith(_ALWAYS_TRAINING))
+    return any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING))
 
 
-_SAVED_NAMES: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
-"""By the class of a node, of which a cell may define new ones again and again."""
-
-
-def _saved_names(kind: type) -> tuple[str, ...]:
-    names = _SAVED_NAMES.get(kind)
-    if names is None:
-        names = _SAVED_NAMES[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
-    return names
+@lru_cache(maxsize=1024)
+def _saved_names(kind: Any) -> tuple[str, ...]:
+    return tuple([name for name in dir(kind) if name.startswith("_raw_saved_")])
 
 
 def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a node has saved, as they are: `SavedTensor.data` runs no hook; freed ones give None."""
-    for name in _saved_names(type(node)):
+    """Yield the saved tensors of a node; `SavedTensor.data` runs no hook, and is None once freed."""
+    for name in _saved_names(node.__class__):
         if name in _RUNNING and _is_training(node):
             continue
         try:

@@ -1,24 +1,29 @@
-"""Names that share memory, put together by the addresses of their storages."""
+"""Group the tensors and arrays of a namespace by the memory that they share, and count each byte once."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from tensornp.core.memory.footprint import Span
-    from tensornp.core.tensor.paths import Kind, Path
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.memory.aliases import stopped_text
+from tensornp.core.memory.extents import Span, merge_spans
+from tensornp.core.memory.footprint import spans_of
+from tensornp.core.namespace.members import in_dict
+from tensornp.core.namespace.search import Visit, history_name, search
+from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
 Holding = Literal["name", "history", "traceback"]
-"""What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
+"""The holder of an object: a name of the user, IPython's history, or the frames of the last traceback."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Found:
-    """One name that the search has met, and the object, which is held for as long as the survey is."""
+    """One name that the search has met, and the object."""
 
     obj: Any
     kind: Kind
@@ -29,7 +34,7 @@ class Found:
 
 @dataclass(slots=True)
 class Group:
-    """Names whose memory meets, before a table is made of them."""
+    """Names whose storages overlap."""
 
     found: list[Found]
     spans: list[Span]
@@ -37,20 +42,94 @@ class Group:
 
     def nbytes_by_device(self) -> dict[str, int]:
         """Return the bytes of its storages on each device, each byte once."""
-        return merged(self.spans)
+        return merge_spans(self.spans)
+
+
+class Survey:
+    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
+
+    Attributes
+    ----------
+    stopped : str
+        "search stopped at 12,345 names", or empty.
+    has_all_names : bool
+        Whether the namespace was searched to its end; only then is anything known to have no name.
+    results : dict
+        The names of the results of cells that reach a tensor or array, by its identity: "Out[3]", "_".
+    """
+
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        tracebacks: Mapping[str, Any],
+        max_seconds: float,
+        also: Mapping[int, list[str]] | None = None,
+    ) -> None:
+        """Search each for `max_seconds`; `also` has IPython's other names for a result, by identity: ``_``."""
+        self._keys: dict[int, Path] = {}
+        self._history = history_name(namespace)
+        self.results: dict[int, dict[str, None]] = defaultdict(dict)
+        found: list[Found] = []
+        with modes.outside_modes():
+            named = search(namespace, max_seconds, self._collect(found, "name"))
+            # A magic that has called what failed has the whole namespace among its locals.
+            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
+            is_complete = self._search_results(namespace, max_seconds, also or {})
+        self.has_all_names = named.is_complete and not named.left_out
+        is_complete = is_complete and named.is_complete and behind.is_complete
+        stopped = [] if is_complete else [stopped_text(named.num_names + behind.num_names)]
+        stopped += [NOT_LOOKED_AT] if named.left_out or behind.left_out else []
+        self.stopped = "; ".join(stopped)
+        self.groups = grouped(found)
+
+    def _collect(self, found: list[Found], holding: Holding) -> Visit:
+        def visit(obj: Any, kind: Kind, path: Path) -> None:
+            if kind == "parameter":
+                self._keys.setdefault(id(obj), path)
+            try:
+                spans = tuple(spans_of(obj))
+            except Exception:
+                # Its row says the little that is known.
+                spans = ()
+            is_history = holding == "name" and root_of(path) == self._history
+            found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
+
+        return visit
+
+    def _search_results(self, namespace: Mapping[str, Any], max_seconds: float, also: Mapping[int, list[str]]) -> bool:
+        """Search each result of a cell by itself, since a name may reach its parts; return whether all were."""
+        entries: dict[int, tuple[Any, list[str]]] = {}
+        for step, result, _ in in_dict(namespace["_oh"]) if self._history else ():
+            entries.setdefault(id(result), (result, []))[1].append(expression_of(((None, self._history), step)))
+        deadline, is_complete = time.thread_time() + max_seconds, True
+        for result, names in entries.values():
+            known_as = dict.fromkeys([*names, *also.get(id(result), [])])
+
+            def visit(obj: Any, kind: Kind, path: Path, known_as: dict[str, None] = known_as) -> None:
+                self.results[id(obj)].update(known_as)
+
+            searched = search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
+            is_complete = is_complete and searched.is_complete
+        return is_complete
+
+    def name(self, found: Found) -> str:
+        """Return the expression of a user."""
+        return expression_of(found.path, self._keys)
+
+    def unnamed(self) -> list[Group]:
+        """Return the groups that no name of the user reaches."""
+        return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
 
 def history_entry(path: Path) -> str:
     """Return the entry of IPython's history through which `path` goes: "Out[3]"."""
     while path[0] is not None and path[0][0] is not None:
         path = path[0]
-    from tensornp.core.tensor.paths import expression_of
-
     return expression_of(path)
 
 
 def grouped(found: list[Found]) -> list[Group]:
-    """Return the names in groups whose spans meet, directly or through others; one without memory stands alone."""
+    """Return the names in groups whose spans overlap, directly or through others."""
     spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
     leaders = list(range(len(found)))
 
@@ -60,8 +139,7 @@ def grouped(found: list[Found]) -> list[Group]:
             i = leaders[i]
         return i
 
-    at: tuple[str, int] = ("", 0)
-    last = -1
+    at, last = ("", 0), -1
     for (device, low, high), i in spans:
         if last >= 0 and device == at[0] and low < at[1]:
             leaders[leader(i)] = leader(last)
@@ -70,78 +148,14 @@ def grouped(found: list[Found]) -> list[Group]:
             at = (device, high)
         last = i
     same: dict[int, int] = {}
+    groups: dict[int, Group] = {}
     for i, item in enumerate(found):
         # The same object without memory (a meta tensor) under two names is one.
         if not item.spans:
             leaders[leader(i)] = leader(same.setdefault(id(item.obj), i))
-    groups: dict[int, Group] = {}
-    for i, item in enumerate(found):
         group = groups.setdefault(leader(i), Group([], []))
         group.found.append(item)
         group.spans += item.spans
     for group in groups.values():
-        group.nbytes = sum(merged(group.spans).values())
+        group.nbytes = sum(merge_spans(group.spans).values())
     return list(groups.values())
-
-
-def merged(spans: list[Span]) -> dict[str, int]:
-    """Return the bytes that the spans cover on each device, each byte once."""
-    covered: dict[str, int] = defaultdict(int)
-    at: tuple[str, int] = ("", 0)
-    for device, low, high in sorted(set(spans)):
-        start = max(low, at[1]) if device == at[0] else low
-        covered[device] += max(high - start, 0)
-        at = (device, max(high, at[1]) if device == at[0] else high)
-    return covered
-
-
-def num_apart(spans: list[Span]) -> int:
-    """Return how many storages and buffers the spans are of: those that meet are one."""
-    found, at = 0, ("", 0)
-    for device, low, high in sorted(set(spans)):
-        is_next = device != at[0] or low >= at[1]
-        found += is_next
-        at = (device, high if is_next else max(high, at[1]))
-    return found
-
-
-class Piece(NamedTuple):
-    """A range of bytes, and how many bytes and elements in it are those of a tensor, an array or a weight."""
-
-    place: str
-    low: int
-    high: int
-    nbytes: int
-    numel: int
-
-
-def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
-    """Return the elements and the bytes of pieces that may lie over each other.
-
-    Of those without gaps, what several have counts once. One with gaps, as a column has, counts in full unless it lies
-    in one without: two of them may be columns side by side.
-    """
-    elements = nbytes = 0
-    covered: dict[str, list[tuple[int, int]]] = {}
-    every = sorted(set(pieces))
-    with_gaps = []
-    for one in every:
-        place, low, high, own, numel = one
-        if own != high - low:
-            with_gaps.append(one)
-            continue
-        ranges = covered.setdefault(place, [])
-        end = ranges[-1][1] if ranges else 0
-        if ranges and low <= end:
-            new = max(high - end, 0)
-            ranges[-1] = ranges[-1][0], max(high, end)
-        else:
-            new = own
-            ranges.append((low, high))
-        elements, nbytes = elements + numel * new // max(own, 1), nbytes + new
-    for place, low, high, own, numel in with_gaps:
-        ranges = covered.get(place, [])
-        at = bisect_right(ranges, low, key=lambda span: span[0]) - 1
-        if at < 0 or ranges[at][1] < high:
-            elements, nbytes = elements + numel, nbytes + own
-    return elements, nbytes

@@ -1,4 +1,4 @@
-"""The names that whoever calls a function sees."""
+"""Find the names that the caller of a function sees."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def names_of_caller(frame: FrameType) -> dict[str, Any]:
 
 
 def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
-    """Return a name that is bound to `obj` itself, empty where none is; none of a history, as ``_`` and ``_12``."""
+    """Return a name that is bound to `obj` itself, but not ``_`` or ``_12``; empty if there is none."""
     names = (name for name, value in namespace.items() if value is obj and type(name) is str)
     return next((name for name in names if name.isidentifier() and name.strip("_0123456789")), "")
 
 
 def names_of_now(frame: FrameType) -> Callable[[], Mapping[str, Any]]:
-    """Return what returns the names that the caller of a frame's function sees by then, to what that has called."""
+    """Return a function that returns the names that the caller of a frame's function sees by then."""
     return functools.partial(_names_at, id(_caller_of(frame)))
 
 
@@ -38,13 +38,9 @@ def _names_at(address: int) -> Mapping[str, Any]:
 def _caller_of(frame: FrameType) -> FrameType:
     """Return the frame that called, over those that keep `torch.compile` out."""
     caller = frame.f_back
-    while caller is not None and _keeps_compiling_out(caller.f_globals):
+    while caller is not None and caller.f_globals.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame"):
         caller = caller.f_back
     return caller or frame
-
-
-def _keeps_compiling_out(namespace: dict[str, Any]) -> bool:
-    return namespace.get("__name__") in (uncompiled.__name__, "torch._dynamo.eval_frame")
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What containers, modules and other objects hold, and the step to each item; nothing of the user's runs."""
+"""List what containers, modules and other objects hold, and the step to each item."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import (
-    has_attributes,
-    is_subclass,
-    module_name,
-    mro_of,
-    own_attributes,
-)
+from tensornp.core.lowlevel.attributes import has_attributes, own_attributes
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
@@ -59,12 +53,12 @@ def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
 
 
 def visitor_for(cls: type) -> Visitor | None:
-    """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
+    """Return the visitor of the children of an instance of `cls`, or None if it cannot hold a tensor."""
     if id(cls) in _ATOMS:
         return None
-    if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
+    if issubclass(cls, torch.Tensor) or id(cls) in _STORAGES:
         return IS_TENSOR
-    if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
+    if issubclass(cls, np.ndarray) or id(cls) in _BUFFERS:
         return IS_ARRAY
     visitor = _visitor_of_holder(cls)
     return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
@@ -72,19 +66,19 @@ def visitor_for(cls: type) -> Visitor | None:
 
 def _visitor_of_holder(cls: type) -> Visitor | None:
     for base, visitor in _CONTAINERS.items():
-        if is_subclass(cls, base):
+        if issubclass(cls, base):
             return visitor
-    if is_subclass(cls, torch.nn.Module):
+    if issubclass(cls, torch.nn.Module):
         return in_module
     # As `is_foreign` asks, without a call of it for each class.
-    if is_subclass(cls, type) or module_name(cls).partition(".")[0] in _FOREIGN:
+    if issubclass(cls, type) or cls.__module__.partition(".")[0] in _FOREIGN:
         return None
     return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
 
 
 def is_foreign(cls: type) -> bool:
     """Return whether instances of `cls` reach the whole kernel, and are not looked into."""
-    return module_name(cls).partition(".")[0] in _FOREIGN
+    return cls.__module__.partition(".")[0] in _FOREIGN
 
 
 _ATOMS = frozenset(map(id, (
@@ -95,7 +89,7 @@ _STORAGES = frozenset(map(id, STORAGES))
 
 
 def _in_container(container: Container) -> Visitor:
-    """Return what lists the children of a container; of several that are all plain values, none."""
+    """Return a visitor of a container that skips runs of plain values."""
     items, step = container
 
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -115,37 +109,37 @@ in_dict = _CONTAINERS[dict]
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield what a `torch.nn.Module` consists of, and what else it holds, by the names that its users type."""
+    """Yield all that a `torch.nn.Module` holds, by the names that users type."""
     yield from registered(module)
     yield from ((step, child, "") for step, child in unregistered(module))
 
 
 def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield what else a `torch.nn.Module` holds than it has registered, by the names that its users type."""
+    """Yield the other attributes of a `torch.nn.Module`, by the names that users type."""
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN and name != _TRACED:
             yield _own_attribute(name), child
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the parameters, buffers and submodules of a `torch.nn.Module`, by the names that its users type."""
+    """Yield the parameters, buffers and submodules, by the names that users type."""
     return ((step, child, kind) for _, step, child, kind in registered_names(module) if child is not None)
 
 
 def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
-    """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
+    """Yield the name, step, object and kind of each registered member, None included."""
     held = object.__getattribute__(module, "__dict__")
     if "_parameters" not in held and _TRACED in held:
         # What `torch.jit.trace` returns hands on all that it is asked for.
         held = object.__getattribute__(held[_TRACED], "__dict__")
     # Asked of each module of a model, and so in one pass.
-    bases = [id(cls) for cls in mro_of(type(module))]
+    bases = [id(cls) for cls in type(module).__mro__]
     is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
             # torch takes a number put in there by hand, too, and a text of a class of the user's.
-            name = str.__str__(key) if is_subclass(type(key), str) else str(key)
+            name = str.__str__(key) if issubclass(type(key), str) else str(key)
             if is_row and kind == "":
                 # Its members are counted, whatever their names.
                 step: Any = f"[{i}]"
@@ -162,21 +156,21 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
 
 
 def broken_tables(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a `torch.nn.Module` has in the place of a dictionary of its members, by the attribute."""
+    """Yield each attribute of a `torch.nn.Module` that should be a table of members and is not."""
     held = object.__getattribute__(module, "__dict__")
     for name in _TABLES:
         table = held.get(name)
-        if table is not None and not is_subclass(type(table), dict) and not torch_private.is_scripted_table(table):
+        if table is not None and not issubclass(type(table), dict) and not torch_private.is_scripted_table(table):
             yield name, table
 
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of one table of a module, none of what is no table; a scripted module keeps its own in C++."""
+    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
     if type(table) is dict and not table:
         # As most of them are.
         return iter(())
     if not torch_private.is_scripted_table(table):
-        return items_of(table) if is_subclass(type(table), dict) else iter(())
+        return items_of(table) if issubclass(type(table), dict) else iter(())
     own = dict(own_attributes(table))
     # Those of its submodules that have a Python object have it in a dictionary beside.
     return items_of(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
@@ -193,7 +187,7 @@ def _own_attribute(name: Any) -> str:
 
 
 def _in_stand_in(visitor: Visitor | None) -> Visitor:
-    """Return what lists the tensor that an object stands for, by the object's own name, and what else it holds."""
+    """Return a visitor of the tensor inside a stand-in, and of its other attributes."""
 
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         own = own_tensor_of(obj)
@@ -209,7 +203,7 @@ def _in_mapping(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield the items of a mapping by their keys, and what else it holds than the dictionary of these."""
     table = kept_in(type(obj))
     for name, child in own_attributes(obj):
-        if name == table and is_subclass(type(child), dict):
+        if name == table and issubclass(type(child), dict):
             yield from in_dict(child)
         else:
             yield _own_attribute(name), child, ""

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import copied, is_subclass, own_attributes
+from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, in_module, visitor_for
@@ -38,7 +38,7 @@ Visit = Callable[[Any, Kind, Path], object]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search knows once it has ended.
+    """The result of a search.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Searched:
     _held_by: dict[int, list[int]]
 
     def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
-        """Return the innermost module that holds `parameter` and in which another parameter has a gradient."""
+        """Return the innermost module of `parameter` with another parameter that has a gradient."""
         trained = self._modules_above(self._filled)
         above = (module for module in self._modules_above([id(parameter)]) if module in trained)
         return self._modules.get(next(above, 0))
@@ -86,7 +86,7 @@ def search(
     besides: Iterable[object] = (),
     unguarded: Unguarded | None = None,
 ) -> Searched:
-    """Call `visit` with each tensor and array that a namespace reaches, nearest first, and return how far that came.
+    """Call `visit` with each tensor and array that a namespace reaches, nearest first.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class _Walk:
                     _, visitor, tensor_kind = visitors[id(cls)]
                 except KeyError:
                     visitor = visitor_for(cls)
-                    tensor_kind = "parameter" if is_subclass(cls, torch.nn.Parameter) else "tensor"
+                    tensor_kind = "parameter" if issubclass(cls, torch.nn.Parameter) else "tensor"
                     visitors[id(cls)] = cls, visitor, tensor_kind
                 if visitor is None:
                     continue
@@ -192,7 +192,7 @@ class _Walk:
             turn, limit = turns.popleft(), _TURN
 
     def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> list[tuple[Any, Kind, Path]]:
-        """Return the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
+        """Return the gradient of a tensor and the tensors inside a wrapper, once."""
         found: list[tuple[Any, Kind, Path]] = []
         try:
             if _requires_grad(tensor):
@@ -206,7 +206,7 @@ class _Walk:
                         found.append((grad, "grad", (path, ".grad")))
             if is_new and not is_of_torch(tensor):
                 for name, inner in own_attributes(tensor):
-                    if is_subclass(type(inner), torch.Tensor):
+                    if issubclass(type(inner), torch.Tensor):
                         found.append((inner, "tensor", (path, f".{name}")))
         except Exception:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
@@ -219,7 +219,7 @@ class _Walk:
             self.modules[id(holder)] = path
         try:
             for step, child, kind in visit(holder):
-                if is_module and (kind == "parameter" or is_subclass(type(child), torch.nn.Module)):
+                if is_module and (kind == "parameter" or issubclass(type(child), torch.nn.Module)):
                     self.held_by.setdefault(id(child), []).append(id(holder))
                 yield (path, step), child, kind
         except Exception:
@@ -230,7 +230,7 @@ class _Walk:
 def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield the names that are the user's: not those that IPython and the import system bind."""
     outputs = namespace["_oh"] if history_name(namespace) else None
-    results = copied(lambda: {id(value) for value in dict.values(outputs)}) if outputs is not None else set()
+    results = {id(value) for value in list(outputs.values())} if outputs is not None else set()
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         if name in _OF_IMPORT:
             continue
@@ -241,13 +241,13 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 
 def history_name(namespace: Mapping[str, Any]) -> str:
-    """Return how the user reaches the results that IPython keeps: ``Out``, or ``_oh`` where that is no longer bound."""
+    """Return the name of the results that IPython keeps: ``Out`` or ``_oh``; empty without IPython."""
     outputs = namespace.get("_oh")
-    if not is_subclass(type(outputs), dict):
+    if not issubclass(type(outputs), dict):
         return ""
     return "Out" if namespace.get("Out") is outputs else "_oh"
 
 
 def is_history_name(name: str) -> bool:
-    """Return whether IPython itself binds `name`: what a cell gave or said is reached as ``Out[n]`` and ``In[n]``."""
+    """Return whether IPython binds `name` itself, such as ``_3`` and ``In``."""
     return name in _OF_IPYTHON or (name[:1] == "_" and name[1:].lstrip("i").isdecimal())

@@ -1,4 +1,4 @@
-"""Names that are alike but for one number: ``t[{0..199}]`` stands for 200 tensors of one shape and dtype."""
+"""Fold names that differ by one number: ``t[{0..199}]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import number_ranges
+from tensornp.core.lowlevel.text import number_ranges
 
 _NUMBER = re.compile(r"(?<![\d-])(0|[1-9]\d{0,17})(?!\d)")
 _MIN_ALIKE = 3
@@ -15,14 +15,14 @@ _MIN_ALIKE = 3
 
 
 class Alike(NamedTuple):
-    """The pattern of some names, and which of the given ones they are, in order; of a single one, its name."""
+    """The pattern of some names and their places in the list; a single name is its own pattern."""
 
     pattern: str
     members: tuple[int, ...]
 
 
 def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
-    """Yield names in patterns, each in the place of its first: those with equal facts and other numbers in one place.
+    """Yield the patterns of names with equal facts, each in the place of its first name.
 
     A fact of None is like no other.
     """

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, error_text, is_array
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
-from tensornp.core.values.shown.print_options import printing
+from tensornp.core.values.shown.print_options import printed_without_formatter, printing
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.errors import TensornpError
+from tensornp.errors import NotReadError, TensornpError
 
 _MASKED = (np.ma.MaskedArray, type(np.ma.masked))
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
@@ -23,7 +22,7 @@ _REFUSAL = "the values are not shown: printing them would run the code of their 
 
 @dataclass(frozen=True, slots=True)
 class ArraySummary:
-    """One array as a card shows it: its facts, and what NumPy prints of it; `refusal` says why it is not printed.
+    """One array as a card shows it; `refusal` says why it is not printed.
 
     `strides` are in bytes, and `order` says in which order its elements lie; `note` says how the text differs from
     what NumPy prints.
@@ -43,32 +42,25 @@ class ArraySummary:
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
-    """Return the summary of `array`; never raises, reads the printed elements only, and runs nothing of its class.
+    """Return the summary of `array`; never raises, and reads the printed elements only.
 
     With `num_first`, the text is of so many elements, the first, without brackets.
     """
     plain = np.ndarray.view(array, np.ndarray)
     text = refusal = note = ""
-    if plain.dtype.hasobject:
-        refusal = _REFUSAL
-    else:
-        try:
-            check_array(plain)
-            masked: Any = array if type(array) in _MASKED else None
-            if masked is not None and is_array(masked.mask):
-                check_array(masked.mask)
-            shown = plain if masked is None else masked
-            try:
-                text = _text_of(shown, options, num_first)
-            except Exception as error:
-                text, note = printed_without(error, lambda: _text_of(shown, options, num_first))
-        except TensornpError as error:
-            refusal = str(error)
-        except Exception as error:
-            # Looking never fails.
-            refusal = error_text(error)
+    try:
+        if plain.dtype.hasobject:
+            raise NotReadError(_REFUSAL)
+        check_array(plain)
+        shown = array if type(array) in _MASKED else plain
+        text, note = printed_without_formatter(lambda: _text_of(shown, options, num_first))
+    except TensornpError as error:
+        refusal = str(error)
+    except Exception as error:
+        # A display never fails.
+        refusal = error_text(error)
     return ArraySummary(
-        class_name(type(array)), plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
+        type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
         bool(plain.flags.writeable), text, refusal, note=note,
     )  # fmt: skip
 

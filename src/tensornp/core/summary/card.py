@@ -8,16 +8,15 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import within_budget
+from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.plan import MODES, ConversionPlan, decide, mode_arguments
 from tensornp.core.convert.sharded import decide_shard, has_part
-from tensornp.core.convert.view_share_copy import MODES, mode_arguments
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
-from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
@@ -64,7 +63,7 @@ class TensorSummary:
         return self.style == "tiny"
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
     """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing.
 
@@ -85,7 +84,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if style == "auto":
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
-    return replace(summary, style=style, stats=Unasked(options.stats_nbytes).figures(tensor, summary.info))
+    return replace(summary, style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
 
 
 def is_told_whole(info: TensorInfo) -> bool:
@@ -109,7 +108,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     return info, around
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
     """Return what one line says of `tensor`: its metadata and first values; never raises."""
 
@@ -133,8 +132,8 @@ def _guarded(
     show: Show,
     look: Look | None = None,
 ) -> TensorSummary:
-    """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NO_SURROUNDINGS
+    """Return a summary; every exception ends as the card's sentence."""
+    name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
@@ -145,13 +144,14 @@ def _guarded(
         shown = _shown_all_the_same(tensor, info, show, str(error))
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
-        return TensorSummary(name, mode, info, None, str(error), None, around)
+        inside = _shown_inside_transforms(tensor, show, str(error))
+        return TensorSummary(name, mode, info, None, str(error), inside, around)
     except Exception as error:
         return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
 
 def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
-    """Return what is printed: of what is spread over ranks this rank's part, and the words that tell whose it is."""
+    """Return the preview; for a sharded tensor, that of the part on this rank, with a note."""
     if info.shard is None or info.inner is None or not has_part(info):
         return show(tensor, info, plan)
     held: Any = held_tensor(tensor, info.kind)
@@ -160,7 +160,7 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
 
 
 def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusal: str) -> Preview | None:
-    """Return the outer elements of an array that is too large to be made: they take no more memory than any others."""
+    """Return the outer elements of an array that is too large to be made."""
     try:
         if info is None:
             return None
@@ -168,6 +168,19 @@ def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusa
         return replace(_shown(tensor, info, plan, show), note=refusal)
     except Exception:
         return None
+
+
+def _shown_inside_transforms(tensor: Any, show: Show, refusal: str) -> Preview | None:
+    """Return the values inside the wrappers of torch.func; None for other tensors."""
+    try:
+        inner, is_batched = torch_private.inside_transforms(tensor)
+        if inner is tensor:
+            return None
+        info = inspect(inner)
+        seen = show(inner, info, decide(info))
+    except Exception:
+        return None
+    return replace(seen, note=f"{refusal}; shown: the values of all calls of vmap" if is_batched else refusal)
 
 
 def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, ConversionPlan]:
@@ -185,7 +198,8 @@ def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversio
     # Called for each card.
     is_part = info.shard is not None and has_part(info)
     plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
-    return within_budget(plan, options.max_nbytes or None)
+    Budget(options.max_nbytes or None).take(plan.nbytes_copied)
+    return plan
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:
@@ -194,7 +208,7 @@ def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, Conversio
 
 
 def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan | str:
-    """Return the plan for `mode`, or why there is none: a view that would be a copy is offered as a copy alone."""
+    """Return the plan for `mode`, or why there is none; a view must not copy."""
     try:
         plan = plan_mode(info, mode, options)
     except TensornpError as error:

@@ -26,7 +26,7 @@ def summary_of_comparison(found: Comparison, options: DisplayOptions) -> Compari
     return ComparisonSummary(("the first", "the second"), found)
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
     """Return what differs between two tensors or arrays; raises as `compare` does."""
     comparison = compare(a, b)

@@ -1,4 +1,4 @@
-"""Everything that a table says of a container of tensors, gathered once for all renderers."""
+"""Gather the table of a container of tensors, once for all renderers."""
 
 from __future__ import annotations
 
@@ -12,38 +12,34 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_array
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import extents_of
-from tensornp.core.memory.storages import Piece, counted_once
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.unasked import Unasked
+from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.info import elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 
 MAX_LEAVES = 20_000
-"""Leaves of a container that are counted; past that, the count is said to be a lower bound."""
+"""Leaves of a container that are counted at most."""
 FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
-_NUMBERS = frozenset(map(id, (int, float, complex, bool)))
-_NUMPY_SCALARS = frozenset(id(np.dtype(code).type) for code in "?bBhHiIlLqQefdgFDG")
-_WORDS_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
-_METACLASSES = frozenset(map(id, (type, type(torch.Tensor))))
-_MAX_OF_CLASS = 80
-"""Characters of the name of a class."""
-_SHOWN_NUMBERS = 4
+_NUMBERS = (int, float, complex, bool)
+_WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+_SHOWN_NUMBERS, _SHOWN_CHARACTERS, _SHOWN_BITS = 4, 40, 128
 Leaf = tuple[Path | None, Any]
 """Something in a container, and the path to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One leaf of a container: the summary and first values of a tensor or an array, or a short text of another."""
+    """One leaf of a container, and its text."""
 
     name: str
     tensor: TensorSummary | None
@@ -53,11 +49,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSummary:
-    """A container of tensors as a table shows it.
+    """The table of a container of tensors.
 
-    `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
-    them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
-    `nbytes` are those of tensors and arrays; `nbytes_elsewhere` of them are of elements that this rank does not hold.
+    `num_left_out` leaves are left out after the first `num_first`. There may be more leaves unless it `is_complete`,
+    and more bytes unless it `is_measured`. `nbytes` are those of tensors and arrays; `nbytes_elsewhere` of them belong
+    to other ranks.
     """
 
     type_name: str
@@ -74,39 +70,37 @@ class ContainerSummary:
 
 
 class Numbers(list[Any]):
-    """The items of a list or tuple that holds plain numbers alone; all of them where it is whole."""
+    """The items of a list or tuple of plain numbers; all of them if `is_whole`."""
 
     def __init__(self, items: list[Any], *, is_whole: bool) -> None:
         super().__init__(items)
         self.is_whole = is_whole
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     # One that is empty is a leaf of itself.
     found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
     table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
-    return replace(
-        table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
-    )
+    return replace(table, type_name=type(container).__name__, length=_length(container, found), is_complete=is_complete)
 
 
 def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
-    """Return the table of some leaves, whatever holds them."""
+    """Return the table of some leaves."""
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
     named = _names([path for path, _ in found])
-    unasked = Unasked(options.stats_nbytes)
-    rows = tuple(_row(named(path), leaf, options, unasked) for path, leaf in shown)
-    # What only stands for a tensor may compute it: no more of them are asked than have rows.
+    budget = StatsBudget(options.stats_nbytes)
+    rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
+    # A stand-in may compute its tensor: only those that have rows are asked.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
     stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
-    known = [tensor for tensor in tensors if id(tensor) not in stand_ins]
+    known = {id(tensor): tensor for tensor in tensors if id(tensor) not in stand_ins}
     return ContainerSummary(
         type_name="",
         length=len(found),
@@ -114,10 +108,11 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes([*known, *arrays]) + sum(info.nbytes for info in stand_ins.values() if info is not None),
+        nbytes=_nbytes([*known.values(), *arrays])
+        + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=True,
         is_measured=None not in stand_ins.values(),
-        nbytes_elsewhere=sum(held_elsewhere(one)[1] for one in {id(one): one for one in known}.values()),
+        nbytes_elsewhere=sum(map(_nbytes_elsewhere, known.values())),
         num_arrays=len(arrays),
     )
 
@@ -134,7 +129,7 @@ def _leaves(container: Any) -> tuple[list[Leaf], bool]:
 
 
 def _with_numbers_together(found: list[Leaf], max_leaves: int) -> Iterator[Leaf]:
-    """Yield the leaves up to a number of them, the items of a list or tuple of plain numbers as one: `Numbers`."""
+    """Yield the first leaves; the items of a list of plain numbers become one `Numbers`."""
     found, cut = found[:max_leaves], found[max_leaves:]
     # By identity: the keys in a path may be of a class that compares as it likes.
     groups = [list(group) for _, group in groupby(found, key=lambda leaf: leaf[0] and id(leaf[0][0]))]
@@ -151,7 +146,7 @@ def _are_numbers(group: list[Leaf]) -> bool:
     """Return whether leaves are all numbers, and the items of a list or tuple from its first on."""
     steps = [path[1] for path, _ in group if path is not None]
     is_list = len(steps) > 1 and all(type(step) is str and step.startswith("[") for step in steps)
-    return is_list and steps[0] == "[0]" and all(id(type(leaf)) in _NUMBERS for _, leaf in group)
+    return is_list and steps[0] == "[0]" and all(type(leaf) in _NUMBERS for _, leaf in group)
 
 
 def _is_below(path: Path | None, parent: Path) -> bool:
@@ -163,7 +158,7 @@ def _is_below(path: Path | None, parent: Path) -> bool:
 
 
 def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
-    """Return how rows are named: without brackets and quotes where all items of the container have texts for keys."""
+    """Return a function that names rows, without brackets and quotes if all keys are texts."""
     roots = [first_step(path)[1] for path in paths if path is not None]
     if not all(type(step) is tuple and type(step[0]) is str for step in roots):
         return expression_of
@@ -179,7 +174,7 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
 
 
 def _is_cut(path: Path, leaf: Any) -> bool:
-    """Return whether a leaf is a container, into which nobody looked, since it lies too deep."""
+    """Return whether a leaf is a container that lies too deep to be listed."""
     return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
 
 
@@ -224,46 +219,41 @@ def _placed(one: Any) -> tuple[list[Piece], int]:
     return pieces, 0 if pieces else nbytes
 
 
-def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return how many elements this rank does not hold, and their bytes; none of what cannot be read."""
+def _nbytes_elsewhere(tensor: torch.Tensor) -> int:
     try:
-        return elsewhere(tensor)
+        return elsewhere(tensor)[1]
     except Exception:
-        return 0, 0
+        return 0
 
 
-def _row(name: str, leaf: Any, options: DisplayOptions, unasked: Unasked) -> Row:
+def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> Row:
     if is_array(leaf):
         array = summarize_array(leaf, options, FIRST_VALUES)
         if type(leaf) is np.ndarray:
-            array = replace(array, stats=unasked.not_finite(leaf, None))
+            array = replace(array, stats=budget.nonfinite(leaf, None))
         return Row(name, None, array.text or array.refusal, array)
     if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = summarize_line(leaf, options, FIRST_VALUES)
     if summary.info is not None and (summary.plan is not None or summary.preview is not None):
-        summary = replace(summary, stats=unasked.not_finite(leaf, summary.info))
+        summary = replace(summary, stats=budget.nonfinite(leaf, summary.info))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 
 
 def _short_text(leaf: Any) -> str:
-    """Return a few words for what is not a tensor; only for plain types is its own repr called."""
+    """Return a few words for another object; its own repr is called only for plain types."""
     if type(leaf) is Numbers:
         count = f"{len(leaf):,} numbers{'' if leaf.is_whole else ' or more'}"
         more = f", … ({count})" if len(leaf) > _SHOWN_NUMBERS else ""
         return ", ".join(map(_short_text, leaf[:_SHOWN_NUMBERS])) + more
-    if is_plain_value(leaf):
-        if type(leaf) is int and leaf.bit_length() > 128:
-            return f"(int of {leaf.bit_length():,} bits)"
-        if id(type(leaf)) in _NUMBERS:
-            # Half a number is another number.
-            return repr(leaf)
-        text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
-        return text if len(text) <= 40 else text[:39] + "…"
-    if id(type(leaf)) in _WORDS_OF_TORCH:
+    if type(leaf) is int and leaf.bit_length() > _SHOWN_BITS:
+        return f"(int of {leaf.bit_length():,} bits)"
+    if type(leaf) in (*_NUMBERS, *_WORDS_OF_TORCH):
         return repr(leaf)
-    if id(type(leaf)) in _METACLASSES:
-        text = legible(type.__repr__(leaf))
-        return text if len(text) <= _MAX_OF_CLASS else text[: _MAX_OF_CLASS - 1] + "…"
-    of_class = f"({class_name(type(leaf))})"
-    return f"{leaf!s} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class
+    is_class = type(leaf) in (type, type(torch.Tensor))
+    if is_plain_value(leaf) or is_class:
+        text = legible(repr(leaf[:_SHOWN_CHARACTERS] if isinstance(leaf, (str, bytes)) else leaf))
+        limit = 2 * _SHOWN_CHARACTERS if is_class else _SHOWN_CHARACTERS
+        return text if len(text) <= limit else text[: limit - 1] + "…"
+    of_class = f"({type(leaf).__name__})"
+    return f"{leaf!s} {of_class}" if type(leaf).__module__ == "numpy" and isinstance(leaf, np.generic) else of_class

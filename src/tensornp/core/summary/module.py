@@ -1,54 +1,33 @@
-"""Whether a module holds anything to see."""
+"""Tell whether a module holds tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor, module_name, mro_of
-from tensornp.core.namespace.members import registered
+from tensornp.core.lowlevel.attributes import is_tensor
 
 _PACKING = "torch.ao.nn.quantized"
-"""Where the modules are that keep their weights in an object of C++, and register none."""
+"""The package of modules that keep their weights in an object of C++."""
 
 
 def is_of_module_class(obj: Any) -> bool:
-    """Return whether `obj` is a module, whatever it holds."""
-    return is_subclass(type(obj), torch.nn.Module)
+    """Return whether `obj` is a module, with or without tensors."""
+    return issubclass(type(obj), torch.nn.Module)
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether `obj` is a module that holds parameters, buffers or packed weights; nothing of a user's runs."""
-    return is_of_module_class(obj) and _holds_tensors(obj)
+    """Return whether `obj` is a module that holds parameters, buffers or packed weights."""
+    try:
+        return is_of_module_class(obj) and any(map(_holds_tensors, torch.nn.Module.modules(obj)))
+    except Exception:
+        # Tables that are none, or no call of Module.__init__.
+        return False
 
 
 def _holds_tensors(module: Any) -> bool:
-    seen: set[int] = set()
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
-        seen.add(id(one))
-        if _packs(one):
-            return True
-        for child, kind in _members(one):
-            if kind in ("parameter", "buffer") and is_tensor(child):
-                return True
-            if is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
-                waiting.append(child)
-    return False
-
-
-def _packs(module: Any) -> bool:
-    if not any(module_name(cls).startswith(_PACKING) for cls in mro_of(type(module))):
-        return False
-    return any(type(value) is torch.ScriptObject for value in list((dict_of(module) or {}).values()))
-
-
-def _members(module: Any) -> Iterator[tuple[Any, str]]:
-    try:
-        yield from ((child, kind) for _, child, kind in registered(module))
-    except Exception:
-        # Its tables are none.
-        return
+    if any(map(is_tensor, [*module._parameters.values(), *module._buffers.values()])):
+        return True
+    is_packing = any(cls.__module__.startswith(_PACKING) for cls in type(module).__mro__)
+    return is_packing and any(type(value) is torch.ScriptObject for value in vars(module).values())

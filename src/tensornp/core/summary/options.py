@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 

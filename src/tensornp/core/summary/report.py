@@ -1,4 +1,4 @@
-"""What one cell has changed of what is watched."""
+"""The changes that one cell has made to watched tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One tensor or array, and what has happened to it; `size` is the largest absolute difference, 0 if unknown.
+    """One tensor or array and its change; `size` is the largest absolute difference, or 0.
 
     A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`. `alarm` is what is
     not finite since. What has `come` was not watched before, or is no more: the other lines are of changes.
@@ -24,7 +24,7 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change among `num_watched` tensors and arrays, and what was left out of the look.
+    """A heading, a line for each change, and the parts that were not read.
 
     `unchanged` are the names of those that were compared, and have not changed.
     """

@@ -1,4 +1,4 @@
-"""Everything that is said of the values of one tensor: figures, where the odd ones are, and a heat map."""
+"""Gather the statistics, the places of odd values and a heat map of one tensor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.find.locate import Location, locate
 from tensornp.core.values.pictures.planes import PlaneMap, plane_map
-from tensornp.core.values.reading.description import Description, described
+from tensornp.core.values.sources import Description, described
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
@@ -50,7 +50,7 @@ def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSumm
     return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.has_pictures)
 
 
-@modes.unnoticed
+@modes.outside_modes
 def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, name: str = "") -> StatsSummary:
     """Return all that is said of the values of a tensor or an array; raises as `stats` does."""
     obj = values_of(obj)

@@ -1,4 +1,4 @@
-"""What a card says of a tensor's memory that the tensor itself does not know: one search gathers it all."""
+"""Search the surroundings of a tensor for its card: aliases, saved tensors, modules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
+from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.former import Former
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
@@ -26,32 +25,31 @@ _HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Who else sees a tensor's memory, what autograd has saved of it, and what has changed.
+    """The aliases of a tensor, the operations that have saved it, and its last change.
 
     Attributes
     ----------
     name : str
-        An expression by which a program reaches it, the one that the user typed where that is one; or empty.
+        An expression that reaches it, if possible the one that the user typed; or empty.
     typed : str
-        The expression that the user typed to see it; empty where that is not known.
-    aliases : tuple of Alias
-    grad_aliases : tuple of Alias
-        The same for its ``.grad``.
+        The expression that the user typed to see it; empty if it is not known.
+    aliases, grad_aliases : tuple of Alias
+        The aliases of the tensor and of its ``.grad``.
     stopped : str
-        Where the search ended before it was through: "search stopped at 12,345 names", or empty.
+        "search stopped at 12,345 names", or empty.
     left_out : str
-        What was not looked at for another reason: gradients, while another thread runs; or empty.
+        Why gradients were not read; or empty.
     saved_for : tuple of str
         Operations that have saved its elements for backward.
     oldest_saver : int
         The number of the first of these operations.
     module_with_grads : str
-        The name of the innermost module that holds it in which others have a ``.grad``, and it has none.
+        The innermost module that holds it and in which others have a ``.grad``, if it has none.
     change : Change or None
     is_buffer : bool
-        Whether a module was found that has registered it as a buffer.
+        Whether a module has registered it as a buffer.
     is_fused : bool
-        Whether an optimizer was found that updates it by a fused kernel.
+        Whether a fused optimizer updates it.
     """
 
     name: str = ""
@@ -69,15 +67,15 @@ class Surroundings:
 
     @property
     def expression(self) -> str:
-        """What a person would write to get it: its name, or what was typed; empty where neither is known."""
+        """Its name, or else the typed expression; empty if neither is known."""
         return self.name or self.typed
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether a write that torch has not counted may have come after an operation has saved these elements.
+        """Whether torch has missed a write that may have come after an operation has saved these elements.
 
-        Of an operation since the last look, the order is not known: what a fused optimizer holds, and the running
-        statistics of a batch norm, are written so as a matter of course, and saved then.
+        The order is unknown for an operation since the last card. A fused optimizer, and a batch norm with its running
+        statistics, write uncounted before each forward.
         """
         if self.change is None or self.change.cause != "uncounted" or not self.saved_for:
             return False
@@ -87,7 +85,7 @@ class Surroundings:
 
 NO_SURROUNDINGS = Surroundings()
 Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
-"""What looks around a tensor."""
+"""A function that searches the surroundings of a tensor."""
 
 
 def find_surroundings(
@@ -96,15 +94,15 @@ def find_surroundings(
     namespace: Mapping[str, Any],
     max_seconds: float,
     *,
-    former: Former,
+    seen: SeenAliases,
     shown_as: str,
 ) -> Surroundings:
-    """Return what one search tells; `former` knows what has shared, `shown_as` is what the user typed."""
+    """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
     unguarded = Unguarded()
-    with modes.undisturbed():
+    with modes.outside_modes():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
-    objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
-    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)
+    objs = [tensor, *([grad] if grad is not None else [])]
+    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
     name = _own_name(found, shown_as, namespace)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
@@ -128,7 +126,7 @@ def find_surroundings(
 
 
 def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
-    """Return whether it is the name of a parameter in a group of an optimizer that is fused."""
+    """Return whether the alias is a parameter in a group of a fused optimizer."""
     held = _HELD_BY_OPTIMIZER.fullmatch(alias.name)
     if held is None or alias.relation != "same object":
         return False
@@ -139,7 +137,7 @@ def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
-    """Return the name by which the tensor is shown, or else the one that is most likely its own."""
+    """Return the name that the user typed, or else the most likely one."""
     names = [alias.name for alias in found if alias.relation == "same object"]
     own = [name for name in names if (read := names_in(name)) is not None and read <= namespace.keys()]
     if shown_as in own:

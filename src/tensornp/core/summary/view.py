@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.options import DisplayOptions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """What is left to say of an object whose card could not be gathered: its class, and why."""
+    """An object without a card: its class, and why."""
 
     type_name: str
     reason: str
@@ -36,7 +36,7 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
 
     It never raises: of what cannot be gathered whole, the metadata of a tensor is left, or the class alone.
     """
-    name = class_name(type(obj))
+    name = type(obj).__name__
     return first_that_works(
         f"the card of a {name}",
         lambda: _summary_of(obj, options, look),
@@ -61,7 +61,7 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
 
 
 def _metadata_of(obj: Any, options: DisplayOptions, reason: str) -> Summary:
-    name = class_name(type(obj))
+    name = type(obj).__name__
     if not is_tensor_like(obj):
         return Unshown(name, reason)
     return TensorSummary(name, options.mode, inspect(obj), None, reason, None)

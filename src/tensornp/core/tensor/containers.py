@@ -1,27 +1,16 @@
-"""The one walk of containers: what is one, what it holds, and its leaves by name."""
+"""Walk containers and name their leaves."""
 
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import (
-    class_members,
-    class_name,
-    copied,
-    in_chunks,
-    is_plain_class,
-    is_subclass,
-    module_name,
-    mro_of,
-    own_attributes,
-)
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import own_attributes
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of, is_plain_value
 from tensornp.core.tensor.stand_ins import stand_in_for
 from tensornp.core.tensor.weight import Weight
@@ -37,7 +26,7 @@ IN_SET = "{…}"
 
 
 class Container(NamedTuple):
-    """How the containers of one class are read; nothing of the user's runs.
+    """Reads containers of one class without running its code.
 
     Attributes
     ----------
@@ -52,12 +41,9 @@ class Container(NamedTuple):
 
 
 def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
-
-    RuntimeError if a huge one grows meanwhile.
-    """
-    base = OrderedDict if is_subclass(type(held), OrderedDict) else dict
-    return in_chunks(iter(base.items(held)))
+    """Yield the items of a dictionary, even if a subclass overrides `items`."""
+    base = OrderedDict if issubclass(type(held), OrderedDict) else dict
+    return iter(list(base.items(held)))
 
 
 def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
@@ -70,24 +56,24 @@ def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
 
 def _field_names(cls: type) -> tuple[str, ...]:
     # torch.return_types name their fields for pattern matching only.
-    member = "__match_args__" if module_name(cls) == "torch.return_types" else "_fields"
-    found = next((class_members(base)[member] for base in mro_of(cls) if member in class_members(base)), ())
+    member = "__match_args__" if cls.__module__ == "torch.return_types" else "_fields"
+    found = next((vars(base)[member] for base in cls.__mro__ if member in vars(base)), ())
     return tuple(legible(str(name)) for name in found) if isinstance(found, tuple) else ()
 
 
 def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
     # It must not change while it is read; lists and tuples may.
-    return enumerate(copied(lambda: list(deque.__iter__(held))))
+    return enumerate(list(deque.__iter__(held)))
 
 
 def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
-    return lambda held: ((None, child) for child in in_chunks(base.__iter__(held)))
+    return lambda held: ((None, child) for child in list(base.__iter__(held)))
 
 
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the fields that lie in the object itself: a property would be computed."""
     own = dict(own_attributes(held))
-    return ((field.name, own[field.name]) for field in fields_of(type(held)) if field.name in own)
+    return ((field.name, own[field.name]) for field in dataclasses.fields(held) if field.name in own)
 
 
 def _by_index(key: int | str) -> str:
@@ -106,12 +92,12 @@ DATACLASS = Container(_field_items, ".{}".format)
 
 
 def container_of(cls: type) -> Container | None:
-    """Return how an instance of a built-in container class, of one that derives from it, or of a dataclass is read."""
+    """Return how to read instances of a container class or dataclass; None for others."""
     for base, container in BUILT_IN.items():
-        if is_subclass(cls, base):
+        if issubclass(cls, base):
             return container
     # What tells of tensors holds none of its own.
-    is_own = module_name(cls).partition(".")[0] == "tensornp"
+    is_own = cls.__module__.partition(".")[0] == "tensornp"
     return DATACLASS if _is_dataclass(cls) and not is_own else None
 
 
@@ -124,44 +110,24 @@ def is_container(obj: Any) -> bool:
 
 
 def is_seen(container: Any) -> bool:
-    """Return whether it is told what a container holds; another mapping than `dict` may load or compute what it gives.
+    """Return whether a container can be read without loading or computing its items.
 
     Nor is it of a dataclass that keeps its fields elsewhere than in itself.
     """
     kind = container_of(type(container))
     if kind is not DATACLASS:
         return kind is not None or _children(container) is not None
-    return bool(list(_field_items(container))) or not fields_of(type(container))
+    return bool(list(_field_items(container))) or not dataclasses.fields(container)
 
 
 def is_mapping(cls: type) -> bool:
-    """Return whether `cls` is a mapping, or says so; of one that its metaclass would be asked about, the bases tell."""
-    if not is_plain_class(cls):
-        return is_subclass(cls, Mapping)
-    try:
-        return issubclass(cls, Mapping)
-    except Exception:
-        # The registry asks all other mappings, of which one may have a metaclass that raises.
-        return is_subclass(cls, Mapping)
+    """Return whether `cls` is a mapping, or registered as one."""
+    return issubclass(cls, Mapping)
 
 
 def _is_dataclass(cls: type) -> bool:
     # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
-    if any(is_subclass(cls, base) for base in (type, torch.nn.Module, Weight)):
-        return False
-    fields = _all_fields(cls)
-    return type(fields) is dict and all(type(field) is dataclasses.Field for field in fields.values())
-
-
-def _all_fields(cls: type) -> Any:
-    members = (class_members(base) for base in mro_of(cls))
-    return next((one["__dataclass_fields__"] for one in members if "__dataclass_fields__" in one), None)
-
-
-def fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:
-    """Return the fields of a dataclass as `dataclasses.fields` does, which would ask the metaclass for them."""
-    told: Any = types.SimpleNamespace(__dataclass_fields__=_all_fields(cls))
-    return dataclasses.fields(told)
+    return dataclasses.is_dataclass(cls) and not issubclass(cls, (torch.nn.Module, Weight))
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
@@ -169,7 +135,7 @@ LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
 
 
 class Shared:
-    """Which containers a walk has met; those with more than plain values it meets again `most` times, all together."""
+    """Counts containers that a walk meets again; at most `most` are followed."""
 
     def __init__(self, most: int = MAX_SHARED) -> None:
         self.is_cut = False
@@ -191,7 +157,7 @@ class Shared:
 def leaves(
     tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = (), *, shared: Shared | None = None
 ) -> Iterator[tuple[Path | None, Any]]:
-    """Yield each leaf with the path to it, depth first, and lightly: `expression_of` it is what reaches the leaf.
+    """Yield each leaf with its path, depth first; `expression_of` makes its code.
 
     Nothing of the user's runs. A container that holds itself is yielded as a leaf the second time, and so is one below
     `MAX_DEPTH` levels. Of a UserDict or a TensorDict the values are taken from the dictionary in which it keeps them;
@@ -219,7 +185,7 @@ def leaves(
 
 
 def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
-    """Return what a container holds, each with the step to it; None for what is no container, or lets nobody see."""
+    """Return the children of a container with their steps, or None."""
     try:
         if not is_container(tree):
             return None
@@ -243,19 +209,19 @@ _OVERRIDES = ("__getitem__", "__iter__", "__getattribute__", "keys", "items", "v
 
 
 def _kept_items(mapping: Any) -> Iterator[tuple[Any, Any]] | None:
-    """Return the items of the dictionary in which a mapping keeps its own; None where its class may tell others."""
+    """Return the items of the dictionary inside a known mapping, or None."""
     attribute = kept_in(type(mapping))
     kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
-    return items_of(kept) if is_subclass(type(kept), dict) else None
+    return items_of(kept) if issubclass(type(kept), dict) else None
 
 
 def kept_in(cls: type) -> str:
-    """Return the attribute in which a mapping of this class keeps its items; empty where it may tell others."""
-    for base in mro_of(cls):
-        attribute = _KEPT_IN.get((module_name(base).partition(".")[0], class_name(base)))
+    """Return the attribute with the items of a known mapping class, or ""."""
+    for base in cls.__mro__:
+        attribute = _KEPT_IN.get((base.__module__.partition(".")[0], base.__name__))
         if attribute is not None:
             return attribute
-        if any(name in class_members(base) for name in _OVERRIDES):
+        if any(name in vars(base) for name in _OVERRIDES):
             break
     return ""
 

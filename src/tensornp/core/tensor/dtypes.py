@@ -1,4 +1,4 @@
-"""What NumPy knows of each torch dtype: its own, an exact wider one, or one from ml_dtypes.
+"""The NumPy counterpart of each torch dtype: the same, a wider one, or one of ml_dtypes.
 
 torch is not imported here: a dtype is known by its name, so every decision can be made and tested without it.
 """
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 
 @dataclass(frozen=True, slots=True)
 class DtypeFacts:
-    """What NumPy can do with one torch dtype.
+    """The NumPy counterpart of one torch dtype.
 
     Attributes
     ----------
@@ -82,6 +82,15 @@ FLOAT4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5,
 """The value of each 4-bit code of E2M1 (OCP Microscaling Formats 1.0, table 5); a byte's low nibble comes first."""
 
 
+@functools.cache
+def stored_dtype(name: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of elements of dtype `name`, or an unsigned integer of as many bits."""
+    if name in _NATIVE:
+        return np.dtype(name)
+    itemsize = {"bfloat16": 2, "complex32": 4}.get(name, 1)
+    return np.dtype(f"u{itemsize}")
+
+
 def name_of(dtype: object) -> str:
     """Return the bare name of a torch dtype, a NumPy dtype, a scalar type or a string: ``"float32"``."""
     if isinstance(dtype, type):
@@ -90,7 +99,7 @@ def name_of(dtype: object) -> str:
 
 
 def asked_dtype(dtype: object) -> np.dtype[Any]:
-    """Return the NumPy dtype that a user asks for, by a dtype of torch or NumPy, or a name; raises as `resolve`."""
+    """Return the NumPy dtype for a dtype of torch or NumPy, or a name; raises as `resolve`."""
     try:
         name = name_of(dtype)
     except Exception:

@@ -163,7 +163,7 @@ class TensorInfo:
 
     @property
     def _held_nbytes(self) -> int:
-        """Bytes of what it holds for them: of a sparse tensor, indices and values; of an expanded one, each once."""
+        """Bytes of stored indices and values; expanded elements count once."""
         if self._part_nbytes is not None:
             return self._part_nbytes
         # Of one in parts on several ranks, how this one has its own says nothing of the others.

@@ -1,27 +1,21 @@
-"""How a tensor holds its values: which kind it is, told in the order that keeps asking safe."""
+"""Recognize the kind of a tensor, in an order that keeps asking safe."""
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.units import counted, number_ranges
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
-
-
-_MAX_RANKS = 4
-"""Simulated ranks that are told."""
 
 
 class Form(NamedTuple):
@@ -47,7 +41,7 @@ def form_of(t: torch.Tensor) -> Form:
     cls = type(t)
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return _held_by_torch(t)
-    if is_subclass(cls, UninitializedTensorMixin):
+    if issubclass(cls, UninitializedTensorMixin):
         return Form("uninitialized", wrapper="an uninitialized module")
     if _is_from_torch(cls, "FakeTensor", "torch._subclasses"):
         return Form("fake", wrapper="FakeTensorMode")
@@ -90,41 +84,23 @@ def _held_by_subclass(t: Any) -> Form:
         return Form("available" if is_whole(t) else "remote", kinds.LOCAL, legible(str(tuple(t.placements))))
     if is_of_collective(t):
         return Form("available", kinds.PENDING)
-    if _is_local_tensor(cls):
-        return Form("wrapped", wrapper=_simulated(t))
     if _is_from_torch(cls, "MaskedTensor", "torch.masked"):
         return Form("available", kinds.MASKED)
     if _is_from_torch(cls, "NestedTensor", "torch.nested"):
         return Form("available", kinds.NESTED)
     if cls.dequantize is not torch.Tensor.dequantize:
         return Form("available", kinds.DEQUANTIZED)
-    return Form("wrapped", wrapper=class_name(cls))
+    return Form("wrapped", wrapper=cls.__name__)
 
 
 def is_of_collective(t: Any) -> bool:
-    """Return whether `t` stands for the result of an asynchronous collective, which may or may not have arrived."""
+    """Return whether `t` is the result of an asynchronous collective."""
     return _is_from_torch(type(t), "AsyncCollectiveTensor", "torch.distributed")
 
 
 def _is_from_torch(cls: type, name: str, module: str) -> bool:
     """Return whether `cls` is one of torch's own classes, which need not be imported to be recognized."""
-    return any(class_name(base) == name and module_name(base).startswith(module) for base in mro_of(cls))
-
-
-def _is_local_tensor(cls: type) -> bool:
-    return _is_from_torch(cls, "LocalTensor", "torch.distributed")
-
-
-def _simulated(local_tensor: Any) -> str:
-    """Return on how many ranks one tensor is simulated, and with which shape on which."""
-    ranks: dict[tuple[int, ...], list[int]] = {}
-    tensors = torch_private.simulated_tensors(local_tensor)
-    for rank, one in tensors.items():
-        ranks.setdefault(tuple(one.shape), []).append(rank)
-    shapes = [
-        f"{shape} on {', '.join(number_ranges(sorted(some)))}" for shape, some in islice(ranks.items(), _MAX_RANKS)
-    ]
-    return f"LocalTensor, simulated on {counted(len(tensors), 'rank')} ({'; '.join(shapes)}),"
+    return any(base.__name__ == name and base.__module__.startswith(module) for base in cls.__mro__)
 
 
 def is_whole(dtensor: Any) -> bool:
@@ -136,10 +112,10 @@ def is_whole(dtensor: Any) -> bool:
 
 
 def plain_part(tensor: Any) -> torch.Tensor | None:
-    """Return the ordinary tensor in which this rank has its part of a DTensor, None of any other: for long lists."""
+    """Return the ordinary local tensor of a DTensor; None for other tensors."""
     cls = type(tensor)
     # A class that derives from it may say something else of itself.
-    if is_of_torch(tensor) or class_name(cls) != "DTensor" or not module_name(cls).startswith("torch.distributed"):
+    if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
         return None
     part: Any = getattr(tensor, "_local_tensor", None)
     is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
@@ -148,13 +124,13 @@ def plain_part(tensor: Any) -> torch.Tensor | None:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `undisturbed`."""
+    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `outside_modes`."""
     values = quietly(torch.Tensor.detach, tensor)
     return values if type(values) is torch.Tensor else quietly(torch.Tensor.as_subclass, values, torch.Tensor)
 
 
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
+    """Return the same elements as `dtype`, without lazy bits and scales."""
     over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
     return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
 
@@ -164,13 +140,13 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 def is_storage(obj: Any) -> bool:
     """Return whether `obj` is the memory under a tensor, by its type."""
-    return any([is_subclass(type(obj), kind) for kind in STORAGES])
+    return any([issubclass(type(obj), kind) for kind in STORAGES])
 
 
 def tensor_of(storage: Any) -> torch.Tensor:
-    """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
-    typed = is_subclass(type(storage), torch.TypedStorage)
-    with modes.undisturbed():
+    """Return the one-dimensional tensor over all of a storage."""
+    typed = issubclass(type(storage), torch.TypedStorage)
+    with modes.outside_modes():
         untyped = torch_private.untyped(storage) if typed else storage
         dtype: torch.dtype = storage.dtype if typed else torch.uint8
         over: torch.Tensor = torch.empty(0, dtype=dtype, device=untyped.device)
@@ -185,7 +161,5 @@ def code_of_tensor(storage: Any, expression: str) -> str:
 
 
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
-    """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
-    if _is_local_tensor(type(t)):
-        return tuple(f"_local_tensors[{rank}]" for rank in islice(torch_private.simulated_tensors(t), _MAX_RANKS))
+    """Return the names of attributes that hold tensors; properties do not run."""
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))

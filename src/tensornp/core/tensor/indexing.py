@@ -1,4 +1,4 @@
-"""Where the few elements lie that a card prints, and how to take them out of a dense tensor."""
+"""Take the printed elements out of a dense tensor."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
 
 
 def are_all(places: Places, shape: Sequence[int]) -> bool:
-    """Return whether these are all indices of each dimension, in their order; a byte of two values is wanted twice."""
+    """Return whether these are all indices of each dimension, in order."""
     return [*map(len, places)] == [*shape] and places == [*map(list, map(range, shape))]
 
 
 def _is_run(place: list[int], size: int) -> bool:
-    """Return whether there are indices of a dimension of this size, and they are all from the first to the last one."""
+    """Return whether these are all indices of a dimension, in order."""
     if not place or place[0] < 0 or place[-1] >= size or place[-1] - place[0] != len(place) - 1:
         return False
     return place == [*range(place[0], place[-1] + 1)]

@@ -1,4 +1,4 @@
-"""What a tensor says of itself: the only place that reads tensor attributes, and it reads metadata alone."""
+"""Read the metadata of tensors; no value is read."""
 
 from __future__ import annotations
 
@@ -10,25 +10,16 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_name,
-    error_text,
-    is_array,
-    is_subclass,
-    is_tensor,
-    module_name,
-    own_attributes,
-)
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded, may_be_sharded
+from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, NESTED, QUANTIZED, SPARSE, STRIDED, Kind
-from tensornp.core.tensor.reading import detail_of, held_tensor, misfit, parts_of, scales_misfit
+from tensornp.core.tensor.kinds import LOCAL, QUANTIZED, SPARSE, STRIDED, Kind
+from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of, scales_misfit
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
@@ -58,7 +49,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
 
 
 def check_tensor(obj: Any, caller: str) -> None:
-    """Raise NotATensorError, in the name of the function that was called, for what is no tensor and stands for none."""
+    """Raise NotATensorError, in the name of `caller`, unless `obj` is a tensor."""
     if not is_tensor_like(obj):
         said = refused(obj, "tnp.to_tensor(entry.to_numpy())") if is_weight(obj) else an_instance(obj)
         cure = f"; of an array a, tnp.{caller}(tnp.to_tensor(a))" if is_array(obj) else ""
@@ -68,7 +59,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
     """Return the device and the addresses of the elements, None where they have none, and their bytes.
 
-    Call it `unnoticed`.
+    Call it `outside_modes`.
 
     What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
     """
@@ -90,9 +81,9 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
 
 
 def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return how many elements of a tensor that is spread over ranks this one does not hold, and their bytes.
+    """Return number and bytes of the elements of a DTensor on other ranks.
 
-    Call it `unnoticed`.
+    Call it `outside_modes`.
     """
     if is_of_torch(tensor):
         return 0, 0
@@ -100,7 +91,7 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
     return info._numel_elsewhere, info._numel_elsewhere * info.itemsize
 
 
-@modes.unnoticed
+@modes.outside_modes
 def _read_apart(tensor: torch.Tensor) -> TensorInfo:
     return _read(tensor)
 
@@ -111,12 +102,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     if stand_in is not None:
         return _read_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
-    t: Any = tensor if module_name(cls).partition(".")[0] == "torch" else Bare(tensor)
+    t: Any = tensor if cls.__module__.partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
-    is_parameter = is_subclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
+    is_parameter = issubclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
     form = form_of(tensor)
     if form.state == "uninitialized":
-        return _without_shape(t, class_name(cls), form, is_parameter)
+        return _without_shape(t, cls.__name__, form, is_parameter)
     inner = missing = None
     # One with strides holds its values itself.
     if form.kind is not STRIDED:
@@ -127,20 +118,17 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             # No rank has what this one's part lacks.
             form = form._replace(state=inner.data_state, wrapper="")
         missing = _missing_part(tensor, form.kind) if form.state == "available" else None
-    damage = misfit(tensor) if form.kind is NESTED and form.state == "available" and missing is None else ""
-    if missing is not None or damage:
+    if missing is not None:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
-            class_name(cls), shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
-            is_parameter=is_parameter, data_state="freed", _wrapper=damage, storage=missing,
+            cls.__name__, shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
+            is_parameter=is_parameter, data_state="freed", storage=missing,
             kind=form.kind,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
         info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
-        is_gathered = info._is_unsharded and not may_be_sharded(own, info.ndim)
-        is_gathered = is_gathered or (inner is not None and inner._is_unsharded)
-        if is_gathered:
+        if info._is_unsharded or (inner is not None and inner._is_unsharded):
             info = dataclasses.replace(info, _spread=(GATHERED,))
         if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
             info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
@@ -149,12 +137,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         # A class may compute even its own sizes.
         if form.state != "wrapped":
             raise
-        raise UnsupportedTensorError(f"{class_name(cls)} does not tell its own shape: {error_text(error)}") from error
+        raise UnsupportedTensorError(f"{cls.__name__} does not tell its own shape: {error_text(error)}") from error
 
 
-@modes.unnoticed
+@modes.outside_modes
 def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
-    """Return what `inspect` tells of an object that stands for a tensor, and the very tensor that this is told of."""
+    """Return metadata and tensor of an object of a registered class."""
     return _read_stand_in(obj, stand_in)
 
 
@@ -162,7 +150,7 @@ def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tenso
     values, kind, detail = read_stand_in(obj, stand_in)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
-        inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, _access="t"
+        inner, type_name=type(obj).__name__, kind=kind, detail=detail, inner=inner, storage=None, _access="t"
     )
     return info, values
 
@@ -184,14 +172,11 @@ def _with_shape(
     is_parameter: bool,
     is_buffer: bool | None,
 ) -> TensorInfo:
-    """Return what is known of a tensor that has a shape; `t` gives its attributes, `inner` is what it holds them in."""
+    """Return the metadata of a tensor with a shape; `t` gives its attributes."""
     state, kind = form.state, form.kind
     shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
     strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
     stride = _sizes(t.stride()) if strided else None
-    # Another thread may have given it others in between.
-    while strided and t.shape != shape:
-        shape, stride = _sizes(t.shape), _sizes(t.stride())
     has_storage = strided and state == "available" and kind.has_strides
     storage = _storage_span(tensor, t) if has_storage else None
     is_buffer_of_parts = kind.gives_several and t.layout == torch.strided and state == "available"
@@ -200,7 +185,7 @@ def _with_shape(
         state, storage = "freed", held
     is_inference = t.is_inference()
     return TensorInfo(
-        type_name=class_name(type(tensor)),
+        type_name=type(tensor).__name__,
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
@@ -234,7 +219,7 @@ def _with_shape(
 
 
 def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
-    """Return the bytes of the tensors of which one consists; None where its elements are its own."""
+    """Return the bytes of the tensors inside a tensor; None if its elements are its own."""
     if kind is SPARSE:
         return sum(part.numel() * part.element_size() for part in parts_of(tensor, SPARSE))
     if not kind.has_other_meaning:
@@ -275,7 +260,7 @@ def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
 
 
 def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardFacts | None:
-    """Return which part of a DTensor this rank holds, of which it asks no other; None where a size is symbolic."""
+    """Return the part of a DTensor on this rank; None if a size is symbolic."""
     mesh = dtensor.device_mesh
     mesh_shape, coordinate, placements = tuple(mesh.shape), mesh.get_coordinate(), dtensor.placements
     if any(type(n) is not int for n in mesh_shape) or -1 in (*shape, *local.shape):
@@ -297,7 +282,7 @@ def _placement(placement: Any) -> Placement:
     dim = dim if type(dim) is int else None
     factor, is_pending = torch_private.split_factor_of(placement), placement.is_partial()
     # A class derived from that adds up something else than the parts.
-    is_plain = is_pending and class_name(type(placement)) == "Partial"
+    is_plain = is_pending and type(placement).__name__ == "Partial"
     return Placement(legible(str(placement)), dim, factor, is_pending, placement.reduce_op if is_plain else "")
 
 
@@ -310,7 +295,7 @@ def _rank_in(mesh: Any) -> int | None:
 
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
-    """Return sizes as plain ints, and -1 for a symbolic one: comparing that would add a guard to a user's graph."""
+    """Return sizes as ints; -1 for symbolic ones, whose comparison would add a guard."""
     return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
 
 
@@ -326,7 +311,7 @@ def _nested_shape(t: Any) -> tuple[int, ...]:
 
 
 def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
-    """Return the elements of all parts, if it is several tensors in one; in a jagged one, holes belong to none."""
+    """Return the number of elements; holes of jagged tensors do not count."""
     if -1 not in shape:
         return math.prod(shape)
     if t.layout != torch.jagged:
@@ -365,14 +350,14 @@ def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
         node = t.grad_fn
         if node is None:
             return t.is_leaf, None, ()
-        behind = [class_name(type(fn)) for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
+        behind = [type(fn).__name__ for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
     except RuntimeError:
         return False, "unknown", ()
-    return False, class_name(type(node)), (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
+    return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
 
 
 def _is_pinned(t: Any) -> bool:
-    """Return whether host memory is page-locked; before an accelerator is used none is, and asking would load one."""
+    """Return whether host memory is page-locked; False before CUDA is used."""
     return bool(t.device.type == "cpu" and torch.cuda.is_initialized() and t.is_pinned())
 
 
@@ -389,6 +374,6 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
 
 
 def _span_of_parts(t: Any) -> StorageSpan:
-    """Return the bytes of the storage in which all parts of a nested tensor lie, and those that they take."""
+    """Return the storage span of all parts of a nested tensor."""
     storage = t.untyped_storage()
     return StorageSpan(storage.data_ptr(), storage.nbytes(), t.numel() * t.element_size(), storage.resizable())

@@ -1,4 +1,4 @@
-"""The ways in which tensors hold their values: a row for each, with all that is known of it. It needs no torch."""
+"""The kinds of tensors: one row of facts for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensornp.core.tensor.steps import Step
 
 
 class Obstacle(NamedTuple):
-    """What stands against sharing memory, in two grammatical forms."""
+    """The reason against sharing memory, in two grammatical forms."""
 
     detail: str
     """After "a float32 tensor": "with the conjugate bit set"; empty where dtype and device say it already."""

@@ -1,29 +1,21 @@
-"""The same container with other leaves: structure and classes are kept, and what was given is never written."""
+"""Copy a container with other leaves; structure and classes stay."""
 
 from __future__ import annotations
 
 import copy
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_name,
-    dict_of,
-    is_subclass,
-    own_attributes,
-    set_own_attribute,
-)
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.tensor.containers import (
     BUILT_IN,
     DATACLASS,
     MAX_DEPTH,
     Container,
     container_of,
-    fields_of,
     is_container,
     is_mapping,
 )
@@ -41,21 +33,20 @@ def map_leaves(
     _parents: tuple[int, ...] = (),
     _made: dict[int, tuple[Any, Any]] | None = None,
 ) -> Any:
-    """Return `tree` with `function` applied to each leaf of `leaf_type`, structure and container types kept.
+    """Return a copy of `tree` with `function` applied to each leaf of `leaf_type`.
 
-    A container of a class of its own in which nothing changes is given back itself. A mapping that is no dict, such as
-    a TensorDict, becomes a dict. What was one container in several places is one container again.
+    A subclass of a container in which nothing changes is returned itself. A mapping that is not a dict, such as a
+    TensorDict, becomes a dict. One container in several places stays one container.
 
     Raises
     ------
     BadRequestError
-        If a container holds itself, or there can be none of its class with other leaves.
+        If a container holds itself, or its class allows no other leaves.
     NotATensorError
-        If a container holds weights of an explorer, or is one.
+        If a container holds weights of an explorer.
     TensornpError
-        Of `function`, whose ``entry`` then says for which leaf.
+        Errors of `function`; their ``entry`` names the leaf.
     """
-    # By its type: a mock says of itself that it is what it stands for.
     if _is_leaf(tree, leaf_type):
         return function(tree)
     if _parents and is_weight(tree):
@@ -68,7 +59,7 @@ def map_leaves(
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
         raise BadRequestError(f"{an_instance(tree)} {depth} cannot be converted; pass its parts")
-    # With the original, whose identity would otherwise come again.
+    # The original stays alive, so its id is not used again.
     made = {} if _made is None else _made
     if id(tree) not in made:
         made[id(tree)] = tree, _converted(function, tree, leaf_type, (*_parents, id(tree)), made)
@@ -89,14 +80,12 @@ def _converted(
             raise
 
     cls = type(tree)
-    container = _MAPPING if is_mapping(cls) or is_subclass(cls, dict) else container_of(cls) or _MAPPING
+    container = _MAPPING if is_mapping(cls) or issubclass(cls, dict) else container_of(cls) or _MAPPING
     try:
         before = list(container.items(tree))
     except RecursionError as error:
-        raise BadRequestError(f"{an_instance(tree)} goes on without end where its items are; pass a dict") from error
+        raise BadRequestError(f"{an_instance(tree)} has endless items; pass a dict") from error
     after = [(key, convert(container.step(key), child)) for key, child in before]
-    if container is DATACLASS:
-        _check_computed(tree, convert)
     is_plain = any(cls is base for base in (dict, list, tuple))
     if not is_plain and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
         return tree
@@ -110,52 +99,27 @@ def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
     return takes_tensors and stand_in_of(obj) is not None
 
 
-def _check_computed(tree: Any, convert: Callable[[Any, Any], Any]) -> None:
-    """Refuse a dataclass of which a property gives what would have to be converted: it cannot be set in a copy."""
-    own = dict(own_attributes(tree))
-    for field in fields_of(type(tree)):
-        value = getattr(tree, field.name, None) if field.name not in own else None
-        if value is not None and convert(f".{field.name}", value) is not value:
-            raise BadRequestError(
-                f"{field.name} of {class_name(type(tree))} is computed by a property, which cannot be replaced; "
-                f"convert .{field.name}"
-            )
-
-
-def _copy_of(original: Any) -> Any:
-    """Return a shallow copy, which shares nothing that is about to be written; None where the class makes none."""
-    try:
-        other = copy.copy(original)
-    except Exception:
-        return None
-    is_apart = other is not original and type(other) is type(original)
-    attributes = dict_of(other)
-    return other if is_apart and (attributes is None or attributes is not dict_of(original)) else None
-
-
 _Items = list[tuple[Any, Any]]
 
 
 def _same_mapping(original: Any, items: _Items) -> Any:
-    is_own = type(original) is not dict and is_subclass(type(original), dict)
-    other = _copy_of(original) if is_own else None
-    if other is None:
+    if type(original) is dict or not issubclass(type(original), dict):
         return dict(items)
     try:
+        other = copy.copy(original)
         for key, item in items:
             other[key] = item
-        is_kept = all(dict.__getitem__(other, key) is item for key, item in items)
+        is_kept = other is not original and all(dict.__getitem__(other, key) is item for key, item in items)
     except Exception:
-        # A class that takes tensors only.
         is_kept = False
-    # One that makes tensors of what it is given would hold no array.
+    # A class may refuse arrays, or make tensors of them.
     return other if is_kept else dict(items)
 
 
 def _same_list(original: list[Any], items: _Items) -> Any:
-    other = _copy_of(original) if type(original) is not list else None
-    if other is None:
+    if type(original) is list:
         return _children(items)
+    other = copy.copy(original)
     list.__setitem__(other, slice(None), _children(items))
     return other
 
@@ -165,10 +129,10 @@ def _same_tuple(original: tuple[Any, ...], items: _Items) -> Any:
     if callable(getattr(kind, "_make", None)):
         return kind._make(_children(items))
     try:
-        # Past the constructor of a subclass, which may ask for other arguments.
-        other: Any = tuple.__new__(cast(type[tuple[Any, ...]], kind), _children(items))
+        # The constructor of a subclass may take other arguments.
+        other: Any = tuple.__new__(kind, _children(items))
     except TypeError:
-        # Not for torch.Size and torch.return_types, which are written in C.
+        # torch.Size and torch.return_types are written in C.
         return kind(_children(items))
     if hasattr(original, "__dict__"):
         vars(other).update(vars(original))
@@ -176,34 +140,28 @@ def _same_tuple(original: tuple[Any, ...], items: _Items) -> Any:
 
 
 def _same_deque(original: deque[Any], items: _Items) -> Any:
-    other = _copy_of(original)
-    if other is None:
-        return deque(_children(items), original.maxlen)
-    deque.clear(other)
-    deque.extend(other, _children(items))
+    other = copy.copy(original)
+    other.clear()
+    other.extend(_children(items))
     return other
 
 
 def _same_set(original: Any, items: _Items) -> Any:
-    base = set if is_subclass(type(original), set) else frozenset
+    base = set if issubclass(type(original), set) else frozenset
     try:
-        others = base(_children(items))
+        return base(_children(items))
     except TypeError as error:
         raise BadRequestError("a set cannot hold arrays, which have no hash; pass a list of its members") from error
-    try:
-        return others if type(original) is base else type(original)(others)
-    except Exception:
-        # A constructor of its own, that wants other arguments.
-        return others
 
 
 def _same_dataclass(original: Any, items: _Items) -> Any:
-    """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
-    other = _copy_of(original)
-    if other is None:
-        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields")
+    try:
+        other = copy.copy(original)
+    except Exception as error:
+        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields") from error
     for name, value in items:
-        set_own_attribute(other, name, value)
+        # Frozen classes and checks of types do not stop this.
+        object.__setattr__(other, name, value)
     return other
 
 
@@ -212,7 +170,7 @@ def _children(items: _Items) -> list[Any]:
 
 
 _MAPPING = Container(lambda held: iter(held.items()), lambda key: (key,))
-"""How mappings are read here, dicts too: by what their class says, since it was asked to."""
+"""Mappings and dicts are read by the methods of their class, since a conversion was requested."""
 _SAME: dict[Container, Callable[[Any, _Items], Any]] = {
     _MAPPING: _same_mapping,
     BUILT_IN[list]: _same_list,

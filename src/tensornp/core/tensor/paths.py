@@ -8,8 +8,7 @@ import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
@@ -23,7 +22,7 @@ MAX_ITEMS = 10
 
 
 def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> str:
-    """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``; empty for None.
+    """Return the expression of a path: ``model.fc.weight``, ``Out[3]["a"]``; "" for None.
 
     `keys` gives the paths of parameters by identity, since those are keys of an optimizer's state.
     """
@@ -36,7 +35,7 @@ def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> 
 
 @functools.lru_cache(maxsize=1024)
 def names_in(text: str) -> frozenset[str] | None:
-    """Return the variables that an expression reads which reaches an object; None where a program cannot say it so.
+    """Return the variable names in an access expression; None if it is not valid Python.
 
     In `text`, a key may only be described, and a variable's name need not be one: those of a namespace are any texts.
     """
@@ -54,18 +53,18 @@ def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
 
 
 def key_text(key: Any) -> str:
-    """Return the repr of a plain key, or of a tuple of such, shortened; others by their type: their repr may crash."""
+    """Return the short repr of a plain key or tuple; the type of other keys."""
     if is_plain_tuple(key):
         return shortened(tuple_text(key))
     if is_plain_value(key):
         if type(key) is int and key.bit_length() > 1000:
             return f"<int of {key.bit_length():,} bits>"
         return shortened(repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key))
-    return f"<{class_name(type(key))}>"
+    return f"<{type(key).__name__}>"
 
 
 def tuple_text(key: tuple[Any, ...]) -> str:
-    """Return the repr of a tuple, of which each item is written as a key."""
+    """Return the repr of a tuple of keys."""
     return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
 
 
@@ -79,7 +78,7 @@ PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(N
 
 
 def is_plain_value(obj: Any) -> bool:
-    """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
+    """Return whether `obj` is exactly a number, text, bytes or None."""
     return id(type(obj)) in PLAIN_CLASSES
 
 

@@ -1,4 +1,4 @@
-"""Which elements of a sharded tensor a rank holds: a function of the mesh, the rank's place in it, and the placements.
+"""Compute the elements of a DTensor on a rank from mesh and placements.
 
 No other rank is asked, and no torch is needed: any rank's part is told on any rank.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 
 Runs = tuple[tuple[int, int], ...]
 """Indices of one dimension, in their order: from each first one up to each end, which is none of them."""
@@ -40,7 +40,7 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShardFacts:
-    """Where the part of one rank lies in a tensor that is spread over a mesh of ranks; nobody was asked for it.
+    """The part of a DTensor on one rank.
 
     Attributes
     ----------
@@ -74,14 +74,14 @@ class ShardFacts:
 
     @property
     def offsets(self) -> tuple[int, ...] | None:
-        """Where the part begins in the tensor; None where it is no box, or its place is not known."""
+        """The first index of the part; None if it is not a box, or not known."""
         if self.held is None or any(len(runs) > 1 for runs in self.held):
             return None
         return tuple(runs[0][0] if runs else size for runs, size in zip(self.held, self.whole, strict=True))
 
     @property
     def is_owner(self) -> bool:
-        """Whether this rank counts for the ranks that hold the same: the first of each dimension that replicates."""
+        """Whether this rank is the first of those with the same elements."""
         at = self.coordinate
         if at is None:
             return False
@@ -94,7 +94,7 @@ class ShardFacts:
 
     @property
     def who(self) -> str:
-        """Whose part it is: "rank 3", and without a group of processes "(1,) of the mesh"."""
+        """The owner: "rank 3", or "(1,) of the mesh" without a process group."""
         if self.rank is not None:
             return f"rank {self.rank}"
         return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
@@ -121,23 +121,22 @@ class ShardFacts:
             yield f"{who} holds {here:,} of {counted(numel, 'element')}"
         if (same := self.num_alike) > 1:
             yield f"the same on {same:,} ranks"
-        yield from self._uneven()
 
     @property
     def scope(self) -> str:
-        """What is read where only this rank's part is: "local shard of rank 3"."""
+        """The scope of the part: "local shard of rank 3"."""
         if self.rank is not None:
             return f"local shard of rank {self.rank}"
         return f"local shard at {self.coordinate} of the mesh" if self.coordinate else "local shard outside of the mesh"
 
     def index_in_whole(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index in the tensor of an element of the part, or its first ones; its own where not known."""
+        """Return the index in the tensor of an index in the part."""
         if self.held is None or len(self.held) < len(index):
             return index
         return tuple(nth(runs, i) for runs, i in zip(self.held, index, strict=False))
 
     def index_here(self, index: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the index in the part of an element of the tensor, or its first ones; None of what others hold."""
+        """Return the index in the part of an index in the tensor; None if on other ranks."""
         if self.held is None or len(self.held) < len(index):
             return index
         if not all(low_of(runs, i + 1) > low_of(runs, i) for runs, i in zip(self.held, index, strict=False)):
@@ -146,7 +145,7 @@ class ShardFacts:
 
     @property
     def pending_text(self) -> str:
-        """What is still to be reduced."""
+        """The pending reduction in words."""
         sums = all("sum" in one.text for one in self.placements if one.is_pending)
         return "a part of a sum that is not reduced yet" if sums else "a part of what is not reduced yet"
 
@@ -168,14 +167,6 @@ class ShardFacts:
         names = _NAMES.get(len(self.whole))
         return f"axis {dim}:" if names is None else names[dim] + "s" * (num != 1)
 
-    def _uneven(self) -> Iterator[str]:
-        last = indices_held(self.whole, self.mesh_shape, [n - 1 for n in self.mesh_shape], self.placements)
-        for dim, (here, there) in enumerate(zip(self.held or (), last or (), strict=False)):
-            num, num_last = num_of(here), num_of(there)
-            if num > num_last:
-                of = f"{num:,} {self._name(dim, num)}" if len(self.whole) in _NAMES else f"{num:,} of axis {dim}"
-                yield f"uneven: {of} here, {num_last:,} on the last"
-
 
 def indices_held(
     shape: Sequence[int],
@@ -184,7 +175,7 @@ def indices_held(
     placements: Sequence[Placement],
     order: Sequence[int] | None = None,
 ) -> tuple[Runs, ...] | None:
-    """Return which indices of each dimension the rank at `coordinate` holds; None where they are too scattered,
+    """Return the indices of each dimension on the rank at `coordinate`; None if too scattered,
     or the tensor has no such dimension.
 
     The placements are applied in the `order` of the dimensions of the mesh, by default from the first to the last, each

@@ -14,18 +14,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_members,
-    class_name,
-    error_text,
-    is_array,
-    is_subclass,
-    is_tensor,
-    module_name,
-    mro_of,
-)
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import storage_address
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
 from tensornp.core.tensor.paths import is_attribute_name
@@ -121,7 +111,7 @@ def register_kind(
     name = getattr(values, "__name__", "")
     # In the code, t is the object itself.
     name = name if is_attribute_name(name) and name != "t" else "values"
-    is_method = any(class_members(base).get(name) is values for base in mro_of(cls))
+    is_method = any(vars(base).get(name) is values for base in cls.__mro__)
     access = f"t.{name}()" if is_method else f"{name}(t)"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=access)
     _put(_registered, cls, StandIn(kind, name, values, detail))
@@ -136,15 +126,15 @@ def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
 
 def _check(cls: Any, values: Any) -> None:
     if not type.__subclasscheck__(type, type(cls)):
-        raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
-    if id(cls) in _OURS or module_name(cls).partition(".")[0] in _NOBODYS:
-        raise BadRequestError(f"{class_name(cls)} cannot be registered; register a subclass")
+        raise BadRequestError(f"register_kind takes a class, not an instance of {type(cls).__name__}")
+    if id(cls) in _OURS or cls.__module__.partition(".")[0] in _NOBODYS:
+        raise BadRequestError(f"{cls.__name__} cannot be registered; register a subclass")
     if not callable(values):
         raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    """Return how instances of the class of `obj` stand for a tensor; None where they do not. Nothing of it runs."""
+    """Return the registration of the class of `obj`, or None."""
     return stand_in_for(type(obj))
 
 
@@ -152,11 +142,11 @@ def stand_in_for(cls: type) -> StandIn | None:
     """Return how instances of `cls` stand for a tensor; None where they do not."""
     if id(cls) in _OURS:
         return None
-    for base in mro_of(cls):
+    for base in cls.__mro__:
         _, found = _registered.get(id(base), (None, None))
         if found is not None:
             return found
-        if id(base) not in _OURS and PROTOCOL in class_members(base):
+        if id(base) not in _OURS and PROTOCOL in vars(base):
             _, found = _by_protocol.get(id(cls), (None, None))
             return found or _put(_by_protocol, cls, StandIn(STAND_IN, PROTOCOL, _call_protocol))
     return None
@@ -181,22 +171,22 @@ def stood_for(obj: Any) -> torch.Tensor:
     """
     stand_in = stand_in_of(obj)
     if stand_in is None:
-        raise UnsupportedTensorError(f"{class_name(type(obj))} stands for a tensor no longer; register it again")
+        raise UnsupportedTensorError(f"{type(obj).__name__} stands for a tensor no longer; register it again")
     return _asked(obj, stand_in)[0]
 
 
 def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
     """Return the tensor that `obj` stands for, and whether that was an array."""
-    said = f"{stand_in.name}() of {class_name(type(obj))}"
+    said = f"{stand_in.name}() of {type(obj).__name__}"
     try:
         begin = time.perf_counter()
-        with modes.undisturbed(), modes.with_overrides():
+        with modes.outside_modes(), modes.with_overrides():
             values = stand_in.values(obj)
         stand_in.quickest = min(stand_in.quickest, time.perf_counter() - begin)
     except Exception as error:
         raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
     if is_array(values):
-        if is_subclass(type(values), np.ma.MaskedArray):
+        if issubclass(type(values), np.ma.MaskedArray):
             raise UnsupportedTensorError(f"{said} gives a masked array; have it return a MaskedTensor")
         if not values.flags.writeable:
             # torch has no read-only tensors, and a copy of it would not be what the object has.
@@ -229,7 +219,7 @@ def read_stand_in(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, Kind, str]
 
 
 def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor that `obj` stands for, for a search that meets it: None where it is made anew, or not quickly.
+    """Return the tensor of `obj` for a search; None if it is computed, or slow.
 
     Nothing is called before someone has looked at an instance of its class that has them.
     """

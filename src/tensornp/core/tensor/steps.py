@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Step(StrEnum):
-    """One step of a conversion, in the words of PyTorch and NumPy, listed in the order in which they are done."""
+    """The steps of a conversion, in their order."""
 
     STAND_IN = "stand in"
     WAIT = "wait"

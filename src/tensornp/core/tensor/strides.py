@@ -15,19 +15,19 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
-    """Return how many elements lie from the first to the last one, gaps included, by strides in elements from 0 on."""
+    """Return the number of elements from the first to the last, gaps included."""
     return 1 + sum([(size - 1) * step for size, step in zip(shape, strides, strict=True)])
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
-    """Return how many elements are stored, at most, where several indices may show one; strides as `is_in_order`."""
+    """Return the largest possible number of stored elements."""
     steps = [abs(step) // itemsize for step in strides]
     repeats = math.prod([size for size, step in zip(shape, strides, strict=True) if not step])
     return min(math.prod(shape) // max(repeats, 1), max(num_reached(shape, steps), 0))
 
 
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
-    """Return whether elements lie in the order of their indices, without gaps; strides count as `itemsize` does."""
+    """Return whether elements lie in index order, without gaps."""
     expected = itemsize
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and step != expected:
@@ -48,7 +48,7 @@ def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> 
 
 
 def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions from the widest stride to the narrowest; None where there are gaps between elements."""
+    """Return the dimensions by falling stride; None if there are gaps."""
     order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
     step = 1
     for d in reversed(order):
@@ -59,7 +59,7 @@ def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
 
 
 def merged(pairs: list[tuple[int, int]], axis: int | None = None) -> tuple[list[tuple[int, int]], int | None]:
-    """Merge neighbouring dimensions, of sizes and strides, that count on like one; but for `axis`, and where it is."""
+    """Merge neighbouring dimensions that continue each other, except `axis`."""
     found: list[tuple[int, int]] = []
     at = None
     for d, (size, step) in enumerate(pairs):

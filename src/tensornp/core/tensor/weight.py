@@ -1,15 +1,15 @@
-"""A weight of an explorer, by what is asked of it wherever a tensor is: values, which are read when they are wanted."""
+"""The protocol of a weight of an explorer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, TypeGuard
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array
 
 
 class Weight(ABC):
-    """What has a name, and values of which nothing is read unasked."""
+    """A named weight, whose values are read on request."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Weight(ABC):
 
 def is_weight(obj: Any) -> TypeGuard[Weight]:
     """Return whether `obj` is a weight of an explorer, by its type alone."""
-    return is_subclass(type(obj), Weight)
+    return issubclass(type(obj), Weight)
 
 
 def values_of(obj: Any) -> Any:
@@ -50,9 +50,9 @@ def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str =
         return f"a weight of an explorer; pass {cure}"
     import torch
 
-    is_model = any(is_subclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
+    is_model = any(issubclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
     more = of_model if is_model else of_array if is_array(obj) else ""
-    return f"'{class_name(type(obj))}'" + (f"; {more}" if more else "")
+    return f"'{type(obj).__name__}'" + (f"; {more}" if more else "")
 
 
 ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensornp
 from tensornp.core.lowlevel.fallback import RAISE
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.fronts.command_line.arguments import parsed, parser
 
@@ -196,7 +196,7 @@ def _print(text: str, status: int = EQUAL) -> int:
 
 def _trouble(said: str, status: int = TROUBLE) -> int:
     """Tell in one line what went wrong."""
-    from tensornp.core.lowlevel.legible import legible
+    from tensornp.core.lowlevel.text import legible
 
     # One that was closed before the start is None.
     with suppress(AttributeError, OSError):

@@ -14,9 +14,9 @@ import torch
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, error_text
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import LINE_VALUES, TensorSummary, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
@@ -25,8 +25,8 @@ from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import DEQUANTIZED, LAZY, MKLDNN, PENDING
 from tensornp.core.tensor.stand_ins import stand_in_of
-from tensornp.core.values.reading.supply import nbytes_unasked
 from tensornp.core.values.shown.preview import first_values
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.errors import TensornpError, UnsupportedTensorError
 from tensornp.render.tensor.badges import badges_of
@@ -114,7 +114,7 @@ def _guarded(tell: Callable[[], _Told], simpler: Callable[[str], _Told]) -> _Tol
         return simpler(error_text(error))
 
 
-@modes.unnoticed
+@modes.outside_modes
 def _unnoticed(tell: Callable[[], _Told], simpler: Callable[[str], _Told]) -> _Told:
     return tell()
 
@@ -128,11 +128,11 @@ def _facts(tensor: torch.Tensor) -> TensorInfo:
 
 def _simple_line(tensor: torch.Tensor, reason: str) -> str:
     try:
-        with modes.undisturbed():
+        with modes.outside_modes():
             t: Any = Bare(tensor)
             return f"{tuple(t.shape)} {name_of(t.dtype)} {t.device} · {reason}"
     except Exception:
-        return f"{class_name(type(tensor))}: {reason}"
+        return f"{type(tensor).__name__}: {reason}"
 
 
 def _line(tensor: torch.Tensor, info: TensorInfo) -> str:

@@ -13,7 +13,7 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 from tensornp.fronts.ipython.residents import Residents
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.weak_view import WeakView
+    from tensornp.core.memory.identity import WeakView
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.models.explorer import WeightsExplorer

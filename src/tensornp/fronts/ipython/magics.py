@@ -154,7 +154,7 @@ class TensorMagics(Magics):
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
-        from tensornp.core.convert.view_share_copy import mode_arguments
+        from tensornp.core.convert.plan import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
@@ -169,13 +169,11 @@ class TensorMagics(Magics):
         return None if request.is_quiet else array
 
     def _converted(self, value: Any, request: _Request) -> Any:
-        import numpy as np
         import torch
 
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
-        from tensornp.core.lowlevel.modes import undisturbed
-        from tensornp.core.memory.arrays import check_printed
+        from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
@@ -201,9 +199,7 @@ class TensorMagics(Magics):
             print(_explained(value, receipts, request.expression))
             return None
         array = to_numpy(value, **arguments)
-        if not request.is_quiet and "out" not in options:
-            map_leaves(check_printed, array, leaf_type=np.ndarray)
-        with undisturbed():
+        with outside_modes():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
@@ -245,11 +241,10 @@ class TensorMagics(Magics):
 
 def _nothing_in(value: Any, wanted: str, cure: str) -> str:
     """Return that a container holds nothing of what is wanted, and the cure for one of numbers."""
-    from tensornp.core.lowlevel.attributes import class_name
 
     is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
     said = f"; {cure} converts numbers" if is_numbers and value else ""
-    return f"there is no {wanted} in this {class_name(type(value))}{said}"
+    return f"there is no {wanted} in this {type(value).__name__}{said}"
 
 
 def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from typing import Any
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import NameTakenError
 
 BUILTIN = "a builtin of Python"
@@ -33,9 +33,8 @@ def occupant(shell: Any, name: str) -> str:
     # IPython itself puts a function of its own in the place of `open`.
     if name not in namespace or (is_builtin and hidden.get(name, hidden) is namespace[name]):
         return BUILTIN if is_builtin else ""
-    from tensornp.core.lowlevel.attributes import class_name
 
-    return f"something of type {class_name(type(namespace[name]))}"
+    return f"something of type {type(namespace[name]).__name__}"
 
 
 def check_overwritable(shell: Any, name: str) -> None:

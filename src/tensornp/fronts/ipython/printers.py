@@ -131,10 +131,10 @@ class TensorPrinters:
         """Have a tensor shown by its class alone: its own `__repr__` could end the process."""
         if not is_met_tensor(obj):
             return False
-        from tensornp.core.lowlevel.attributes import class_name
+
         from tensornp.core.summary.view import Unshown
 
-        prepared = obj, Unshown(class_name(type(obj)), reason), ""
+        prepared = obj, Unshown(type(obj).__name__, reason), ""
         self._prepared.summaries = {"text/plain": prepared, "text/html": prepared}
         return True
 
@@ -243,12 +243,11 @@ class TensorPrinters:
 
     def _has_other_display(self, cls: type) -> bool:
         """Return whether someone has registered a printer for `cls`, or it has a display of its own."""
-        from tensornp.core.lowlevel.attributes import class_name, module_name, mro_of
 
         others = (self._formatter.formatters.get(mime) for mime in _MIMES)
         for formatter in filter(None, (self._formatter.mimebundle_formatter, *others)):
-            for base in mro_of(cls)[:-1]:
-                name = module_name(base), class_name(base)
+            for base in cls.__mro__[:-1]:
+                name = base.__module__, base.__name__
                 printer = _registered(formatter, base) or formatter.deferred_printers.get(name)
                 if self._is_anothers(printer):
                     return True

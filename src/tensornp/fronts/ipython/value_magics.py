@@ -9,7 +9,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line, split_names
 from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.typed import typed_value

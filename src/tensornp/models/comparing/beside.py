@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.comparing.one_sided import sides_of
 from tensornp.models.explorer import WeightsExplorer

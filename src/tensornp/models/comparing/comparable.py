@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from tensornp.core.lowlevel.attributes import is_subclass
-
 Found = TypeVar("Found")
 
 
@@ -20,4 +18,4 @@ class Comparable(ABC, Generic[Found]):
 
 def is_comparable(obj: Any) -> TypeGuard[Comparable[Any]]:
     """Return whether `obj` is compared in a way of its own, by its type alone."""
-    return is_subclass(type(obj), Comparable)
+    return issubclass(type(obj), Comparable)

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
@@ -18,7 +18,7 @@ from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
-from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -74,7 +74,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     for one, other in ((a, b), (b, a)):
         if is_comparable(one):
             return one._compared_with(other)
-    a, b = (one._values_here() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
+    a, b = (one._values_here() if issubclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
@@ -98,18 +98,18 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 
 def _is_tensor(obj: Any) -> bool:
-    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or is_subclass(type(obj), StoredValues)
+    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or issubclass(type(obj), StoredValues)
 
 
 def _is_packed(obj: Any) -> bool:
     """Return whether `obj` is a state dict of quantized modules alone, in which there is no tensor."""
-    is_state = is_subclass(type(obj), dict) and not is_model(obj)
-    return is_state and any(is_subclass(type(value), torch.ScriptObject) for value in dict.values(obj))
+    is_state = issubclass(type(obj), dict) and not is_model(obj)
+    return is_state and any(issubclass(type(value), torch.ScriptObject) for value in dict.values(obj))
 
 
 def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
-    if any(is_subclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
+    if any(issubclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
     if is_path(obj) or is_saved_optimizer(obj):
         return True

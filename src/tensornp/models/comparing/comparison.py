@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.reading.scopes import shards_told
+from tensornp.core.values.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.beside import beside, not_compared
 from tensornp.models.comparing.directions import directions_of, low_rank_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.errors import BadRequestError
 from tensornp.models.comparing.low_rank import share_of_change

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 
 _NUM_POWERS, _MORE = 2, 4
 _FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
-@apart
+@outside_modes
 def share_of_change(first: Any, second: Any, num_directions: int) -> float | None:
     """Return the share of ``second - first`` that lies in its first directions; None where nothing finite has changed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import same_elements_as

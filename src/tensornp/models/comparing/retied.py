@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import extents_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import TensorSource
@@ -25,7 +25,7 @@ def _is_known(entry: WeightEntry) -> bool:
     return isinstance(entry._source, TensorSource) or bool(entry.tied_to)
 
 
-@unnoticed
+@outside_modes
 def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
     """Return the names of the same elements of memory, by each of them."""
     groups: dict[object, list[str]] = {}

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.entries.entry import WeightEntry
@@ -44,7 +44,7 @@ class _Parameter(NamedTuple):
     lost_in: str = ""
 
 
-@unnoticed
+@outside_modes
 def memory_told(found: WeightsComparison) -> tuple[str, str]:
     """Return that both sides are one memory, and what would not be; or that some weights are. Empty where none is."""
     num = len(found._same_memory)
@@ -92,7 +92,7 @@ def _is_reached_by(side: WeightsExplorer, name: str) -> bool:
     return any(entry.code.startswith((f"{name}.", f"{name}[")) for entry in side.values())
 
 
-@unnoticed
+@outside_modes
 def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     """Return of parameters of a live model that have not moved what is known of each: as facts of now, not as causes.
 
@@ -116,7 +116,7 @@ def unmoved_told(found: WeightsComparison) -> list[Unmoved]:
     return told
 
 
-@unnoticed
+@outside_modes
 def why_unmoved(found: WeightsComparison) -> dict[str, str]:
     """Return the same of each weight by itself, in words that follow "same bits"."""
     frozen, trained = _unmoved(found)

@@ -9,11 +9,10 @@ import numpy as np
 from tensornp.core.convert.from_numpy import why_copied
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text, is_array
-from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
-from tensornp.core.values.reading.stored import values_of_array
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Again, Called, Source
@@ -100,7 +99,6 @@ class ArraySource(Source):
 
 @np.errstate(all="ignore")
 def _cast(called: Called, part: Array, wanted: np.dtype[Any]) -> Array:
-    check_array(part)
     try:
         return part.astype(wanted)
     except (TypeError, ValueError, OverflowError) as error:

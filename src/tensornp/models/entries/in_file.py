@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensornp.core.memory.extents import Extent as Laid
-from tensornp.core.tensor.dtypes import KNOWN, SINCE
+from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, merged, num_reached, num_stored, order_of
-from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
@@ -25,7 +24,7 @@ from tensornp.models.reading.codec import Codec, Route
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
-    from tensornp.core.values.reading.supply import Supply
+    from tensornp.core.values.sources import Source as Values
     from tensornp.core.values.stats.record import TensorStats
     from tensornp.models.reading.reads import Reads
 
@@ -263,15 +262,17 @@ class FileSource(StoredSource):
         else:
             with self.reading(opened.called) as own:
                 bits = self.elements(own, taken.ranges)
-        return np.asarray(decoder(self.dtype_of_values)(native(bits)))
+        from tensornp.core.values.blocks import numbers_of
 
-    def supply(self, opened: Any) -> Supply:
-        """Return what statistics are made of: with gaps, each element that is stored once."""
+        return numbers_of(native(bits), self.dtype_of_values)
+
+    def numbers_read(self, opened: Any) -> Values:
+        """Return the source of statistics: with gaps, each stored element once."""
         if self._is_dense:
-            return StoredSource.supply(self, opened)
-        from tensornp.core.values.reading.blocks import ReadPart
-        from tensornp.core.values.reading.stored import flat_from_boxes
-        from tensornp.core.values.reading.supply import Supply
+            return StoredSource.numbers_read(self, opened)
+        from tensornp.core.values.blocks import part_of_reader
+        from tensornp.core.values.sources import Source as Values
+        from tensornp.core.values.stored import flat_from_boxes
 
         shape, strides, times = self._laid_once()
 
@@ -279,13 +280,14 @@ class FileSource(StoredSource):
             return self._read(opened, taken_by(box, shape).ranges, strides)
 
         name = self.dtype_of_values
-        return Supply((ReadPart(flat_from_boxes(shape, read), shape, name, times=times),), name, self.shape)
+        part = part_of_reader(flat_from_boxes(shape, read), shape, name, times=times)
+        return Values((part,), name, self.shape)
 
     def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
         """Return what brings so many elements from one on, in the order of their indices."""
         if self.strides is None:
             return StoredSource.reader_in_order(self, called)
-        from tensornp.core.values.reading.stored import flat_from_boxes
+        from tensornp.core.values.stored import flat_from_boxes
 
         return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
 
@@ -334,7 +336,7 @@ class FileSource(StoredSource):
         return tuple(n for n, _ in pairs), tuple(step for _, step in pairs), times
 
     def _check_endless(self, called: Called) -> None:
-        from tensornp.core.values.reading.supply import MAX_REPEATED
+        from tensornp.core.values.sources import MAX_REPEATED
 
         shape, strides, _ = self._laid_once()
         numel, reach = math.prod(shape), num_reached(shape, strides)

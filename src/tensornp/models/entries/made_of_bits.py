@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.reading.supply import Supply
+from tensornp.core.values.sources import Source
 from tensornp.models.reading.selection import Array
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def tensor_of(bits: Array, name: str) -> torch.Tensor:
     return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
 
 
-@apart
+@outside_modes
 def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
     """Return what elements of dtype `name` are as an array; their memory is nobody else's, and their bytes native."""
     if not whole.ndim and KNOWN[name].values_per_element > 1:
@@ -39,29 +39,29 @@ def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arra
     return made
 
 
-def tasks_of(supply: Supply) -> Tasks:
+def tasks_of(source: Source) -> Tasks:
     """Return the tasks in which statistics are made."""
     from tensornp.core.values.stats.tasks import Tasks
 
-    return Tasks(supply, "auto", in_depth=True)
+    return Tasks(source, "auto", in_depth=True)
 
 
-@apart
-def tally_of(supply: Supply, number: int) -> Tally:
+@outside_modes
+def tally_of(source: Source, number: int) -> Tally:
     """Return what the task of that number finds."""
-    tasks = tasks_of(supply)
-    return tasks.tally(next(islice(tasks, number, None)), in_place=False)
+    tasks = tasks_of(source)
+    return tasks.tally(next(islice(tasks, number, None)))
 
 
 @np.errstate(all="ignore")
-def put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
+def put_together(source: Source, tallies: Iterable[Tally]) -> TensorStats:
     """Return the statistics of all tasks."""
-    return tasks_of(supply).result(tallies)
+    return tasks_of(source).result(tallies)
 
 
-@apart
-def stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
+@outside_modes
+def stats_of(source: Source, num_threads: int | None) -> TensorStats:
     """Return the statistics of all values, which are read block by block."""
-    from tensornp.core.values.stats.compute import scan_supply
+    from tensornp.core.values.stats.compute import scan_source
 
-    return scan_supply(supply, num_threads=num_threads, in_depth=True)
+    return scan_source(source, num_threads=num_threads, in_depth=True)

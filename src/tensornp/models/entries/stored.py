@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
-    from tensornp.core.values.reading.supply import Supply
+    from tensornp.core.values.sources import Source as Values
     from tensornp.core.values.stats.record import TensorStats
     from tensornp.core.values.stats.tasks import Tally
 
@@ -90,7 +91,7 @@ class StoredSource(Source):
 
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time."""
-        from tensornp.core.values.reading.stored import StoredValues
+        from tensornp.core.values.stored import StoredValues
         from tensornp.models.entries.made_of_bits import tensor_of
 
         name = self.dtype_of_values
@@ -105,7 +106,7 @@ class StoredSource(Source):
         from tensornp.models.entries.made_of_bits import stats_of
 
         with self.reading(called, is_whole=True) as opened:
-            return stats_of(self.supply(opened), None if self.is_shared_out else 1)
+            return stats_of(self.numbers_read(opened), None if self.is_shared_out else 1)
 
     @property
     def key(self) -> object:
@@ -117,20 +118,20 @@ class StoredSource(Source):
         """In how many tasks of bounded size all values are read; 0 of what no other process reads."""
         from tensornp.models.entries.made_of_bits import tasks_of
 
-        return sum(1 for _ in tasks_of(self.supply(None))) if self.is_shared_out else 0
+        return sum(1 for _ in tasks_of(self.numbers_read(None))) if self.is_shared_out else 0
 
     def tally(self, called: Called, number: int) -> Tally:
         """Return what the task of that number finds."""
         from tensornp.models.entries.made_of_bits import tally_of
 
         with self.reading(called, is_whole=True) as opened:
-            return tally_of(self.supply(opened), number)
+            return tally_of(self.numbers_read(opened), number)
 
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
         from tensornp.models.entries.made_of_bits import put_together
 
-        return put_together(self.supply(None), tallies)
+        return put_together(self.numbers_read(None), tallies)
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
@@ -170,15 +171,15 @@ class StoredSource(Source):
         with self.reading(called, is_whole=True) as opened:
             yield lambda first, count: native(self.row(opened, first, count))
 
-    def supply(self, opened: Any) -> Supply:
-        """Return what statistics are made of."""
-        from tensornp.core.values.reading.blocks import ReadPart
-        from tensornp.core.values.reading.supply import Supply
+    def numbers_read(self, opened: Any) -> Values:
+        """Return the source of statistics."""
+        from tensornp.core.values.blocks import part_of_reader
+        from tensornp.core.values.sources import Source as Values
 
         name = self.dtype_of_values
-        # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        part = ReadPart(lambda first, count: self.row(opened, first, count), (math.prod(self.shape),), name)
-        return Supply((part,), name, self.shape, order=self.order)
+        # Flat, as a contiguous tensor is read: the same blocks give the same bits.
+        part = part_of_reader(functools.partial(self.row, opened), (math.prod(self.shape),), name)
+        return Values((part,), name, self.shape, order=self.order)
 
 
 def native(bits: Array) -> Array:

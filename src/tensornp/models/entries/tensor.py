@@ -10,17 +10,10 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.sharded import as_local, said_of, shard_of
+from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.lowlevel.attributes import (
-    an_instance,
-    class_name,
-    error_text,
-    is_subclass,
-    is_tensor,
-    own_attributes,
-)
-from tensornp.core.lowlevel.modes import is_plain_and_undisturbed, unnoticed
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
+from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
@@ -47,7 +40,7 @@ _PENDING = "this rank's part is {}, and no value"
 
 def kind_of(tensor: Any) -> str:
     """Return what a tensor outside of modules is listed as."""
-    return "parameter" if is_subclass(type(tensor), torch.nn.Parameter) else "tensor"
+    return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
 def weight_of(
@@ -111,7 +104,7 @@ class _Facts:
         if not is_tensor_like(tensor):
             self.problem = f"it is {an_instance(tensor)}, and no tensor"
             return
-        self.is_pending = any(is_subclass(type(tensor), cls) for cls in _LAZY)
+        self.is_pending = any(issubclass(type(tensor), cls) for cls in _LAZY)
         info = inspect(tensor)
         self.dtype, self.device, self.nbytes = name_of(info.dtype), str(info.device), info.nbytes
         if info.data_state == "uninitialized":
@@ -146,10 +139,10 @@ class _Facts:
             return False
         self.shape, self.dtype, self.device = tuple(dtensor.shape), name_of(dtensor.dtype), str(dtensor.device)
         if is_here:
-            self._count_stored(class_name(type(dtensor)))
+            self._count_stored(type(dtensor).__name__)
         else:
             said = self._count_elsewhere(dtensor.numel(), part.numel(), dtensor.element_size())
-            self.problem, self.note = IN_PARTS, f"{class_name(type(dtensor))}, {said}"
+            self.problem, self.note = IN_PARTS, f"{type(dtensor).__name__}, {said}"
         return True
 
     def _count_elsewhere(self, numel: int, here: int, itemsize: int) -> str:
@@ -204,12 +197,12 @@ class TensorSource(Source):
         """Whether backward adds up a gradient for it."""
         if self._requires_grad is not None:
             return self._requires_grad
-        if is_of_torch(self.tensor) and is_plain_and_undisturbed(self.tensor):
+        if is_of_torch(self.tensor) and is_plain_without_modes(self.tensor):
             # As most are: to step out of modes takes three times as long.
             return bool(self.tensor.requires_grad)
         return self._asked_for_grad()
 
-    @unnoticed
+    @outside_modes
     def _asked_for_grad(self) -> bool:
         try:
             is_told = is_of_torch(self.tensor) or plain_part(self.tensor) is not None
@@ -227,7 +220,7 @@ class TensorSource(Source):
                 return plan(self.tensor, copy=copy, shard=shard)
             made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
             facts = shard_of(inspect(self.tensor)) if shard is not None and index is not Ellipsis else None
-            return made if facts is None else said_of(made, facts)
+            return made if facts is None else with_scope(made, facts)
 
     def to_numpy(
         self,
@@ -260,7 +253,7 @@ class TensorSource(Source):
         # Rows and columns of a part have other numbers than those of the whole.
         return scan(self.tensor, in_depth=not self.is_part)
 
-    @unnoticed
+    @outside_modes
     def _at(self, called: Called, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
         """Return a view of the elements at `index`, without a trace in autograd, and how its array is turned then.
 

@@ -6,10 +6,8 @@ import base64
 import io
 import os
 import re
-import socket
 import ssl
 from collections import defaultdict, deque
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -18,7 +16,6 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from tensornp.core.lowlevel.workers import ended_with_its_pool
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.files.address import HTTP, AbsentError, Address, Version
 
@@ -45,8 +42,7 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
     """
     exchange = _Exchange(address)
     try:
-        with ended_with_its_pool(exchange.end):
-            return exchange.fill(view, offset)
+        return exchange.fill(view, offset)
     except TensornpError:
         raise
     except (OSError, HTTPException, ValueError) as error:
@@ -54,21 +50,11 @@ def fill(address: Address, view: memoryview, offset: int) -> tuple[Version, int]
 
 
 class _Exchange:
-    """One part that is asked for, and what comes of it; another thread may end it."""
+    """One part that is asked for, and its result."""
 
     def __init__(self, address: Address) -> None:
         self._address, self._said = address, repr(str(address))
-        self._socket: socket.socket | None = None
-        self._is_ended = False
         self._until, self._late = monotonic() + TIMEOUT_S, _no_answer()
-
-    def end(self) -> None:
-        """End what waits for the server, from another thread."""
-        self._is_ended = True
-        if self._socket is not None:
-            with suppress(OSError):
-                # Not that of a TLS socket, which lets go of what the other thread is using.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def check_time(self) -> None:
         """Raise CheckpointError where what is waited for should have come."""
@@ -138,12 +124,11 @@ class _Exchange:
             connection.response_class = partial(_Answer, self)  # type: ignore[assignment]
             try:
                 connection.request("GET", asked, headers=headers)
-                self._socket = connection.sock
                 return key, connection, connection.getresponse()
             except BaseException as error:
                 connection.close()
                 # The server lets go of those that have waited long.
-                if not (is_kept and isinstance(error, (ConnectionError, HTTPException))) or self._is_ended:
+                if not (is_kept and isinstance(error, (ConnectionError, HTTPException))):
                     raise
 
     def _told(self, answer: HTTPResponse, offset: int, wanted: int) -> tuple[Version, int]:

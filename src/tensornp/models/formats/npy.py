@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import counted
-from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
-from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in

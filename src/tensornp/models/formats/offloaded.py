@@ -7,8 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.files.source_file import SourceFile

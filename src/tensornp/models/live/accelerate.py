@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.attributes import dict_of, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource, weight_in
@@ -141,10 +141,10 @@ def in_memory(name: str, kind: str, tensor: Any, code: str, requires_grad: bool 
 
 def shelves_of(module: Any, code: str) -> Iterator[Shelf]:
     """Yield the maps of the hooks that accelerate has put on a module, which `code` reaches."""
-    stack = [((dict_of(module) or {}).get("_hf_hook"), f"{code}._hf_hook", 0)]
+    stack = [((getattr(module, "__dict__", None) or {}).get("_hf_hook"), f"{code}._hf_hook", 0)]
     while stack:
         hook, its_code, depth = stack.pop()
-        held = dict_of(hook) or {} if hook is not None else {}
+        held = getattr(hook, "__dict__", None) or {} if hook is not None else {}
         if held.get("weights_map") is not None and held.get("offload"):
             yield Shelf(held["weights_map"], f"{its_code}.weights_map", "", held.get("place_submodules") is True)
         inner: Any = held.get("hooks")
@@ -161,7 +161,7 @@ def _found_in(shelf: Shelf, key: str) -> _InFile | tuple[Any, str] | None:
     weights, code = shelf.weights, shelf.code
     prefixed, loader = (_class_of_accelerate(name) for name in ("PrefixedDataset", "OffloadedWeightsLoader"))
     for _ in range(_MAX_DEPTH):
-        held: Mapping[str, Any] = dict_of(weights) or {}
+        held: Mapping[str, Any] = getattr(weights, "__dict__", None) or {}
         if type(weights) in (dict, OrderedDict):
             return (weights[key], f"{code}[{key!r}]") if key in weights else None
         if type(weights) is prefixed:

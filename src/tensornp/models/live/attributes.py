@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.namespace.members import registered, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES
@@ -65,7 +65,7 @@ def others_of(module: Any) -> Iterator[tuple[str, Any]]:
     for step, child in unregistered(module):
         cls = type(child)
         is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child)) or _is_code_alone(child)
-        if not (is_plain or _is_meant(child) or _OF_FSDP in step or any(map(_is_of_library, mro_of(cls)))):
+        if not (is_plain or _is_meant(child) or _OF_FSDP in step or any(map(_is_of_library, cls.__mro__))):
             yield step.lstrip("."), child
 
 
@@ -77,13 +77,11 @@ def _is_code_alone(value: Any) -> bool:
 
 
 def _is_of_library(cls: type) -> bool:
-    return class_name(cls) in _OF_LIBRARIES.get(module_name(cls).partition(".")[0], ())
+    return cls.__name__ in _OF_LIBRARIES.get(cls.__module__.partition(".")[0], ())
 
 
 def _is_meant(value: Any) -> bool:
-    return (
-        is_packed_object(value) or is_subclass(type(value), torch.Tensor) or is_subclass(type(value), torch.nn.Module)
-    )
+    return is_packed_object(value) or issubclass(type(value), torch.Tensor) or issubclass(type(value), torch.nn.Module)
 
 
 def is_packed_object(value: Any) -> bool:
@@ -107,7 +105,7 @@ def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
         for _, child, kind in registered(one):
             if kind != "":
                 hides_any = hides_any or id(child) not in listed
-            elif is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
+            elif issubclass(type(child), torch.nn.Module) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
         held = (found.value for found in attributes_of(one))

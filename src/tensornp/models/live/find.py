@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tensornp.core.lowlevel.modes import undisturbed
-from tensornp.core.memory.weak_view import WeakView
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.memory.identity import WeakView
 from tensornp.core.namespace.lookup import look_up
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
@@ -95,5 +95,5 @@ class ByMemory(Find):
         tensor = self._view.tensor()
         if tensor is None:
             raise NoDataError(f"{self._said} no longer exists; assign it to a variable and show it again")
-        with undisturbed():
+        with outside_modes():
             return tensor.requires_grad_(self._requires_grad)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
@@ -25,14 +25,14 @@ class Gradient(NamedTuple):
     alarm: str
 
 
-@unnoticed
+@outside_modes
 def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
     """Return the names of weights that have none, though backward adds one up and others have theirs."""
     trained = {one.name for one in entries if is_of_torch(one.tensor) and one.requires_grad and one.tensor.is_leaf}
     return trained.difference(gradients) if gradients else set()
 
 
-@unnoticed
+@outside_modes
 def gradients_of(
     entries: Iterable[WeightEntry], unguarded: Unguarded, goes_on: Callable[[], bool] = lambda: True
 ) -> Mapping[str, Gradient]:
@@ -57,7 +57,7 @@ def gradients_of(
     return found
 
 
-@unnoticed
+@outside_modes
 def changes_nothing(entry: WeightEntry, unguarded: Unguarded) -> bool:
     """Return whether a weight minus its gradient is the weight, to the last bit, by the rounding of its dtype.
 

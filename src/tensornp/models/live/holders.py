@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import problem_of_part
@@ -21,17 +20,17 @@ _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry
 
 def is_holder(obj: Any) -> bool:
     """Return whether an object has weights of its own."""
-    return any([is_subclass(type(obj), base) for base in _HOLDERS])
+    return any([issubclass(type(obj), base) for base in _HOLDERS])
 
 
 def is_own(obj: Any) -> bool:
     """Return whether an object has code of its own, wherever it lies: an explorer, or a weight of one."""
-    return any([is_subclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
+    return any([issubclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
 
 
 def is_module(obj: Any) -> bool:
     """Return whether an object is a module, by its type."""
-    return is_subclass(type(obj), torch.nn.Module)
+    return issubclass(type(obj), torch.nn.Module)
 
 
 class Holders:
@@ -84,9 +83,9 @@ class Holders:
         return [*self._problems, said]
 
     def _listed(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
-        if is_subclass(type(holder), WeightEntry):
+        if issubclass(type(holder), WeightEntry):
             return [holder._with_(name=name, tied_to=(), related=())]
-        if is_subclass(type(holder), torch.optim.Optimizer):
+        if issubclass(type(holder), torch.optim.Optimizer):
             entries, said, problems = entries_of_optimizer(holder, code, self._model, self._names_of)
             self._problems += (problem_of_part(name, one) for one in problems)
             self._take(name, said)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, module_name
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen
 from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -27,7 +27,7 @@ def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
     """Yield the weight that an object in a container is, by its name; nothing of one that is none."""
     if is_tensor_like(what):
         yield weight_of(name, kind_of(what), what, code)
-    elif is_subclass(type(what), np.ma.MaskedArray):
+    elif issubclass(type(what), np.ma.MaskedArray):
         yield nothing(name, "array", code, _MASKED, "cpu")
     elif is_array(what):
         yield array_weight(name, what, code)
@@ -37,7 +37,7 @@ def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
         except Exception:
             # It is freed, or elsewhere.
             return
-        yield noted(entry, class_name(type(what)))
+        yield noted(entry, type(what).__name__)
 
 
 def plain_of(what: Any) -> Any:
@@ -45,7 +45,7 @@ def plain_of(what: Any) -> Any:
     cls = type(what)
     if id(cls) in _OF_TORCH:
         return str(what)
-    return np.generic.item(what) if is_subclass(cls, np.generic) and module_name(cls) == "numpy" else what
+    return np.generic.item(what) if issubclass(cls, np.generic) and cls.__module__ == "numpy" else what
 
 
 def is_walked(leaf: Any, depth: int) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import CopyRequiredError, NoDataError, TensornpError
@@ -101,7 +101,7 @@ class MadeSource(Source):
             return stats(torch.empty(0))
         return self._made(called).stats()
 
-    @unnoticed
+    @outside_modes
     def _tensor(self, called: Called) -> Any:
         try:
             return self.make(self.module)
@@ -113,7 +113,7 @@ class MadeSource(Source):
             cure = f"see what {called.code or called.shown} gives"
             raise NoDataError(f"{called.shown} cannot be made ({why}); {cure}") from None
 
-    @unnoticed
+    @outside_modes
     def _made(self, called: Called) -> WeightEntry:
         tensor = self._tensor(called)
         if tensor is None:

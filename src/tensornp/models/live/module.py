@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, mro_of
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.namespace.members import broken_tables, registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
@@ -51,7 +51,7 @@ class _Place(NamedTuple):
         return expression_of(self.path)
 
 
-@unnoticed
+@outside_modes
 def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str], dict[str, str]]:
     """Return the weights of `module`, which `expression` reaches, what is wrong, and the class of each module by name.
 
@@ -132,7 +132,7 @@ class _Walk:
             self._seen.add(id(one))
             above.add(id(one))
             # Of one that stands for another, which has the same name, the inner one counts.
-            self.classes[".".join(its_place.names)] = class_name(type(one))
+            self.classes[".".join(its_place.names)] = type(one).__name__
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
                 its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
@@ -254,14 +254,14 @@ def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Itera
 
 
 def _is_module(obj: Any) -> bool:
-    return is_subclass(type(obj), torch.nn.Module)
+    return issubclass(type(obj), torch.nn.Module)
 
 
 def _is_wrapped(module: Any, name: str) -> bool:
     """Return whether a module stands for the one that it holds by that name."""
     if name == _COMPILED:
-        return any(class_name(cls) == "OptimizedModule" for cls in mro_of(type(module)))
-    return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)
+        return any(cls.__name__ == "OptimizedModule" for cls in type(module).__mro__)
+    return name == "module" and any(issubclass(type(module), cls) for cls in _PARALLEL)
 
 
 def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import search
 from tensornp.core.tensor.containers import IN_SET, items_of, leaves
@@ -38,7 +37,7 @@ _WRAPPED = ("optimizer", "_optimizer")
 _HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; nothing of what it gives is listed"
 
 
-@unnoticed
+@outside_modes
 def entries_of_optimizer(
     optimizer: Any, expression: str, model: torch.nn.Module | None, names_of: Callable[[Any], Mapping[int, str]]
 ) -> tuple[list[WeightEntry], Beside, list[str]]:
@@ -62,7 +61,7 @@ def entries_of_optimizer(
     by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
         by_object = names_of(optimizer)
-    number, is_of_all = -1, is_subclass(type(optimizer), torch.optim.LBFGS)
+    number, is_of_all = -1, issubclass(type(optimizer), torch.optim.LBFGS)
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
         found += ((entry, (), f"{GROUPS}[{i}].{key}") for entry, key in _tensors_of(group, i, expression, unlisted))
@@ -105,7 +104,7 @@ def _keeper_of(optimizer: Any, expression: str = "") -> tuple[Any, str]:
     while id(optimizer) not in seen:
         seen.add(id(optimizer))
         own = object.__getattribute__(optimizer, "__dict__")
-        inner = (name for name in _WRAPPED if is_subclass(type(own.get(name)), torch.optim.Optimizer))
+        inner = (name for name in _WRAPPED if issubclass(type(own.get(name)), torch.optim.Optimizer))
         if not _keeps_states(own) and (name := next(inner, "")):
             optimizer, expression = own[name], f"{expression}.{name}"
     return optimizer, expression
@@ -149,7 +148,7 @@ class Reached:
                 paths.setdefault(id(tensor), path)
                 root = root_of(path)
                 module: Any = others.get(root)
-                if root not in modules and is_subclass(type(module), torch.nn.Module):
+                if root not in modules and issubclass(type(module), torch.nn.Module):
                     modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
                     return all(any(own <= names.keys() for names in modules.values()) for own in each)
             return len(paths) == len(wanted)
@@ -167,7 +166,7 @@ def _first_expressions(paths: Mapping[int, Path], namespace: Mapping[str, Any]) 
         for above in reversed([*_prefixes_of(path)]):
             if id(above) not in modules:
                 module = _looked_up(above, namespace)
-                modules[id(above)] = is_subclass(type(module), torch.nn.Module)
+                modules[id(above)] = issubclass(type(module), torch.nn.Module)
                 firsts = parameters_of(module, expression_of(above)) if modules[id(above)] else None
                 found |= {id(one.tensor): one.code for one in firsts or () if id(one.tensor) in found}
             if modules[id(above)]:
@@ -189,7 +188,7 @@ def _looked_up(path: Path, namespace: Mapping[str, Any]) -> Any:
 
 
 def _is_of_training(value: Any) -> bool:
-    return any(is_subclass(type(value), cls) for cls in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
+    return any(issubclass(type(value), cls) for cls in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
 
 
 def _state_at(state: Any, parameter: Any) -> Any:
@@ -199,7 +198,7 @@ def _state_at(state: Any, parameter: Any) -> Any:
 def _state_of(
     state: Any, name: str, code: str, device: str, unlisted: Unlisted, *, is_with_first: bool
 ) -> Iterator[tuple[WeightEntry, str]]:
-    if state is None or (is_subclass(type(state), dict) and not state):
+    if state is None or (issubclass(type(state), dict) and not state):
         why = "the first parameter has the state of all" if is_with_first else "no state yet"
         yield nothing(f"{STATE}.{name}", "state", code, why, device, is_pending=True), ""
         return
@@ -213,7 +212,7 @@ def _state_of(
 
 def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted) -> Iterator[WeightEntry]:
     """Yield the states of what is no parameter of a group, such as those that an optimizer has of all together."""
-    if not is_subclass(type(state), dict):
+    if not issubclass(type(state), dict):
         unlisted.note(STATE, state)
         return
     for key, held in items_of(state):
@@ -257,7 +256,7 @@ def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator
 
 def _said_in(state: Any, number: int) -> dict[str, Any]:
     """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
-    items = items_of(state) if is_subclass(type(state), dict) else ()
+    items = items_of(state) if issubclass(type(state), dict) else ()
     return {name: value for key, held in items for name, value in _plain_in(held, f"{STATE}.{number}.{key_of((key,))}")}
 
 

@@ -18,17 +18,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import (
-    class_members,
-    class_name,
-    dict_of,
-    error_text,
-    is_tensor,
-    module_name,
-    mro_of,
-)
-from tensornp.core.lowlevel.modes import unnoticed, with_overrides
-from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.modes import outside_modes, with_overrides
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
@@ -38,7 +29,7 @@ from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.made import MadeSource, Recipe
 
-_set_default_dtype = find("_C._set_default_dtype")
+_set_default_dtype = torch._C._set_default_dtype
 _LISTS = "parametrizations"
 _OWN = "torch.nn.utils.parametrizations"
 _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
@@ -85,12 +76,12 @@ def computed_of(module: Any, code: str) -> Iterator[WeightEntry]:
 
 def computed_by_hooks(module: Any) -> dict[str, str]:
     """Return what is computed before each forward and kept as an attribute, and from what: pruned, or normed before."""
-    held = dict_of(module) or {}
+    held = getattr(module, "__dict__", None) or {}
     found = {}
     for _, hook in members_of(held.get("_forward_pre_hooks")):
-        for cls in mro_of(type(hook)):
-            name = (dict_of(hook) or {}).get(_HOOKS.get(class_name(cls), ""))
-            if type(name) is str and module_name(cls).startswith("torch.nn.utils."):
+        for cls in type(hook).__mro__:
+            name = (getattr(hook, "__dict__", None) or {}).get(_HOOKS.get(cls.__name__, ""))
+            if type(name) is str and cls.__module__.startswith("torch.nn.utils."):
                 tables = (dict(members_of(held.get(table))) for table in ("_parameters", "_buffers"))
                 every = {key for table in tables for key in table}
                 parts = ", ".join(name + suffix for suffix in _SUFFIXES if name + suffix in every)
@@ -100,43 +91,45 @@ def computed_by_hooks(module: Any) -> dict[str, str]:
 
 def _lists_of(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names that are parametrized, and by what."""
-    modules: Any = (dict_of(module) or {}).get("_modules")
+    modules: Any = (getattr(module, "__dict__", None) or {}).get("_modules")
     holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
-    for name, child in members_of((dict_of(holder) or {}).get("_modules")) if holder is not None else ():
-        if any(class_name(cls) == "ParametrizationList" for cls in mro_of(type(child))):
+    for name, child in (
+        members_of((getattr(holder, "__dict__", None) or {}).get("_modules")) if holder is not None else ()
+    ):
+        if any(cls.__name__ == "ParametrizationList" for cls in type(child).__mro__):
             yield name, child
 
 
 def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
-    held = dict_of(parametrization) or {}
+    held = getattr(parametrization, "__dict__", None) or {}
     for table in ("_parameters", "_buffers"):
         yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
 
 
 def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry | None:
     """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
-    held = dict_of(parametrization) or {}
+    held = getattr(parametrization, "__dict__", None) or {}
     steps = [type(step) for _, step in members_of(held.get("_modules"))]
     are_own = [_is_own(cls) for cls in steps]
     # Without an inverse the original was the weight, of which torch has made sure that it keeps both.
-    are_plain = [not any("right_inverse" in class_members(base) for base in mro_of(cls)) for cls in steps]
+    are_plain = [not any("right_inverse" in vars(base) for base in cls.__mro__) for cls in steps]
     is_safe = held.get("unsafe") is False
     if not all(own or (plain and is_safe) for own, plain in zip(are_own, are_plain, strict=True)):
         return None
-    is_normed = bool(steps) and are_own[0] and class_name(steps[0]) == "_WeightNorm"
+    is_normed = bool(steps) and are_own[0] and steps[0].__name__ == "_WeightNorm"
     name = "original1" if is_normed else "original"
     return weight_of("", "", originals[name], "") if name in originals else None
 
 
 def _is_own(cls: type) -> bool:
     """Return whether a parametrization is one of torch's that keep the shape, and draw no random numbers."""
-    return module_name(cls) == _OWN and class_name(cls) in _KEEP_SHAPE
+    return cls.__module__ == _OWN and cls.__name__ in _KEEP_SHAPE
 
 
-@unnoticed
+@outside_modes
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
-    steps = members_of((dict_of(parametrization) or {}).get("_modules"))
+    steps = members_of((getattr(parametrization, "__dict__", None) or {}).get("_modules"))
     if all(_is_own(type(step)) for _, step in steps):
         with with_overrides():
             return _copy_of(parametrization)()
@@ -173,7 +166,7 @@ def _copy_of(parametrization: Any) -> Any:
     memo: dict[int, Any] = {}
     every = list(_registered(parametrization))
     for module in every:
-        for value in _reached((dict_of(module) or {}).values()):
+        for value in _reached((getattr(module, "__dict__", None) or {}).values()):
             if is_tensor(value):
                 if form_of(value).state == "remote":
                     raise NoDataError(f"{_NEEDS_RANKS}; compute the weight yourself, on each")
@@ -188,7 +181,7 @@ def _copy_of(parametrization: Any) -> Any:
         why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
         raise NoDataError(f"{why}; compute the weight yourself") from None
     for module in _registered(made):
-        own = dict_of(module)
+        own = getattr(module, "__dict__", None)
         for name in ("_compiled_call_impl", *(("forward", "_old_forward") if own and "_hf_hook" in own else ())):
             # accelerate and the compiler bind them to what they were made for.
             (own or {}).pop(name, None)
@@ -201,7 +194,7 @@ def _registered(module: Any) -> Iterator[Any]:
     waiting = [module]
     while waiting:
         one = waiting.pop()
-        held = dict_of(one)
+        held = getattr(one, "__dict__", None)
         if one is None or id(one) in seen:
             continue
         if held is None or torch_private.is_scripted_table(held.get("_modules")):

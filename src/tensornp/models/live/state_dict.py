@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_array, is_subclass
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
@@ -58,7 +58,7 @@ class _Leaf(NamedTuple):
         return parts[first] + self.bracket[len(first) :] if first in parts else expression + self.bracket
 
 
-@unnoticed
+@outside_modes
 def contents_of_tree(
     tree: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> Contents:
@@ -70,7 +70,7 @@ def contents_of_tree(
     found, problems = _found(tree, expression)
     others = [one for one in found if not _is_usual(one.what)]
     modules = [(one.name, one.what) for one in others if is_module(one.what)]
-    optimizers = [one.what for one in others if is_subclass(type(one.what), torch.optim.Optimizer)]
+    optimizers = [one.what for one in others if issubclass(type(one.what), torch.optim.Optimizer)]
     holders, unlisted = Holders(modules, optimizers, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.tensor.containers import IN_SET
 from tensornp.core.tensor.paths import Path, is_plain_tuple, key_text, steps_of, tuple_text
 
@@ -25,7 +24,7 @@ def key_of(step: Any) -> str:
     if type(step) is not tuple:
         return str(step).strip("[]").lstrip(".")
     (key,) = step
-    return str.__str__(key) if is_subclass(type(key), str) else _written(key)
+    return str.__str__(key) if issubclass(type(key), str) else _written(key)
 
 
 def bracket_of(step: Any) -> str:
@@ -85,11 +84,11 @@ def _is_constant(key: Any) -> bool:
         return math.isfinite(key)
     if type(key) is bytes:
         return key_text(key) == repr(key)
-    return is_subclass(type(key), str) or key is None or type(key) is bool
+    return issubclass(type(key), str) or key is None or type(key) is bool
 
 
 def _written(key: Any) -> str:
     """Return a key as an expression, a text in full; one that has none by its class alone."""
-    if is_subclass(type(key), str):
+    if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)

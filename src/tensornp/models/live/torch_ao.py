@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, dict_of, module_name, mro_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.made import MadeSource, Recipe
@@ -31,7 +30,7 @@ class _Facts:
 
     def __init__(self, module: Any, code: str, held: _Held) -> None:
         self.module, self.code, self.held = module, code, held
-        is_dynamic = any(module_name(cls).startswith(f"{_ROOM}.dynamic") for cls in mro_of(type(module)))
+        is_dynamic = any(cls.__module__.startswith(f"{_ROOM}.dynamic") for cls in type(module).__mro__)
         self._said = f"packed for {'dynamic' if is_dynamic else 'static'} quantization"
         self.packed: Any = module
 
@@ -78,21 +77,25 @@ def is_made_of_packed(entry: WeightEntry) -> bool:
 
 def output_scheme(entry: WeightEntry) -> tuple[Any, Any] | None:
     """Return by which scale and zero point the module of a weight quantizes what it gives; None where it does not."""
-    held = dict_of(entry._source.module) if isinstance(entry._source, MadeSource) and is_made_of_packed(entry) else None
+    held = (
+        getattr(entry._source.module, "__dict__", None)
+        if isinstance(entry._source, MadeSource) and is_made_of_packed(entry)
+        else None
+    )
     return (float(held["scale"]), int(held["zero_point"])) if held and {"scale", "zero_point"} <= held.keys() else None
 
 
 def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
-    lister, held = _lister_of(type(module)), dict_of(module)
+    lister, held = _lister_of(type(module)), getattr(module, "__dict__", None)
     if lister is not None and held is not None:
         yield from lister(_Facts(module, code, held))
 
 
 def _lister_of(cls: type) -> _Lister | None:
-    for base in mro_of(cls):
-        place = module_name(base)
-        if place.startswith(_ROOM) and (lister := _LISTERS.get((place, class_name(base)))) is not None:
+    for base in cls.__mro__:
+        place = base.__module__
+        if place.startswith(_ROOM) and (lister := _LISTERS.get((place, base.__name__))) is not None:
             return lister
     return None
 
@@ -160,7 +163,7 @@ def _cell(facts: _Facts) -> Iterator[WeightEntry]:
 
 def _inner(facts: _Facts) -> _Held:
     """Return what the submodule holds that keeps the packed object."""
-    return dict_of(facts.held.get("_modules", {}).get("_packed_params")) or {}
+    return getattr(facts.held.get("_modules", {}).get("_packed_params"), "__dict__", None) or {}
 
 
 def _name_of(dtype: Any) -> str:
@@ -168,7 +171,7 @@ def _name_of(dtype: Any) -> str:
 
 
 def _is_called(module: Any, name: str) -> bool:
-    return any(class_name(cls) == name for cls in mro_of(type(module)))
+    return any(cls.__name__ == name for cls in type(module).__mro__)
 
 
 _LISTERS: dict[tuple[str, str], _Lister] = {

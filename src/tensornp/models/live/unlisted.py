@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, module_name, mro_of
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.namespace.members import IS_ARRAY, is_foreign, registered, visitor_for
 from tensornp.core.tensor.containers import BUILT_IN, LEAVES, is_mapping, kept_in
 from tensornp.core.tensor.form import STORAGES
@@ -58,16 +57,16 @@ class Unlisted:
             if id(one) in self._listed:
                 continue
             self._listed.add(id(one))
-            if is_subclass(type(one), torch.nn.Module):
+            if issubclass(type(one), torch.nn.Module):
                 waiting += (child for _, child, _ in registered(one))
 
     def named(self) -> dict[str, str]:
         """Return the class of each object, by its name, of the first that were taken."""
-        return {name: class_name(type(obj)) for name, obj in self._noted[:MAX_NAMED]}
+        return {name: type(obj).__name__ for name, obj in self._noted[:MAX_NAMED]}
 
     def problems(self) -> list[str]:
         """Return a sentence that names what may hold weights, if there is any such: nothing of it is listed."""
-        named = [(name, class_name(type(one))) for name, one in self._noted if self._is_maybe_holding(one)]
+        named = [(name, type(one).__name__) for name, one in self._noted if self._is_maybe_holding(one)]
         if not named:
             return []
         said = [f"{cut(name, MAX_INSIDE)} ({cls})" for name, cls in named[:_MAX_NAMED]]
@@ -109,31 +108,31 @@ class Unlisted:
         cls = type(obj)
         known = self._classes.get(id(cls))
         if known is None:
-            is_one = any(is_subclass(cls, base) for base in _WEIGHTS) or stand_in_for(cls) is not None or _loads(cls)
+            is_one = any(issubclass(cls, base) for base in _WEIGHTS) or stand_in_for(cls) is not None or _loads(cls)
             known = self._classes[id(cls)] = cls, is_one
         return known[1]
 
 
 def _loads(cls: type) -> bool:
     """Return whether a class is a mapping that may load or compute what it gives."""
-    if any(is_subclass(cls, base) for base in BUILT_IN) or not is_mapping(cls) or kept_in(cls):
+    if any(issubclass(cls, base) for base in BUILT_IN) or not is_mapping(cls) or kept_in(cls):
         return False
-    readers = (base for base in mro_of(cls) if any(name in class_members(base) for name in _READ_BY))
-    return not all(module_name(base).partition(".")[0] in _KEPT_BY for base in readers)
+    readers = (base for base in cls.__mro__ if any(name in vars(base) for name in _READ_BY))
+    return not all(base.__module__.partition(".")[0] in _KEPT_BY for base in readers)
 
 
 def _held_by(obj: Any, most: int) -> Iterator[Any]:
     """Yield what an object refers to, as the collector of garbage is told; of a huge container, the first."""
     cls = type(obj)
-    if any(is_subclass(cls, base) for base in _SKIPPED) or is_foreign(cls) or module_name(cls).startswith(_GENERATORS):
+    if any(issubclass(cls, base) for base in _SKIPPED) or is_foreign(cls) or cls.__module__.startswith(_GENERATORS):
         return
     if cls is types.FunctionType:
         # Its module is not its own.
         yield from filter(None, (obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__))
         return
-    if is_subclass(cls, torch.nn.Module):
+    if issubclass(cls, torch.nn.Module):
         # A scripted one has its weights outside of Python.
         yield from (child for _, child, _ in registered(obj))
-    bases: Iterator[Any] = (base for base in BUILT_IN if is_subclass(cls, base))
+    bases: Iterator[Any] = (base for base in BUILT_IN if issubclass(cls, base))
     size = next((base.__len__(obj) for base in bases), 0)
     yield from gc.get_referents(obj) if size <= most else [None] * most

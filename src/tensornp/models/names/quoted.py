@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes, legible
 
 MAX_SHOWN = 120
 """Characters of a name in a sentence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.optimizers.param_groups import STATE
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_count, format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import number_ranges
+from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.entries.entry import WeightEntry
 
 _MIN_FOLDED = 2

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry, shape_text

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.models.pickles.plain_calls import DTYPE, ENCODE, SCALARS, code_of, is_bytes, order_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import MAX_SAID, name_of, sizes_of

@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import OF_LIBRARIES
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.models.pickles.called import MAKES_TENSOR
 from tensornp.models.pickles.records import Call, Global
 from tensornp.models.pickles.tensors import (
@@ -34,6 +33,11 @@ from tensornp.models.pickles.tensors import (
 _MAX_WRAPPED = 8
 _MAX_ATTRIBUTES = 64
 """Attributes that are looked at, of a tensor and of those in it together: one could stand in many."""
+_OF_LIBRARIES = frozenset(
+    "_ddp_mp_hook_state _fp_param _in_backward_optimizers _local_tensor _mp_param _optimizer_classes _optimizer_kwargs "
+    "_spec _st_info grad_sample main_grad summed_grad".split()
+)
+"""Attributes in which torch and other libraries keep gradients, hooks, and copies in another dtype."""
 _KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
 """Placements under which the elements of a rank are elements of the whole."""
 
@@ -115,7 +119,7 @@ def held_by_tensor(call: Call) -> Iterator[tuple[str, Any]]:
             one = args[0]
         else:
             return
-        yield from ((name, value) for name, value in _attributes(args[3]) if name not in OF_LIBRARIES)
+        yield from ((name, value) for name, value in _attributes(args[3]) if name not in _OF_LIBRARIES)
 
 
 def _attributes(state: Any) -> Iterator[tuple[str, Any]]:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.lowlevel.text import legible
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import num_reached
-from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.models.pickles.records import Call, Global, Persistent
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, why_not_applied
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.memory.blocks import BLOCK_NUMEL
-from tensornp.core.values.reading.decode import decoder
+from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Ranges, Shape
@@ -57,13 +56,15 @@ class BlockScale(Codec):
             (one.first + one.step * np.arange(one.num)) // size - one.first // size
             for one, size in zip(ranges, self.block, strict=True)
         ]
-        decode = decoder(self.codes)
+        from tensornp.core.values.blocks import numbers_of
+
         step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)
         for first in range(0, len(made), step):
             rows = slice(first, first + step)
             # Of few lines of scales, those along the last dimension come again and again.
             lines = scales[np.ix_(places[0][rows], *places[1:-1])] if len(places) > 1 else scales
-            np.multiply(decode(stored[rows]), lines.take(places[-1][rows if len(places) == 1 else ...], -1), made[rows])
+            factors = lines.take(places[-1][rows if len(places) == 1 else ...], -1)
+            np.multiply(numbers_of(stored[rows], self.codes), factors, made[rows])
         return made
 
 

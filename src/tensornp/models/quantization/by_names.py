@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tensornp.core.lowlevel.attributes import class_name, module_name
 from tensornp.models.entries.entry import Packed, WeightEntry, noted
 from tensornp.models.quantization.layouts import LAYOUTS, is_float, packed_by
 
@@ -36,9 +35,9 @@ def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
 def _of_class(entry: WeightEntry) -> WeightEntry | None:
     """Return a weight in memory whose class says that it is packed."""
     cls = type(entry._source.held)
-    if entry._packed is not None or module_name(cls).partition(".")[0] != "bitsandbytes":
+    if entry._packed is not None or cls.__module__.partition(".")[0] != "bitsandbytes":
         return None
-    dtype, bits = _CLASSES.get(class_name(cls), ("", 0))
+    dtype, bits = _CLASSES.get(cls.__name__, ("", 0))
     if entry.dtype != dtype:
         return None
     said = f"{'packed ' if bits < 8 else ''}{bits}-bit codes (bitsandbytes)"

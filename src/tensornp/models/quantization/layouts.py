@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.models.entries.entry import Packed, WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.names.quoted import shown_name

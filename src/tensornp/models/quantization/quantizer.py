@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.pickles.rebuilt import tensor_of

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, is_tensor
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError
 
@@ -124,8 +124,8 @@ def _place_of(item: Any, size: int, axis: int) -> int:
             raise TypeError
         place = operator.index(item)
     except TypeError:
-        has_several = is_array(item) or is_tensor(item) or is_subclass(type(item), list)
-        said = class_name(type(item)) + ("; read the rows first" if has_several else "")
+        has_several = is_array(item) or is_tensor(item) or issubclass(type(item), list)
+        said = type(item).__name__ + ("; read the rows first" if has_several else "")
         raise BadRequestError(f"an index takes integers, slices, '...' and None, not {said}") from None
     if not -size <= place < size:
         reach = f"has {size:,} indices" if size else "is empty"

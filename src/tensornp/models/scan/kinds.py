@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.scan.findings import ALARM_RANK, Finding
 
 
@@ -20,7 +20,7 @@ class Kind(NamedTuple):
         """Whether it is that values are not finite."""
         return self.rank < ALARM_RANK
 
-    def said_of(self, number: int) -> str:
+    def with_scope(self, number: int) -> str:
         """Return that so many weights have it: ``2 weights have NaN``, ``125 constant, as initialized``."""
         if self.is_alarm:
             return f"{counted(number, 'weight')} {'has' if number == 1 else 'have'} {self.what}"

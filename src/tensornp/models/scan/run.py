@@ -11,16 +11,16 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
+    ThreadPoolExecutor,
     wait,
 )
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.attributes import an_instance, class_name, error_text, module_name
+from tensornp.core.lowlevel.attributes import an_instance, error_text
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.threads import num_cores
-from tensornp.core.lowlevel.units import counted
-from tensornp.core.lowlevel.workers import Workers
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
@@ -111,10 +111,10 @@ class _StoppedError(Exception):
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
-    leads_to = _EXECUTORS.get(module_name(type(executor)).partition(".")[0])
+    leads_to = _EXECUTORS.get(type(executor).__module__.partition(".")[0])
     is_other = leads_to is not None and not isinstance(executor, Executor)
     if isinstance(executor, type) or is_other or not callable(getattr(executor, "submit", None)):
-        what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
+        what = f"the class {executor.__name__}" if isinstance(executor, type) else an_instance(executor)
         cure = f"; give {leads_to}" if is_other else ""
         raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {what}{cure}")
     live = next((one for one in entries if not isinstance(one._source, StoredSource) and not one.problem), None)
@@ -129,7 +129,7 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
     sources = [one._source for one in entries if isinstance(one._source, StoredSource)]
     # A member of a zip is in one.
     files = {getattr(file, "file", file) for source in sources for file in source.files}
-    with ExitStack() as kept, Workers(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
+    with ExitStack() as kept, ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         for file in files:
             if isinstance(file, RemoteFile):
                 kept.enter_context(file.scanned())
@@ -261,17 +261,17 @@ class _SharedTasks:
 def _is_death(error: Exception) -> bool:
     """Return whether an error tells that a worker has died, and not that its task has failed."""
     is_told = isinstance(error, BrokenExecutor | CancelledError | OSError | EOFError)
-    return is_told or any(class_name(cls) in _DEATHS for cls in type(error).__mro__)
+    return is_told or any(cls.__name__ in _DEATHS for cls in type(error).__mro__)
 
 
 def _words_of(error: Exception) -> str:
     """Return what an error says; some say nothing but their class."""
-    return str(error) or class_name(type(error))
+    return str(error) or type(error).__name__
 
 
 def _why_failed(error: Exception) -> str:
     """Return why a task has failed; ipyparallel's errors tell the class of that of the engine by a name."""
-    name, said = getattr(error, "ename", "") or class_name(type(error)), _words_of(error)
+    name, said = getattr(error, "ename", "") or type(error).__name__, _words_of(error)
     return f"its worker lacks a library ({said}); install tensornp there" if name == "ModuleNotFoundError" else said
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.reading.scopes import ALL, SHARD, shards_told
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.values.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry

@@ -7,15 +7,14 @@ from typing import Any
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.ordinary import is_strided
-from tensornp.core.memory.extents import Extent
-from tensornp.core.memory.footprint import Span, extents_of, spans_of
-from tensornp.core.memory.storages import Piece, counted_once, merged
+from tensornp.core.memory.extents import Extent, Piece, Span, counted_once, merge_spans
+from tensornp.core.memory.footprint import extents_of, spans_of
 from tensornp.core.tensor.form import plain_part
 
 
-@unnoticed
+@outside_modes
 def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
     """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
     pieces: list[Piece] = []
@@ -28,7 +27,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
             # What a class of the user's does not tell hides no other.
             continue
         spans += own
-    return counted_once(pieces)[0], sum(merged(spans).values())
+    return counted_once(pieces)[0], sum(merge_spans(spans).values())
 
 
 def _pieces_of(one: Any, own: list[Span]) -> list[Piece]:

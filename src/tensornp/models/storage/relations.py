@@ -11,7 +11,7 @@ from tensornp.models.entries.entry import Related, WeightEntry
 from tensornp.models.storage.totals import held_by, identity_of
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.footprint import Span
+    from tensornp.core.memory.extents import Span
 
 _MAX_COMPARED = 20_000
 """Pairs of which it is told how they lie; what more there are shares storages all the same."""
@@ -33,9 +33,9 @@ def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     if all(one._source.held is None for one in every):
         # Of what lies in files alone, torch is not asked.
         return _related(every)
-    from tensornp.core.lowlevel.modes import unnoticed
+    from tensornp.core.lowlevel.modes import outside_modes
 
-    return unnoticed(_related)(every)
+    return outside_modes(_related)(every)
 
 
 def _related(every: list[WeightEntry]) -> list[WeightEntry]:

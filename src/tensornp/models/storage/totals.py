@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
-from tensornp.core.memory.storages import Piece, counted_once
+from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.source import NoSource
 

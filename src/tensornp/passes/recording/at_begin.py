@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, is_subclass
 from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.weak_storages import WeakStorages
 from tensornp.passes.recording.modules_among import items_of, modules_among
@@ -29,7 +28,7 @@ _State = tuple[int, int | None, int | None]
 
 
 class AtBegin:
-    """What is noted of weights, from `note` to `end`; it is asked `undisturbed`."""
+    """What is noted of weights, from `note` to `end`; it is asked `outside_modes`."""
 
     def __init__(self) -> None:
         self._noted: dict[int, tuple[weakref.ref[torch.nn.Module], dict[str, _State]]] = {}
@@ -41,11 +40,11 @@ class AtBegin:
         """Note the weights of the modules among some objects, and in what these hold: of so many at most."""
         num_left, add, owners = _MOST_TENSORS, self._storages.add, dict[int | None, int]()
         # Of a class of the user's anything may raise: what is not noted is not known.
-        with suppress(Exception), modes.undisturbed():
+        with suppress(Exception), modes.outside_modes():
             for module, held in modules_among(objects):
                 states: dict[str, _State] = {}
                 tables = [held.get(table, {}) for table in _TABLES]
-                if not all(is_subclass(type(table), dict) for table in tables):
+                if not all(issubclass(type(table), dict) for table in tables):
                     # A scripted one keeps its own elsewhere.
                     continue
                 for table in tables:
@@ -70,7 +69,9 @@ class AtBegin:
         was, now = noted[1].get(name), _state_of(tensor, _number_of)
         if was is None:
             step, _, rest = str(name).partition(".")
-            below = dict(items_of((dict_of(module) or {}).get("_modules"))).get(step) if rest else None
+            below = (
+                dict(items_of((getattr(module, "__dict__", None) or {}).get("_modules"))).get(step) if rest else None
+            )
             if below is not None:
                 # It computes with the weights of what it holds.
                 return self.since(below, rest, tensor, is_functional=is_functional)

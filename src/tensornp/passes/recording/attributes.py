@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from tensornp.core.namespace.members import unregistered
-from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call, Got
+from tensornp.passes.recording.row_table import Row, RowTable
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors
 from tensornp.passes.recording.tensors_in import Found, LooksInside
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch.distributed
 
-from tensornp.core.lowlevel.attributes import class_name, module_name, mro_of
-
 DDP, FSDP = "DDP", "FSDP"
 _WRAPPERS = {
     "DistributedDataParallel": DDP,
@@ -20,19 +18,19 @@ _PREFIXES = ("FSDP", "DDP", "Replicate")
 
 def own_class(cls: type) -> type:
     """Return the class that a module had before torch put another one in its place: of ``FSDPLinear``, ``Linear``."""
-    _, *bases = mro_of(cls)
+    _, *bases = cls.__mro__
     is_put = len(bases) > 2 and _wrapper_named(bases[0])
-    names = [f"{prefix}{class_name(bases[1])}" for prefix in _PREFIXES] if is_put else ()
-    return bases[1] if class_name(cls) in names else cls
+    names = [f"{prefix}{bases[1].__name__}" for prefix in _PREFIXES] if is_put else ()
+    return bases[1] if cls.__name__ in names else cls
 
 
 def wrapper_of(cls: type) -> str:
     """Return by what the gradients of a module of this class are brought together: "DDP", "FSDP" or nothing."""
-    return next((name for base in mro_of(cls) if (name := _wrapper_named(base))), "")
+    return next((name for base in cls.__mro__ if (name := _wrapper_named(base))), "")
 
 
 def _wrapper_named(cls: type) -> str:
-    return _WRAPPERS.get(class_name(cls), "") if module_name(cls).startswith("torch.") else ""
+    return _WRAPPERS.get(cls.__name__, "") if cls.__module__.startswith("torch.") else ""
 
 
 def this_rank() -> str:

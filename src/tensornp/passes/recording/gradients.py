@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel import torch_private
 from tensornp.passes.recording.remembered import Call, Module
 from tensornp.passes.recording.seen_tensors import Seen, storage_key
 
-_graph_task = find("_C._current_graph_task_id")
+_graph_task: Any = torch._C._current_graph_task_id
 _Told = Callable[[Seen, int, Any], None]
 
 
@@ -113,10 +112,11 @@ class AwaitedGradients:
 def _edge_of(tensor: torch.Tensor) -> Any:
     """Return the edge of a tensor of any class, which sees nothing of it: torch makes a view of a leaf for it."""
     if type(tensor) is not torch.nn.Parameter or not tensor.is_leaf:
-        with modes.below_classes():
+        with torch_private.without_dispatch_classes():
             return get_gradient_edge(tensor)
     # As torch does, at half the cost.
-    view: Any = modes.with_grad(tensor.view_as, tensor)
+    with torch.enable_grad():
+        view: Any = tensor.view_as(tensor)
     return GradientEdge(view.grad_fn.next_functions[0][0], 0)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor.form import form_of, plain
 
 MAX_BYTES = 256 * 2**20
 
 
 class Kept:
-    """Copies on the host, the first that came, up to a bound; it is asked `undisturbed`."""
+    """Copies on the host, the first that came, up to a bound; it is asked `outside_modes`."""
 
     def __init__(self) -> None:
         self._nbytes = self._num_left_out = self._nbytes_left_out = 0

@@ -14,13 +14,12 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from tensornp.core.lowlevel.fallback import told
-from tensornp.core.lowlevel.private_names import find
 from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recording.compiled_in_place import CompiledInPlace
 from tensornp.passes.recording.recorder import Recorder
 
 _TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
-_tracing = find("_C._get_tracing_state")
+_tracing = torch._C._get_tracing_state
 _FOLLOWING: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWING", default=())
 """What follows the calls of this context; another task of asyncio has another."""
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass
+from tensornp.core.lowlevel.attributes import has_attributes
 from tensornp.core.namespace.members import is_foreign
 
 _MOST_OBJECTS, _MOST_DEPTH, _MOST_ITEMS = 10_000, 3, 1_000
@@ -49,7 +49,7 @@ def modules_among(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dic
             continue
         seen.add(id(obj))
         if kind == "module":
-            held = dict_of(obj) or {}
+            held = getattr(obj, "__dict__", None) or {}
             yield obj, held
             await_all([child for _, child in items_of(held.get("_modules"))], depth)
         if depth < _MOST_DEPTH and num_others < _MOST_OBJECTS:
@@ -58,16 +58,16 @@ def modules_among(objects: Iterable[Any]) -> Iterator[tuple[torch.nn.Module, dic
 
 def _held_by(obj: Any, kind: str) -> Iterable[Any]:
     if kind == "module":
-        return [one for name, one in items_of(dict_of(obj)) if name not in _OWN]
+        return [one for name, one in items_of(getattr(obj, "__dict__", None)) if name not in _OWN]
     if kind == "dict":
         return dict.values(obj)
     if kind == "row":
-        return list.__iter__(obj) if is_subclass(type(obj), list) else tuple.__iter__(obj)
+        return list.__iter__(obj) if issubclass(type(obj), list) else tuple.__iter__(obj)
     if kind == "method":
         return (obj.__self__,)
     if kind == "function":
         return _contents_of(obj.__closure__ or ())
-    return (dict_of(obj) or {}).values()
+    return (getattr(obj, "__dict__", None) or {}).values()
 
 
 def _contents_of(cells: Iterable[types.CellType]) -> Iterator[Any]:
@@ -79,18 +79,16 @@ def _contents_of(cells: Iterable[types.CellType]) -> Iterator[Any]:
 
 def items_of(table: Any) -> Sequence[tuple[str, Any]]:
     """Return the items of what should be a dictionary, as they are now: a thread may add to it meanwhile."""
-    return [*dict.items(table)] if table and is_subclass(type(table), dict) else ()
+    return [*dict.items(table)] if table and issubclass(type(table), dict) else ()
 
 
 def _known_kind_of(cls: type) -> str:
-    if not is_plain_class(cls):
-        return _kind_of(cls)
     return _KINDS.get(cls) or _KINDS.setdefault(cls, _kind_of(cls))
 
 
 def _kind_of(cls: type) -> str:
-    if any(is_subclass(cls, base) for base in _OPAQUE):
+    if any(issubclass(cls, base) for base in _OPAQUE):
         return "opaque"
-    if kind := next((kind for base, kind in _KINDS_OF_BASES if is_subclass(cls, base)), ""):
+    if kind := next((kind for base, kind in _KINDS_OF_BASES if issubclass(cls, base)), ""):
         return kind
     return "holder" if has_attributes(cls) and not is_foreign(cls) else "opaque"

@@ -22,18 +22,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
-from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call
 from tensornp.passes.recording.seen_tensors import Seen
 from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
 
-_graph_task = find("_C._current_graph_task_id")
-_node_at_work = find("_C._current_autograd_node")
-_next_number = find("autograd._get_sequence_nr")
-_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
-_push, _pop = find("_C._push_on_torch_dispatch_stack"), find("_C._pop_torch_dispatch_stack")
+_graph_task: Any = torch._C._current_graph_task_id
+_node_at_work: Any = torch._C._current_autograd_node
+_next_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+_stack: Any = torch.utils._python_dispatch._get_current_dispatch_mode_stack
+_push: Any = torch._C._push_on_torch_dispatch_stack
+_pop: Any = torch._C._pop_torch_dispatch_stack
 _tell_compiler = getattr(torch.utils._python_dispatch, "set_is_in_mode_without_ignore_compile_internals", None)
 _FLAGS = (
     "_is_in_torch_dispatch_mode",
@@ -41,7 +41,7 @@ _FLAGS = (
     "_is_in_any_mode_without_ignore_compile_internals",
 )
 """What torch notes of its modes as one is entered."""
-_num_modes = find("_C._len_torch_dispatch_stack")
+_num_modes = torch._C._len_torch_dispatch_stack
 _BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
     "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
@@ -180,7 +180,7 @@ class OperatorMode(TorchDispatchMode):
     def _began(self, kind: _Kind, args: Any, kwargs: Any, frame: Any) -> Operation | None:
         recorder = self._recorder
         try:
-            with modes.below_autograd(), recorder.lock:
+            with modes.outside_modes(), recorder.lock:
                 call = recorder.innermost()
                 operation = self._placed(kind, call, frame, args, kwargs)
                 if operation.call is None and (recorder.is_bound or recorder.only is not None):
@@ -270,7 +270,7 @@ class OperatorMode(TorchDispatchMode):
         recorder = self._recorder
         tensors = recorder.tensors
         try:
-            with modes.below_autograd(), recorder.lock:
+            with modes.outside_modes(), recorder.lock:
                 if kind.is_empty:
                     for tensor in _in_result(result):
                         tensors.allocated(tensor)

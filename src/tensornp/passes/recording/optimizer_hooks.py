@@ -15,7 +15,6 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.passes.recording.module_hooks import is_followed_here
@@ -104,7 +103,9 @@ class OptimizerHooks:
             return
         try:
             with self._recorder.lock:
-                modes.outside(take_in, optimizer, sys._getframe(2))
+                frame = sys._getframe(2)
+                with modes.outside_modes():
+                    take_in(optimizer, frame)
         except Exception as error:
             self._recorder.problems.append(told("a step of an optimizer", error))
 
@@ -126,7 +127,7 @@ class OptimizerHooks:
         recorder.look_at_gradients()
         self._scalers.step_begins()
         place = recorder.lines.place_of(frame)
-        step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
+        step = Step(type(optimizer).__name__, place, len(recorder.calls), recorder.num_gradients)
         if has_closure and not recorder.is_bound:
             every = _parameters_in(optimizer)
             facts = zip(self._rows(every), (not one.requires_grad for one in every), strict=True)

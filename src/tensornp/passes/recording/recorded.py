@@ -16,15 +16,12 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
-from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.recording.asked_for import asked_for
 from tensornp.passes.recording.attributes import look_at_attributes
 from tensornp.passes.recording.distributed import FSDP, note_of_gradient, this_rank
@@ -34,6 +31,7 @@ from tensornp.passes.recording.operator_mode import Operation
 from tensornp.passes.recording.optimizer_hooks import Step
 from tensornp.passes.recording.recorder import Recorder
 from tensornp.passes.recording.remembered import Call, Got, Module
+from tensornp.passes.recording.row_table import Row, RowTable
 from tensornp.passes.recording.scalers import Scalers
 from tensornp.passes.recording.seen_tensors import EXPANDED, Seen
 from tensornp.passes.recording.sharded_gradients import NOTE, UNSEEN
@@ -63,7 +61,7 @@ from tensornp.passes.verdict.bounded import bounded
 from tensornp.passes.verdict.wording import listed
 
 
-@unnoticed
+@outside_modes
 def remembered(
     recorder: Recorder,
     steps: Sequence[Step],
@@ -90,7 +88,7 @@ def remembered(
         "results": tuple(_not_asked_for(recorder, making, namespace)),
     }
     recorder.tensors.clear()
-    return unnoticed(functools.partial(_recorded, recorder, making, steps, scalers, awaited, facts, max_calls))
+    return outside_modes(functools.partial(_recorded, recorder, making, steps, scalers, awaited, facts, max_calls))
 
 
 def _recorded(

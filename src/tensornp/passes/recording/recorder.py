@@ -17,11 +17,10 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
-from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recording.at_begin import AtBegin
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
@@ -49,8 +48,8 @@ from tensornp.passes.records import (
     WRITTEN,
 )
 
-_graph_task = find("_C._current_graph_task_id")
-_functional_code = getattr(find("nn.utils.stateless._functional_call"), "__code__", None)
+_graph_task: Any = torch._C._current_graph_task_id
+_functional_code = getattr(torch.nn.utils.stateless._functional_call, "__code__", None)
 _CALLS = ("_call_impl", "_wrapped_call_impl", "__call__", "inner")
 """Functions of torch between a call and who calls."""
 _STOPS = ("_StopRecomputationError",)
@@ -119,7 +118,7 @@ class Recorder:
     @property
     def is_at_work(self) -> bool:
         """Whether what runs now may be followed: not in a forked process, nor what a look of tensornp's own calls."""
-        return not self.is_over and self._process == os.getpid() and not modes.is_own_look()
+        return not self.is_over and self._process == os.getpid() and not modes.is_own_call()
 
     def follows(self, module: torch.nn.Module, is_in_context: bool, *, is_compiled: bool = False) -> bool:
         """Return whether a call of `module` in this thread is one of the pass; none of a forked process is.
@@ -221,7 +220,8 @@ class Recorder:
         place, is_grad_enabled, keywords = self.lines.place_of(frame), torch.is_grad_enabled(), keywords_of(frame)
         with self.lock:
             if not self.is_over:
-                modes.outside(self._begin, module, args, keywords, place, is_grad_enabled, frame, is_compiled)
+                with modes.outside_modes():
+                    self._begin(module, args, keywords, place, is_grad_enabled, frame, is_compiled)
 
     def _begin(
         self,
@@ -321,7 +321,8 @@ class Recorder:
         frame = sys._getframe(2)
         with self.lock:
             if not self.is_over:
-                modes.outside(self._end, module, kwargs, result, is_raised, frame)
+                with modes.outside_modes():
+                    self._end(module, kwargs, result, is_raised, frame)
 
     def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool, frame: FrameType) -> None:
         stack = self._stacks.get(threading.get_ident()) or []
@@ -337,7 +338,7 @@ class Recorder:
         call.order, self._num_ended = self._num_ended, self._num_ended + 1
         error = sys.exc_info()[1]
         if is_raised and error is not None and came_through(error, frame):
-            is_stop = class_name(type(error)) in _STOPS
+            is_stop = type(error).__name__ in _STOPS
             call.status, call.error = (STOPPED_EARLY if is_stop else RAISED), error_text(error)
             return
         call.status = RETURNED
@@ -403,7 +404,8 @@ class Recorder:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
         with self.lock:
-            read = None if self.is_over else modes.outside(self.tensors.read, grads[number])
+            with modes.outside_modes():
+                read = None if self.is_over else self.tensors.read(grads[number])
             if read is not None:
                 self._in_backward(seen)
                 seen.gradients.append((self.num_gradients, *read))
@@ -428,8 +430,8 @@ class Recorder:
         if self.is_over or not self.held.is_asked_for(one.place):
             return
         try:
-            with self.lock:
-                modes.outside(self.held.look, one)
+            with self.lock, modes.outside_modes():
+                self.held.look(one)
         except Exception as error:
             self.problems.append(told("what .grad held", error))
 
@@ -458,7 +460,7 @@ class Recorder:
     def look_at_gradients(self) -> None:
         """Read those that no node brings, and see which parameters have one that nobody has awaited."""
         known = ((place_of(module, name), tensor) for module, name, tensor in self.known_parameters())
-        with modes.undisturbed(), self.lock:
+        with modes.outside_modes(), self.lock:
             self.sharded.look(known, self.gradients.parameters)
             if self.num_gradients:
                 self._not_called.look(self._modules.values(), self.gradients)
@@ -514,7 +516,7 @@ def _own_hooks(module: torch.nn.Module) -> Iterator[str]:
 
 def _is_made_by_compiler(module: torch.nn.Module) -> bool:
     """Return whether a compiler has made the module, and calls it."""
-    if "torch._dynamo" not in sys.modules or class_name(type(module)) != "GraphModule":
+    if "torch._dynamo" not in sys.modules or type(module).__name__ != "GraphModule":
         return False
     frame: FrameType | None = sys._getframe(2)
     for _ in range(_MOST_FRAMES):

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_plain_class, is_subclass, module_name
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.recording.distributed import own_class, wrapper_of
 from tensornp.passes.recording.seen_tensors import Seen
@@ -57,9 +56,7 @@ class ClassFacts(NamedTuple):
 
 
 def facts_of(cls: type) -> ClassFacts:
-    """Return what is known of a class of modules: of one that can be compared, asked for once."""
-    if not is_plain_class(cls):
-        return _facts_of(cls)
+    """Return facts about a class of modules, computed once."""
     return _FACTS.get(cls) or _FACTS.setdefault(cls, _facts_of(cls))
 
 
@@ -67,7 +64,7 @@ _FACTS: WeakKeyDictionary[type, ClassFacts] = WeakKeyDictionary()
 
 
 def _facts_of(cls: type) -> ClassFacts:
-    name, module = class_name(own_class(cls)), module_name(cls)
+    name, module = own_class(cls).__name__, cls.__module__
     is_observer = module.startswith(_OBSERVERS)
     return ClassFacts(name, wrapper_of(cls), module.startswith("torch.nn."), is_observer, is_activation(name))
 
@@ -84,9 +81,9 @@ _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
 
 def step_to(parent: Any, step: str) -> str:
     """Return the code that goes from a module to one that it has registered under a name."""
-    if is_subclass(type(parent), torch.nn.ModuleDict):
+    if issubclass(type(parent), torch.nn.ModuleDict):
         return f"[{step!r}]"
-    if step.isdecimal() and any(is_subclass(type(parent), one) for one in _LISTS):
+    if step.isdecimal() and any(issubclass(type(parent), one) for one in _LISTS):
         return f"[{step}]"
     return f".{step}" if step.isidentifier() and not keyword.iskeyword(step) else f".get_submodule({step!r})"
 

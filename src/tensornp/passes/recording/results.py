@@ -15,7 +15,7 @@ _MOST_NAMES, _MOST_ELEMENTS = 64, 2**24
 
 
 class Results:
-    """Names of a program, before a block and after it; it is asked `undisturbed`."""
+    """Names of a program, before a block and after it; it is asked `outside_modes`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         tensors = [value for _, value in _tensors(namespace)]

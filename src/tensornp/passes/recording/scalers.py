@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import dict_of, has_attributes, is_plain_class, is_subclass, is_tensor
-from tensornp.core.values.stats.row_table import Row
+from tensornp.core.lowlevel.attributes import has_attributes, is_tensor
+from tensornp.passes.recording.row_table import Row
 from tensornp.passes.recording.seen_tensors import SeenTensors
 from tensornp.passes.records import LossScaling
 
@@ -75,7 +75,7 @@ class Scalers:
             return replace(used[0], is_sole=False)
         return used[0] if used else found[0] if found else None
 
-    @modes.unnoticed
+    @modes.outside_modes
     def _state_of(self, scaler: Any) -> _State:
         # By private names: the public way to ask for the scale waits for the device.
         states = getattr(scaler, "_per_optimizer_states", {})
@@ -127,14 +127,12 @@ def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
                 found[id(obj)] = obj
             elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:
                 seen.add(id(obj))
-                below.extend((dict_of(obj) or {}).values())
+                below.extend((getattr(obj, "__dict__", None) or {}).values())
         level = below
     return list(found.values())
 
 
 def _known_kind_of(cls: type) -> str:
-    if not is_plain_class(cls):
-        return _kind_of(cls)
     return _KINDS.get(cls) or _KINDS.setdefault(cls, _kind_of(cls))
 
 
@@ -142,9 +140,9 @@ _KINDS: WeakKeyDictionary[type, str] = WeakKeyDictionary()
 
 
 def _kind_of(cls: type) -> str:
-    if is_subclass(cls, torch.amp.GradScaler):
+    if issubclass(cls, torch.amp.GradScaler):
         return "scaler"
-    is_opaque = not has_attributes(cls) or any(is_subclass(cls, base) for base in _OPAQUE)
+    is_opaque = not has_attributes(cls) or any(issubclass(cls, base) for base in _OPAQUE)
     return "opaque" if is_opaque else "holder"
 
 

@@ -19,9 +19,8 @@ from tensornp.core.lowlevel.weak_storages import WeakStorages
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
-from tensornp.core.tensor.reading import misfit
-from tensornp.core.values.stats.row_table import RowTable
 from tensornp.errors import NotReadError
+from tensornp.passes.recording.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
 
 EXPANDED, STORED = "expanded", "figures of the elements that are stored"
@@ -109,7 +108,7 @@ class _Memory:
 
 
 class SeenTensors:
-    """What was read of tensors so far; it is asked `undisturbed`, so that no mode of the user's sees a look."""
+    """What was read of tensors so far; it is asked `outside_modes`, so that no mode of the user's sees a look."""
 
     def __init__(self) -> None:
         self.table = RowTable()
@@ -421,8 +420,7 @@ def _stored_of(tensor: torch.Tensor) -> torch.Tensor | None:
 def _packed(nested: Any) -> torch.Tensor | None:
     """Return the elements of all parts of a nested tensor; None where these have gaps, another order, or no sizes."""
     if nested.layout is torch.strided:
-        is_packed = not misfit(nested) and nested.is_contiguous()
-        return plain(nested).values() if is_packed else None
+        return plain(nested).values() if nested.is_contiguous() else None
     return plain(nested._values) if nested._lengths is None else None
 
 
@@ -434,8 +432,6 @@ def _sizes_of(tensor: Any) -> tuple[Any, ...]:
     """Return the shape of a tensor, of a nested one with a mark where its parts differ: torch refuses, or names it."""
     if not tensor.is_nested:
         return tensor.shape  # type: ignore[no-any-return]
-    if tensor.layout is torch.strided and misfit(tensor):
-        return tuple("?" for _ in range(tensor.dim()))
     sizes = []
     for dim in range(tensor.dim()):
         try:

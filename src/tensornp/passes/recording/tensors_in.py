@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, dict_of, is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.tensor.containers import LEAVES, container_of, leaves
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path
@@ -116,7 +116,7 @@ class LooksInside:
 
 
 def _not_looked_into(path: Path | None, obj: Any) -> Found:
-    return Found(path, None, note=f"{class_name(type(obj))}: {NOT_LOOKED_INTO}")
+    return Found(path, None, note=f"{type(obj).__name__}: {NOT_LOOKED_INTO}")
 
 
 def _may_hold(leaf: Any) -> bool:
@@ -124,26 +124,26 @@ def _may_hold(leaf: Any) -> bool:
     cls = type(leaf)
     if id(cls) in PLAIN_CLASSES or not (gc.is_tracked(leaf) or _is_memory(leaf)):
         return False
-    return _is_code(leaf) or (not any(is_subclass(cls, base) for base in _CODE) and container_of(cls) is None)
+    return _is_code(leaf) or (not any(issubclass(cls, base) for base in _CODE) and container_of(cls) is None)
 
 
 def _is_code(obj: Any) -> bool:
     """Return whether an object is a function over variables, or a method of what is no module: they may use tensors."""
     if type(obj) is types.FunctionType:
         return obj.__closure__ is not None
-    return type(obj) is types.MethodType and not any(is_subclass(type(obj.__self__), base) for base in _CODE)
+    return type(obj) is types.MethodType and not any(issubclass(type(obj.__self__), base) for base in _CODE)
 
 
 def _is_memory(obj: Any) -> bool:
     """Return whether an object is an array of what may be NaN, or has values outside of Python."""
     cls = type(obj)
-    if is_subclass(cls, np.ndarray):
+    if issubclass(cls, np.ndarray):
         return np.ndarray.dtype.__get__(obj).kind in "fcOV"
-    return any(is_subclass(cls, base) for base in _HIDING)
+    return any(issubclass(cls, base) for base in _HIDING)
 
 
 def _is_hiding(obj: Any, own: dict[str, Any]) -> bool:
     """Return whether an object refers to more than its own attributes tell."""
-    known = {id(type(obj)), id(dict_of(obj)), *map(id, own.values())}
+    known = {id(type(obj)), id(getattr(obj, "__dict__", None)), *map(id, own.values())}
     others = [one for one in gc.get_referents(obj) if id(one) not in known]
     return _is_memory(obj) or any(is_tensor(leaf) or _may_hold(leaf) for one in others for _, leaf in leaves(one))

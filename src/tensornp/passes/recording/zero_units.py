@@ -12,7 +12,7 @@ from collections.abc import Hashable
 import torch
 
 from tensornp.core.tensor.form import plain
-from tensornp.core.values.stats.row_table import RowTable
+from tensornp.passes.recording.row_table import RowTable
 from tensornp.passes.recording.seen_tensors import Seen
 from tensornp.passes.records import FORWARD
 
@@ -87,7 +87,7 @@ class UnitsOfCalls:
             return None, None
 
     def end(self) -> None:
-        """Count over all calls, before the table is read; it is asked `undisturbed`."""
+        """Count over all calls, before the table is read; it is asked `outside_modes`."""
         for units in self._units.values():
             units.end(self._table)
         self._units.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tensornp.core.lowlevel.units import format_number
+from tensornp.core.lowlevel.text import format_number
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes import short
 from tensornp.passes.records import HELD, NOT_CALLED, Figures, Gradient, Value

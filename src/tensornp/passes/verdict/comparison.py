@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.units import counted, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_ordinal
 from tensornp.passes import short
 from tensornp.passes.records import CAME_WITH_THE_CALL, Gradient, ModuleCall, OptimizerStep, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree, end_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.passes.records import Finding, ModuleCall, ZeroUnits
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import listed, named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tensornp.core.lowlevel.units import counted, with_article
+from tensornp.core.lowlevel.text import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes.records import LEFT, RAISED, RETURNED, ModuleCall, PassRecord, Value
 from tensornp.passes.verdict.call_tree import CallTree, end_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.passes.records import PassRecord
 from tensornp.passes.verdict.failure import failure_of
 from tensornp.passes.verdict.findings import findings_of

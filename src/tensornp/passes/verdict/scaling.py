@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.passes.records import LossScaling, PassRecord
 from tensornp.passes.verdict.backward_origin import backward_origin
 from tensornp.passes.verdict.call_tree import CallTree

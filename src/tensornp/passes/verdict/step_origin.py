@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.passes.records import OPTIMIZER, ModuleCall, OptimizerStep, Origin
 from tensornp.passes.verdict.call_tree import CallTree
 from tensornp.passes.verdict.wording import holds, word_of

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from tensornp.core.lowlevel.units import format_number, format_ordinal
+from tensornp.core.lowlevel.text import format_number, format_ordinal
 from tensornp.core.tensor.dtypes import is_differentiable, largest, name_of
 from tensornp.passes.records import Figures, ModuleCall, SourceLine, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, only, said_once, without_common, without_empty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.alarms import alarm_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 
 _NBYTES_PER_S = 1e9
 """What a scan reads on an ordinary machine, if the disk gives it."""

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, percent
+from tensornp.core.lowlevel.text import counted, legible, percent
 from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import percent
+from tensornp.core.lowlevel.text import legible, percent
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.core.values.compare.where import element_text, element_with_nearly_all
 from tensornp.models.comparing.comparison import WeightsComparison

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.models.entries.summary import EntrySummary

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.scan.kinds import by_kind
@@ -34,7 +34,7 @@ def _said(view: ModuleView) -> Iterator[Alarm | Lines]:
     """Yield what is not finite, and that not all was looked at, if so."""
     for kind, names in by_kind((name, one.findings) for name, one in view.alarms.items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
-        yield Alarm(kind.said_of(len(names)), f": {shown}")
+        yield Alarm(kind.with_scope(len(names)), f": {shown}")
     if partly_read(view):
         yield Lines((partly_read(view),))
 

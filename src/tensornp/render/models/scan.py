@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
+from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
@@ -50,7 +49,7 @@ def scan_document(
     table = without_empty(Table(_HEADINGS, tuple(_rows(found, groups[:MAX_ROWS]))), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not groups else []
     said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain, has_all))
-    loud = (Alarm(kind.said_of(len(names)), f": {_names(names)}") for kind, names in alarms)
+    loud = (Alarm(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
     return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
 
 

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance

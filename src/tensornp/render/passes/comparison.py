@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tensornp.core.lowlevel.units import counted, format_number
+from tensornp.core.lowlevel.text import counted, format_number
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.passes.verdict.compared_values import FIGURES, Difference
 from tensornp.passes.verdict.comparison import CallDifference, PassComparison, dropped_told, unread_told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined

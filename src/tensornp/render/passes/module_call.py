@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from tensornp.core.lowlevel.units import counted, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_ordinal
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut, cut_inside
 from tensornp.models.outline.columns import at_a_glance

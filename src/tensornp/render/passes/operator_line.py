@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
 from tensornp.passes.outline import MAX_LINES

@@ -43,4 +43,4 @@ def histogram_of(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]
         return None
     num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
     counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
-    return Histogram(counts, edges, f"sample of {len(values):,}", 0.0)
+    return Histogram(counts, edges, f"sample of {len(values):,}")

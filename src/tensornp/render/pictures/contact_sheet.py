@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.pictures.picture import Picture, Tile
 from tensornp.errors import BadRequestError
 from tensornp.render.pictures.palette import LABEL, NAN

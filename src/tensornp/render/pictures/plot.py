@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.shards import Runs, nth, num_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
-from tensornp.core.values.reading.description import described
+from tensornp.core.values.sources import described
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
@@ -74,7 +73,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     >>> tnp.plot(batch, index=(5, 0)).axes[1].get_title()
     'plane [5, 0] of 8 × 3'
     """
-    if is_subclass(type(x), TensorStats):
+    if issubclass(type(x), TensorStats):
         if index is not None:
             said = f"index={quoted(index)} is none, for statistics have no plane"
             raise BadRequestError(f"{said}; pass the tensor itself")

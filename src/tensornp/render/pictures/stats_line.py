@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarms_of, not_finite
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.core.values.stats.record import TensorStats
@@ -102,7 +102,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     if stats.scope != ALL:
         yield stats.scope
     if stats.distribution is not None and stats.distribution.is_sample:
-        yield f"histogram of a {stats.distribution.scope}"
+        yield f"histogram {stats.distribution.scope}"
 
 
 def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import islice
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.rolls import Silent
 from tensornp.processes.summary import RankSummary

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.core.memory.aliases import Alias, Aliases
-from tensornp.core.memory.relations import DANGLING
+from tensornp.core.memory.aliases import DANGLING, Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.layout.document import Document, Lines
 from tensornp.render.layout.once import once_for_each_card

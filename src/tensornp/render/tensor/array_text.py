@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.render.layout.style import ALARM, LINES_FOLD, PALER, PRINTED, ROW_ARRAY, array_style
 
 MIN_FOLDED = 3

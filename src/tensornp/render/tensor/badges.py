@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of

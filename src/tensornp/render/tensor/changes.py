@@ -44,8 +44,6 @@ _CAUSES: dict[Cause, _Words] = {
         "torch has counted a write; the sample is unchanged",
         "torch has counted a write, and the sample that was read is unchanged",
     ),
-    "unreadable": _Words("cannot be read any more", "", "cannot be read any more", ""),
-    "readable": _Words("can be read again", "", "can be read again", "as it could not be before"),
 }
 
 
@@ -54,9 +52,6 @@ def change_text(change: Change) -> str:
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]
-    if change.cause in ("unreadable", "readable"):
-        # It may have been so before as well.
-        return words.verb
     sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
     return " · ".join(filter(None, (f"{words.verb} since {change.since}", words.badge, sampled)))
 
@@ -64,8 +59,6 @@ def change_text(change: Change) -> str:
 def change_sentence(change: Change) -> str:
     """Return the same with the cause and what was compared."""
     words = change_text(change).partition(" · ")[0]
-    if change.cause == "unreadable":
-        return f"It {words}: {change.coverage}."
     return f"{words[0].upper()}{words[1:]}, {_CAUSES[change.cause].sentence} ({change.coverage})."
 
 
@@ -73,7 +66,6 @@ def change_parts(change: Change) -> tuple[str, ...]:
     """Return the changed rows, the size and cause of the change, and other changes."""
     cause = _CAUSES[change.cause].line
     told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
-    told = f"{cause}: {change.coverage}" if change.cause == "unreadable" else told
     return tuple(filter(None, (change.rows, change.delta, told, *change.facts)))
 
 

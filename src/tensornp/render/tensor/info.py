@@ -6,8 +6,7 @@ import dataclasses
 from html import escape
 from typing import Any
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.render.layout.document import Both, Document

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD, CODE, FOLD, SMALL_TEXT

@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.tensor.shards import Runs, nth
 from tensornp.core.values.find.locate import Location

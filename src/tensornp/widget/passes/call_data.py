@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_number, format_ordinal, legible
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
 from tensornp.passes.outline import not_finite

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_ordinal, legible
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import cut

@@ -13,8 +13,7 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.find.beside import place_beside
-from tensornp.core.values.find.locate import KINDS, MAX_INDICES, next_place
+from tensornp.core.values.find.locate import KINDS, MAX_INDICES, next_place, place_beside
 
 
 def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
@@ -39,8 +38,7 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
     """Any dtype and strides, cut into blocks of any size."""
     expected = places(t, what)
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
-        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
         found = tnp.locate(t, what)
     assert (found.count, bool(found)) == (len(expected), bool(expected))
     assert list(found.indices) == expected[:MAX_INDICES]
@@ -85,7 +83,7 @@ def test_in_words():
 @pytest.mark.parametrize(
     ("obj", "what", "says"),
     [
-        (torch.zeros(3), "NaN", "what is one of nan, inf, nonfinite, zero, min, max, absmax, not 'NaN'"),
+        (torch.zeros(3), "NaN", "what must be one of nan, inf, nonfinite, zero, min, max, absmax, got 'NaN'"),
         ("text", "nan", "locate takes a tensor or an array, not 'str'"),
         (torch.eye(3).to_sparse(), "nan", r"take t.to_dense\(\)"),
         (torch.zeros(3, device="meta"), "nan", "no data"),

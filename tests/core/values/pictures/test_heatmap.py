@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import tensornp as tnp
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, HeatmapBuilder
 
 DTYPES = [np.float32, np.float64, np.float16, np.int8, np.int64, np.uint8, np.uint64, np.bool_]
@@ -69,14 +68,11 @@ def partitions(draw, shape):
 @settings(max_examples=50, deadline=None)
 @given(st.data(), planes(), st.integers(1, 40), st.integers(1, 40), st.sampled_from([0.0, 3.5, -20.0]))
 def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, width, centre):
-    """For every dtype, size, centre, order in memory, partition into blocks, and order of merging."""
-    builders = [HeatmapBuilder(plane.shape, height, width, centre) for _ in range(3)]
+    """For every dtype, size, centre, order in memory, and partition into blocks."""
+    builder = HeatmapBuilder(plane.shape, height, width, centre)
     for block in data.draw(partitions(plane.shape)):
-        data.draw(st.sampled_from(builders)).add(plane[block], block[0].start, block[1].start)
-    first, *others = data.draw(st.permutations(builders))
-    for other in others:
-        first.merge(other)
-    found = first.finish()
+        builder.add(plane[block], block[0].start, block[1].start)
+    found = builder.finish()
     assert found.flags.shape[0] <= height
     assert found.flags.shape[1] <= width
     assert_same(found, *brute_force(plane, found))
@@ -168,16 +164,3 @@ def test_blocks_are_only_read():
     plane.flags.writeable = False
     found = built(plane, max_height=7, max_width=3)
     assert_same(found, *brute_force(plane, found))
-
-
-@pytest.mark.parametrize("arguments", [((2, 3, 4),), ((2, 3), 0), ((2, 3), 5, 0), ((2, 3), 5, 5, math.nan), ((-1, 3),)])
-def test_what_is_no_picture_is_refused(arguments):
-    """In one sentence with the cure."""
-    with pytest.raises(tnp.BadRequestError, match="pass two dimensions"):
-        HeatmapBuilder(*arguments)
-
-
-def test_pictures_of_different_planes_do_not_add_up():
-    """They would show what is nowhere."""
-    with pytest.raises(tnp.BadRequestError, match="different planes"):
-        HeatmapBuilder((3, 3)).merge(HeatmapBuilder((3, 4)))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
+from tensornp.core.values.block import blocks_of
 from tensornp.core.values.pictures import overview
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, POSINF, HeatmapBuilder
 from tensornp.core.values.pictures.overview import SIDE, overview_of, overview_of_change
@@ -34,7 +35,8 @@ def test_it_is_the_heat_map_of_the_plane(t, data):
     if not window.numel:
         return
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr(overview, "_BLOCK_NUMEL", data.draw(st.integers(1, 40)))
+        size = data.draw(st.integers(1, 40))
+        patch.setattr(overview, "blocks_of", lambda shape: blocks_of(shape, size))
         drawn = overview_of(subject, window)
     rest = tuple(
         slice(None) if axis in (window.row_axis, window.column_axis) else at for axis, at in enumerate(window.corner)

@@ -15,7 +15,7 @@ from tensornp.core.values.shown.preview import first_values, preview
 
 
 def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
-    return preview(t, tnp.inspect(t), tnp.plan(t), max_elements=max_elements).text
+    return preview(t, tnp.inspect(t), tnp.plan(t), max_elements=max_elements, printoptions={}).text
 
 
 @pytest.mark.slow
@@ -144,3 +144,10 @@ def test_many_short_dimensions_are_not_printed_for_minutes():
     summary = summarize(torch.zeros([2] * 20), DisplayOptions())
     assert "t.flatten()" in summary.preview.note
     assert summary.plan.shares_memory
+
+
+def test_what_is_too_large_to_be_laid_out_shows_its_stored_parts():
+    """1e12 elements, of which two are stored."""
+    t = torch.sparse_coo_tensor([[5, 9], [7, 9]], [1.5, 2.5], (10**6, 10**6))
+    seen = summarize(t, DisplayOptions(max_nbytes=10**15)).preview
+    assert seen.text == "indices = array([[5, 9],\n       [7, 9]])\nvalues = array([1.5, 2.5], dtype=float32)"

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tensornp.core.tensor.strides import order_of
-from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.channels import ChannelNorms, ChannelSums, layout_of, norms_of
+from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.compute import scan
 
 SHAPES = [(300, 701), (8, 300_001), (40_000, 8), (64, 9, 3, 3), (9, 8, 70_000), (1, 50), (20, 1, 30)]
@@ -84,26 +83,6 @@ def test_gaps_and_repeats_have_no_order():
     assert order_of((3, 4), (8, 1)) is None
     assert order_of((3, 4), (0, 1)) is None
     assert scan(torch.eye(100)[:, ::2], in_depth=True).channels == ()
-
-
-@pytest.mark.parametrize("load", [fast.load, lambda: None], ids=["numba", "numpy"])
-@pytest.mark.parametrize("size", [1, 7, 64, 1000])
-def test_blocks_of_any_size_add_up(size, load):
-    """Tasks meet some channels in part, and all of them together in full."""
-    values = np.random.default_rng(0).standard_normal((9, 8, 10)).astype(np.float32)
-    values[4] = 0
-    layout = layout_of(values.shape, (0, 1, 2), "float32")
-    flat, found = values.reshape(-1), []
-    for first in range(0, len(flat), size):
-        sums = ChannelSums(layout, load())
-        sums.add(flat[first : first + size], first)
-        found.append(sums.finish())
-    whole = ChannelSums(layout, load())
-    whole.add(flat, 0)
-    for axis, sums in zip((0, 1), whole.finish(), strict=True):
-        others = tuple(d for d in range(3) if d != axis)
-        np.testing.assert_allclose(sums.squares, (values.astype(np.float64) ** 2).sum(axis=others), rtol=1e-5)
-    assert norms_of(layout, found) == (ChannelNorms(0, 9, 1, (4,), 0, ()),)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])

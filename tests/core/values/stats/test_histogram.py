@@ -16,7 +16,7 @@ from tensornp.core.values.stats.histogram import Histogram, put_together
 
 
 def histogram(counts, edges):
-    return Histogram(np.array(counts), np.array(edges, np.float64), "all elements", 0.0)
+    return Histogram(np.array(counts), np.array(edges, np.float64), "all elements")
 
 
 def exact_cells(counts, edges, num_cells):

@@ -15,7 +15,7 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.reading.supply import nbytes_unasked
+from tensornp.core.values.sources import nbytes_unasked
 
 NUMEL = 300_000
 

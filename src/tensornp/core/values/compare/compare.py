@@ -1,4 +1,4 @@
-"""`compare`: what differs between two tensors or arrays, by how much, and in a few words."""
+"""Compare two tensors or arrays: the differences, their size, and a verdict in a few words."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import is_subclass
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.compare.aligned import pairs_of
-from tensornp.core.values.compare.pair_tally import PairTally
-from tensornp.core.values.compare.same_memory import same_memory_note
-from tensornp.core.values.reading.description import described
-from tensornp.core.values.reading.scopes import ALL
-from tensornp.core.values.reading.stored import StoredValues
-from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
+from tensornp.core.memory.aliases import Target
+from tensornp.core.values.compare.numbers import have_same_stored_bits, pairs_of
+from tensornp.core.values.compare.tally import PairTally
+from tensornp.core.values.scopes import ALL
+from tensornp.core.values.sources import Source, described, refuse_endless, source_of
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NoDataError, NotReadError
 
 Index = tuple[int, ...]
 MAX_REPR = 200
 _FEW = 0.1
-"""The share of elements up to which it is said how many differ."""
+"""The share of elements up to which their number is given."""
 _NEARLY_ALL = 0.99
 NEARLY_ALL = "nearly all elements differ"
 DENSE = (NEARLY_ALL, "many elements differ")
-"""How verdicts end on changes that are told in no other word."""
+"""The last words of verdicts on changes of many elements."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """What differs between two tensors or arrays, element by element.
+    """The differences between two tensors or arrays, element by element.
 
     Attributes
     ----------
@@ -43,25 +42,24 @@ class Comparison:
     same_bits : bool
         Whether every bit is the same, with shape and dtype.
     verdict : str
-        A few words: "same bits", "equal", "cast from float32", "scaled by 0.5", "3 of 1,000 differ, first at [17]",
-        "nearly all elements differ", "same stored values, other scale" of quantized ones, or which shapes differ.
+        "same bits", "equal", "cast from float32", "3 of 1,000 differ, first at [17]",
+        "nearly all elements differ", or the two shapes.
     shapes, dtypes : tuple
         Of the two.
     count, num_changed : int
-        How many elements were compared, and how many of them are not equal.
+        Elements that were compared, and those that are not equal.
     finite : int
-        How many are finite on both sides: of these are the figures below.
+        Elements that are finite on both sides; the numbers below are those of these elements.
     only_finite_first, only_finite_second : int
-        How many are finite on one side alone.
+        Elements that are finite on one side only.
     max_abs : float or int
-        The largest size of a difference, exact for integers; None where nothing was compared.
+        The largest difference, exact for integers; None if nothing was compared.
     relative : float
         The norm of the difference over that of the first.
     cosine_distance : float
-        1 − cos of the angle between the two, never less than 0: from the norm of the difference, or from a dot product
-        where one of the two is more than 1,000 times as long as the other.
+        1 − cos of the angle between the two, from 0 to 2.
     max_ulp : int or None
-        By how many representable numbers a pair differs at most; None for integers, and for two dtypes.
+        The largest distance of a pair in representable numbers; None for integers and for two dtypes.
     first_difference : tuple of int or None
         The index of the first element that differs.
     first_values : tuple or None
@@ -69,13 +67,13 @@ class Comparison:
     missing, unexpected, reshaped, retyped : tuple of str
         Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
     scope : str
-        What was read.
+        The elements that were read.
     norm, norm_of_difference : float
-        The norm of the first, and that of the difference; None where nothing was compared.
+        The norms of the first and of the difference; None if nothing was compared.
     largest_difference : tuple of int or None
-        The first index at which `max_abs` is; None where nothing differs that is finite on both sides.
+        The first index of `max_abs`; None if no finite elements differ.
     note : str
-        That both are the same memory; empty where they are not.
+        A sentence if both are the same memory.
     """
 
     equal: bool
@@ -135,7 +133,7 @@ class Comparison:
 
 @never_compiled
 def compare(a: Any, b: Any) -> Comparison:
-    """Return what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
+    """Compare two tensors or arrays, of any mix of kinds, dtypes and devices.
 
     Parameters
     ----------
@@ -144,8 +142,7 @@ def compare(a: Any, b: Any) -> Comparison:
     Returns
     -------
     Comparison
-        Its `repr` is a line that names the first difference, so that ``assert tnp.compare(a, b).equal`` tells why it
-        fails.
+        Its `repr` names the first difference, so ``assert tnp.compare(a, b).equal`` explains its failure.
 
     Raises
     ------
@@ -154,21 +151,21 @@ def compare(a: Any, b: Any) -> Comparison:
 
     Notes
     -----
-    Reads both once, block by block, in less than 32 MiB of new memory (64 where squares are no floats); from other
-    devices a block at a time comes to the host. What torch can only lay out densely as a whole (sparse) is. Nothing is
-    changed.
+    - Reads both once, block by block, in less than 32 MiB of new memory; sparse tensors become dense.
+    - Norms of numbers beyond 1e154 are infinite.
+    - Nothing is changed.
     """
     with ExitStack() as stack:
         return _compared(*(stack.enter_context(_opened(one)) for one in (a, b)))
 
 
 def _opened(one: Any) -> AbstractContextManager[Any]:
-    return one.opened() if is_subclass(type(one), StoredValues) else nullcontext(one)
+    return one.opened() if issubclass(type(one), StoredValues) else nullcontext(one)
 
 
-@apart
+@outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
-    first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
         cure = "compare t.full_tensor(), which all ranks must ask for"
         raise NoDataError(f"of the first, {first.shard}; of the second, {second.shard}; {cure}")
@@ -191,13 +188,21 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally = PairTally(*dtypes)
             for pair in pairs_of(first, second):
                 tally.add(*pair)
-        if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
-            tally.has_same_bits = _has_same_codes(first, second)
+        if tally.has_same_bits and not (tally.bits_are_told and first.has_bits and second.has_bits):
+            tally.has_same_bits = have_same_stored_bits(first, second)
         if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
             tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    return replace(_told(tally, shapes, dtypes, first, second), _note=same_memory_note(a, b))
+    return replace(_told(tally, shapes, dtypes, first, second), _note=_same_memory_note(a, b))
+
+
+def _same_memory_note(a: Any, b: Any) -> str:
+    if not all(is_tensor(one) or is_array(one) for one in (a, b)):
+        return ""
+    if Target(a).compare(b)[0] not in ("same object", "same elements"):
+        return ""
+    return "both are the same memory: a copy that is made before a step, as by .clone(), keeps the old values"
 
 
 def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
@@ -206,17 +211,9 @@ def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
     return own, other
 
 
-def _has_same_codes(first: Supply, second: Supply) -> bool:
-    """Return whether two of one dtype consist of the same bits; False of what is made of codes."""
-    codes = first.as_codes(), second.as_codes()
-    if codes[0] is None or codes[1] is None:
-        return False
-    return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
-
-
-def _shapes_text(supply: Supply) -> str:
+def _shapes_text(source: Source) -> str:
     # The last one stands for their end.
-    shapes = supply.nested_shapes[:-1] if supply.nested_shapes else (supply.shape,)
+    shapes = source.nested_shapes[:-1] if source.nested_shapes else (source.shape,)
     shown = ", ".join(map(str, shapes[:3]))
     return f"[{shown}{', ...' if len(shapes) > 3 else ''}]"
 
@@ -225,9 +222,9 @@ def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
     return ("tensor",) if dtypes[0] != dtypes[1] else ()
 
 
-def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply, other: Supply) -> Comparison:
-    shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
-    index, values = _index_of(tally.first, shape, supply), tally.first_values
+def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
+    shape = source.shape if math.prod(source.shape) == tally.count else (tally.count,)
+    index, values = _index_of(tally.first, shape, source), tally.first_values
     is_one_dtype = dtypes[0] == dtypes[1]
     with np.errstate(all="ignore"):
         max_abs, relative, cosine = tally.distances()
@@ -236,20 +233,32 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
-        retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
+        retyped=_named(dtypes), scope=source.scope if source.scope != ALL else other.scope,
         _norm=norm, _norm_of_difference=norm_of_difference,
-        _largest_difference=_index_of(tally.largest_at, shape, supply),
+        _largest_difference=_index_of(tally.largest_at, shape, source),
     )  # fmt: skip
 
 
-def _index_of(at: int | None, shape: Index, supply: Supply) -> Index | None:
-    if at is None or shape != supply.shape:
-        return None if at is None else (at,)
-    return supply.index(at)
+def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
+    if at is None:
+        return None
+    if source.nested_shapes:
+        return _index_in_parts(at, source.nested_shapes)
+    return source.index(at) if shape == source.shape else (at,)
+
+
+def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
+    """Return the number of the part of a nested tensor, and the index in it."""
+    for number, shape in enumerate(shapes):
+        size = math.prod(shape)
+        if at < size:
+            return (number, *map(int, np.unravel_index(at, shape)))
+        at -= size
+    raise IndexError(at)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:
-    """Return a few words, the most telling that are true."""
+    """Return the most specific true description."""
     a, b = dtypes
     if a != b:
         if tally.is_cast_of_first and tally.num_changed:
@@ -261,8 +270,6 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
     elif not tally.num_changed:
         return "same bits" if tally.has_same_bits else "equal"
     said = f"{a} and {b}: " if a != b else ""
-    if tally.factor is not None and f"{tally.factor:.6g}" != "1":
-        return f"{said}scaled by {tally.factor:.6g}"
     if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
         verb = "differs" if tally.num_changed == 1 else "differ"
         return f"{said}{tally.num_changed:,} of {tally.count:,} {verb}, first at {list(index)}"

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import format_number
-from tensornp.core.values.compare.differing import differing
-from tensornp.core.values.compare.numbers import of_one_kind
+from tensornp.core.lowlevel.text import format_number
+from tensornp.core.values.compare.numbers import differing, of_one_kind
 from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of
@@ -18,7 +17,7 @@ _ma: Any = np.ma
 
 
 class Side(NamedTuple):
-    """What is seen of one: the texts, row by row, where each value lies, from -100 to 100, and the scale."""
+    """One side of a window: texts row by row, shades from -100 to 100, and their scale."""
 
     texts: list[str]
     shades: list[int]
@@ -51,7 +50,7 @@ def side_by_side(first: Subject, second: Subject, window: Window, digits: int = 
 
 
 def _number(values: Any) -> Any:
-    """Return numbers in which two dtypes meet; Python's own integers lose nothing."""
+    """Return float64 or complex128 numbers."""
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
@@ -67,7 +66,7 @@ def _difference(a: Any, b: Any) -> Any:
 
 
 def _wide(values: Any) -> Any:
-    """Return floats in a dtype in which differences of short ones are told; bools as numbers."""
+    """Return floats in a dtype wide enough for differences; bools as numbers."""
     if values.dtype.kind == "c":
         return values.astype(np.complex128)
     return values if values.dtype.kind in "iu" else values.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What happened to a tensor or an array between two moments: which rows, by how much, and by which cause."""
+"""Describe the change of a tensor or an array between two moments: rows, size and cause."""
 
 from __future__ import annotations
 
@@ -11,28 +11,21 @@ import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.memory.fingerprint import (
     BLOCK_NBYTES,
     Fingerprint,
     fingerprint_of_array,
-    why_for_good,
 )
-from tensornp.core.memory.own_copy import array_copied
-from tensornp.core.memory.still import still
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.compare.differing import Difference, rows_and_delta
-from tensornp.core.values.shown.gather import own_values
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import scan
-from tensornp.errors import NotReadError
 
 WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
-TOLD = ("may", "unreadable", "readable")
+TOLD = ("may",)
 """Causes of which there is no more to tell."""
 
 
@@ -51,8 +44,8 @@ def snapshot_with_values(
     else:
         # Nothing that a subclass overrides is asked.
         plain = np.ndarray.view(obj, np.ndarray)
-        known, why = _array_fingerprint(plain, max_read_nbytes)
-        snapshot = Snapshot("", weakref.ref(obj), None, known, max_read_nbytes, has_grad=False, unreadable=why)
+        found = _array_fingerprint(plain, max_read_nbytes)
+        snapshot = Snapshot("", weakref.ref(obj), None, found, max_read_nbytes, has_grad=False)
         nbytes = plain.nbytes
     known = snapshot.fingerprint
     # Values without a fingerprint must not be read: freed memory, or the objects of an object array.
@@ -70,7 +63,7 @@ def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: i
 
 
 def _is_equal(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether two snapshots prove that every value is the same, in the same place of the same shape."""
+    """Return whether two snapshots prove that every value stayed in its place."""
     if before.fingerprint is None or before.fingerprint != after.fingerprint or before.fingerprint.one_in > 1:
         return False
     old, new = before.info, after.info
@@ -79,19 +72,16 @@ def _is_equal(before: Snapshot, after: Snapshot) -> bool:
     return (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
 
 
-def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> tuple[Fingerprint | None, str]:
+def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
     base = origin_of(array).tensor
-    if not max_nbytes or array.dtype.hasobject or (base is not None and has_left(array, base)):
-        return None, ""
-    try:
-        return fingerprint_of_array(array, max_nbytes), ""
-    except NotReadError as error:
-        return None, why_for_good(error)
+    if not max_nbytes or (base is not None and has_left(array, base)):
+        return None
+    return fingerprint_of_array(array, max_nbytes)
 
 
 def _copied(obj: Any) -> Any:
     try:
-        values = _tensor_copied(obj) if is_tensor(obj) else array_copied(obj)
+        values = _tensor_copied(obj) if is_tensor(obj) else obj.copy()
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
@@ -103,17 +93,15 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
     if not info.kind.gives_one_array:
         # What they become is no one plain array.
         return None
-    if info.kind is not STRIDED or info.device.type != "cpu":
-        return to_numpy(apart(still)(tensor, info), copy=True)
-    return to_numpy(apart(own_values)(tensor, info))
+    return to_numpy(tensor, copy=True)
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
-    """Return what happened to one object between two snapshots; values are compared where both have read as much."""
+    """Return the change of one object between two snapshots, or None."""
     change = change_between(before, after) or Change(before.event)
     change = replace(change, facts=facts_between(before, after))
     old, new = before.fingerprint, after.fingerprint
-    if old is not None and new is not None and old != new and (old.way, old.one_in) == (new.way, new.one_in):
+    if old is not None and new is not None and old != new and old.one_in == new.one_in:
         # Of what has moved, fingerprints tell nothing, and copies tell the rest.
         # A copy is made after its fingerprint: where another thread writes, it may be of other values.
         has_copies = _is_comparable(before, after) and not _has_same_bytes(before.values, after.values)

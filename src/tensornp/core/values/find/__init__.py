@@ -1,4 +1,4 @@
-"""Where something is: NaN, infinities, extremes.
+"""Locate NaN, infinities and extremes.
 
-In: a supply of blocks. Out: a `Location`: how many, and the first places. Start with `locate.py`.
+In: blocks of numbers. Out: a `Location`: the number and the first places. Start with `locate.py`.
 """

@@ -1,26 +1,23 @@
-"""`locate`: where the NaNs are, or the zeros, or the largest element."""
+"""Locate NaN, infinities, zeros and extremes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.blocks import Block, batches
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.differing import ranges_text
-from tensornp.core.values.reading.scopes import ALL
-from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
+from tensornp.core.values.scopes import ALL
+from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
 
@@ -36,10 +33,9 @@ _NOUNS = {
     "absmax": "finite element",
 }  # fmt: skip
 MAX_INDICES = 10
-"""Coordinates that are kept."""
+"""Indices that are kept."""
 MAX_SIZE = 2**22
-"""Indices of an axis for which it is kept whether they hold any."""
-_TASK_BLOCKS = 16
+"""Indices of an axis up to which those with any are kept."""
 _IS_PLACE: dict[str, Callable[[Array], Array]] = {
     "nan": np.isnan,
     "inf": np.isinf,
@@ -50,22 +46,22 @@ _IS_PLACE: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where some elements of a tensor are.
+    """The places of some elements of a tensor.
 
     Attributes
     ----------
     what : str
-        What was looked for.
+        The search.
     count : int
-        How many there are.
+        Number of elements.
     indices : tuple of tuple of int
-        The first ten of them, in the order of their indices; of what is sharded, those in the whole tensor.
+        The first ten, in the order of indices; for a sharded tensor, the indices in the whole.
     axes : tuple of str
-        For each axis, which of its indices hold any, in words: "rows 3–5 and 12 more of 100", "channel 0 only".
+        For each axis, its indices with any, in words: "axis 0: 3–5 and 12 more of 100".
     value : float, int or None
-        The extreme that was looked for.
+        The extreme.
     scope : str
-        What was read.
+        The elements that were read.
     """
 
     what: str
@@ -106,7 +102,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     Returns
     -------
     Location
-        How many there are, the first coordinates, and for each axis which indices hold any.
+        The number, the first indices, and for each axis the indices with any.
 
     Raises
     ------
@@ -117,90 +113,101 @@ def locate(tensor: Any, what: str = "nan") -> Location:
 
     Notes
     -----
-    Reads every element once, block by block, in the order of their indices; nothing is changed.
+    Reads every element once, block by block; nothing is changed.
     """
-    search = Search(supply_to_search(values_of(tensor), what), what)
-    search.run(is_first_enough=False)
+    search = Search(values_of(tensor), what)
+    search.run()
     return search.location()
 
 
 @never_compiled
 def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | None:
-    """Return the first such element behind the index `after`, beginning anew at the end; None where there is none.
+    """Return the first such element behind the index `after`, or the first of all.
 
-    Stops as soon as it is found. An extreme is always the first of its kind.
+    Stops when it is found. An extreme is always the first of its kind.
     """
-    search = Search(supply_to_search(tensor, what), what)
+    search = Search(tensor, what)
     if what in _IS_PLACE:
-        search.after = place_of(after, search.supply.shape) if after else -1
+        search.after = place_of(after, search.source.shape) if after else -1
         search.run(is_first_enough=True)
-        behind = [index for index in search.found if index > search.after]
-        found = behind or search.found
+        found = [search.behind] if search.behind is not None else search.found
     else:
-        search.run(is_first_enough=False)
+        search.run()
         found = search.found
-    return search.index(found[0]) if found else None
+    return search.source.index(found[0]) if found else None
 
 
-@apart
-def supply_to_search(tensor: Any, what: str) -> Supply:
-    """Return what is read in the order of indices to look for `what`; raises as `locate` does."""
-    if not isinstance(what, str) or what not in KINDS:
-        raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {quoted(what)}")
-    supply = supply_of(tensor, in_order=True, caller="locate")
-    if len(supply.parts) != 1 or supply.zeros:
-        raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")
-    refuse_endless(supply, "locate")
-    return supply
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An element next to a place; it is the one of that `number`, from 1 on, of `count`."""
+
+    index: Index
+    number: int
+    count: int
+
+
+@never_compiled
+def place_beside(tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False) -> Beside | None:
+    """Return the next "nan" or "inf" behind the index `at`, or the last one before it.
+
+    Reads every element, to count them.
+    """
+    search = Search(tensor, what)
+    search.after = place_of(at, search.source.shape) if at else -1
+    search.run()
+    if not search.count:
+        return None
+    if is_back:
+        flat, number = (search.before, search.num_before) if search.before is not None else (search.last, search.count)
+    elif search.behind is not None:
+        flat, number = search.behind, search.num_before + search.is_at_place + 1
+    else:
+        flat, number = search.found[0], 1
+    return Beside(search.source.index(flat), number, search.count)
 
 
 class Search:
     """One search through the elements in the order of their indices."""
 
-    def __init__(self, supply: Supply, what: str) -> None:
-        self.supply, self.what = supply, what
+    def __init__(self, tensor: Any, what: str) -> None:
+        self.source, self.what = _source_to_search(tensor, what), what
         self.after = -1
-        self.count = 0
-        self.found: list[int] = []
         self.value: Any = None
-        self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in supply.shape]
+        self._forget()
 
-    @apart
-    def run(self, *, is_first_enough: bool) -> None:
-        """Look at all elements, or until the first is found behind `after`."""
-        (part,) = self.supply.parts
+    def _forget(self) -> None:
+        self.count = self.num_before = 0
+        self.found: list[int] = []
+        self.before: int | None = None
+        self.behind: int | None = None
+        self.last, self.is_at_place = -1, False
+        self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in self.source.shape]
+
+    @outside_modes
+    @np.errstate(all="ignore")
+    def run(self, *, is_first_enough: bool = False) -> None:
+        """Look at all elements, or until one is found behind `after`."""
         first = 0
         try:
-            for blocks in batches(part.blocks(), _TASK_BLOCKS):
-                part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
-                first += sum(math.prod(block.shape) for block in blocks) * part.per_element
-                if is_first_enough and self.found and self.found[-1] > self.after:
+            for values in self.source.blocks():
+                hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+                flat = np.ma.getdata(values)
+                flat = modulus_of(flat) if flat.dtype.kind == "c" else flat
+                self._note(self._places(flat, hidden) + first)
+                first += flat.size
+                if is_first_enough and self.behind is not None:
                     return
         except NotReadError as reason:
             raise NoDataError(f"the values cannot be read: {reason}") from None
 
-    def _use(self, first: int) -> Callable[[Array, Block], None]:
-        at = first
-
-        def use(values: Array, _: Block) -> None:
-            nonlocal at
-            hidden = np.ma.getmaskarray(values).reshape(-1) if isinstance(values, np.ma.MaskedArray) else None
-            flat = np.ma.getdata(values).reshape(-1)
-            if flat.dtype.kind == "c":
-                flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
-            self._note(self._places(flat, hidden), at)
-            at += flat.size
-
-        return use
-
     def _places(self, flat: Array, hidden: Array | None) -> Array:
-        """Return where in a block those are that are looked for."""
+        """Return the places of the wanted elements in a block."""
         if self.what not in _IS_PLACE:
             return self._extremes(flat, hidden)
         if flat.dtype.kind not in "fc" and self.what != "zero":
             return np.zeros(0, np.int64)
-        if self.what == "nan" and hidden is None and not np.isnan(flat.max() if flat.size else 0):
-            # One pass in place of three: the largest of numbers of which one is NaN is NaN.
+        if self.what == "nan" and hidden is None and not np.isnan(flat.max(initial=0)):
+            # One pass instead of three: the largest number is NaN if one of them is.
             return np.zeros(0, np.int64)
         is_place = _IS_PLACE[self.what](flat)
         return np.flatnonzero(is_place if hidden is None else is_place & ~hidden)
@@ -210,40 +217,36 @@ class Search:
         if self.what == "absmax" and flat.dtype.kind == "i":
             # The smallest integer has no opposite in its own dtype.
             sizes = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
-        is_told = np.isfinite(sizes) if sizes.dtype.kind == "f" else np.ones(sizes.shape, bool)
-        is_told = is_told if hidden is None else is_told & ~hidden
-        if not is_told.any():
+        is_shown = np.isfinite(sizes) if hidden is None else np.isfinite(sizes) & ~hidden
+        shown = sizes[is_shown]
+        if not shown.size:
             return np.zeros(0, np.int64)
-        told = sizes if is_told.all() else sizes[is_told]
-        best = told.min() if self.what == "min" else told.max()
-        known = self.value
-        if known is not None and (best > known if self.what == "min" else best < known):
+        best = shown.min() if self.what == "min" else shown.max()
+        if self.value is not None and (best > self.value if self.what == "min" else best < self.value):
             return np.zeros(0, np.int64)
-        if known is None or best != known:
-            self.value, self.count, self.found = best, 0, []
-            self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in self.supply.shape]
-        return np.flatnonzero((sizes == best) & is_told)
+        if self.value is None or best != self.value:
+            self.value = best
+            self._forget()
+        return np.flatnonzero((sizes == best) & is_shown)
 
-    def _note(self, places: Array, first: int) -> None:
-        if not len(places):
+    def _note(self, flat: Array) -> None:
+        if not len(flat):
             return
-        self.count += len(places)
-        flat = places + first
-        behind = flat[flat > self.after][:1] if self.after >= 0 else flat[:0]
+        before, to = (int(np.searchsorted(flat, self.after, side)) for side in ("left", "right"))
+        self.before = int(flat[before - 1]) if before else self.before
+        self.behind = int(flat[to]) if to < len(flat) and self.behind is None else self.behind
+        self.is_at_place |= to > before
+        self.last = int(flat[-1])
+        self.num_before, self.count = self.num_before + before, self.count + len(flat)
         self.found += [int(i) for i in flat[: max(MAX_INDICES - len(self.found), 0)]]
-        self.found += [int(i) for i in behind if int(i) not in self.found]
-        if self.supply.shape:
-            for seen, coordinates in zip(self._seen, np.unravel_index(flat, self.supply.shape), strict=True):
+        if self.source.shape:
+            for seen, coordinates in zip(self._seen, np.unravel_index(flat, self.source.shape), strict=True):
                 if seen is not None:
                     seen[coordinates] = True
 
-    def index(self, flat: int) -> Index:
-        """Return the coordinates of an element."""
-        return self.supply.index(flat)
-
-    def _in_whole(self) -> list[Array | None]:
-        """Return for each axis which of its indices hold any; of a part of a tensor, among those of all of it."""
-        shard = self.supply.shard
+    def _seen_in_whole(self) -> list[Array | None]:
+        """Return for each axis of the whole tensor a mask of the indices with any."""
+        shard = self.source.shard
         if shard is None or shard.held is None or len(shard.held) != len(self._seen):
             return self._seen
         return [
@@ -252,11 +255,22 @@ class Search:
         ]
 
     def location(self) -> Location:
-        """Return what was found."""
+        """Return the result."""
         value = None if self.value is None else self.value.item()
-        axes = tuple(_axis_text(axis, seen) for axis, seen in enumerate(self._in_whole())) if self.count else ()
-        first = tuple(self.index(flat) for flat in self.found[:MAX_INDICES])
-        return Location(self.what, self.count, first, axes, value, self.supply.scope)
+        axes = tuple(_axis_text(axis, seen) for axis, seen in enumerate(self._seen_in_whole())) if self.count else ()
+        first = tuple(self.source.index(flat) for flat in self.found)
+        return Location(self.what, self.count, first, axes, value, self.source.scope)
+
+
+def _source_to_search(tensor: Any, what: str) -> Source:
+    if not isinstance(what, str) or what not in KINDS:
+        raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
+    source = outside_modes(source_of)(tensor, in_order=True, caller="locate")
+    if len(source.parts) != 1 or source.zeros:
+        cure = "take one of its parts" if source.nested_shapes else "take t.to_dense()"
+        raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
+    refuse_endless(source, "locate")
+    return source
 
 
 def _in_axis(seen: Array, runs: Runs, size: int) -> Array:
@@ -268,7 +282,7 @@ def _in_axis(seen: Array, runs: Runs, size: int) -> Array:
 
 
 def _axis_text(axis: int, seen: Array | None) -> str:
-    """Return which indices of an axis hold any; empty where all do, or that was not kept."""
+    """Return the indices of an axis with any, in words; empty if all have some, or they were not kept."""
     if seen is None or seen.all():
         return ""
     return f"axis {axis}: {ranges_text(seen)} of {len(seen):,}"

@@ -1,4 +1,4 @@
-"""Which value is black and which white: values of pictures as bytes, and in words what was done to them."""
+"""Convert values of pictures to bytes, and describe the conversion."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted, format_number
+from tensornp.core.lowlevel.text import counted, format_number, quoted
 from tensornp.core.values.pictures.limits import Limits
 from tensornp.errors import BadRequestError
 
@@ -23,7 +22,7 @@ Values = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the caller says of the values.
+    """The conversion that the caller requests.
 
     Attributes
     ----------
@@ -82,9 +81,9 @@ class _Colours:
 
 
 def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
-    """Return how values of tiles × height × width × channels are shown.
+    """Return values of tiles × height × width × channels as bytes.
 
-    Those that are shown as they are need no other; of the rest, all integers have one range, and all floats another.
+    Bytes and bools stay as they are; all other parts share one range.
     """
     is_plain = not asked.is_normalized and asked.bounds is None
     found: dict[int, Bright] = {}
@@ -94,10 +93,9 @@ def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
             found[i] = _as_it_is(part)
         else:
             others[i] = _colours(part, asked)
-    for is_integer in (True, False):
-        group = {i: one for i, one in others.items() if one.is_integer is is_integer}
-        low, high, said = _stretch([one.finite for one in group.values()], asked, is_integer=is_integer)
-        found |= {i: _stretched(one, low, high, said) for i, one in group.items()}
+    is_integer = any(one.is_integer for one in others.values())
+    low, high, said = _stretch([one.finite for one in others.values()], asked, is_integer=is_integer)
+    found |= {i: _stretched(one, low, high, said) for i, one in others.items()}
     return [found[i] for i in range(len(parts))]
 
 
@@ -128,7 +126,7 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 def _floats(given: Iterable[Any]) -> list[float]:
     """Return numbers, such as a tensor's, one by one, since NumPy would lock its memory."""
     # Of one that has a gradient torch would warn otherwise.
-    with modes.undisturbed():
+    with modes.outside_modes():
         return [float(number) for number in given]
 
 

@@ -1,4 +1,4 @@
-"""How the dimensions of a tensor make pictures, and which of their pixels are shown: pure functions of a shape."""
+"""Lay out the dimensions of a tensor as pictures: pure functions of a shape."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted, format_ordinal
+from tensornp.core.lowlevel.text import counted, format_ordinal, quoted
 from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.errors import BadRequestError
 
@@ -30,7 +29,7 @@ LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 
 @dataclass(frozen=True, slots=True)
 class ImageLayout:
-    """What is shown of a tensor, and where.
+    """The layout of a tensor as pictures.
 
     Attributes
     ----------
@@ -63,12 +62,12 @@ class ImageLayout:
 
     @property
     def outer(self) -> str:
-        """The dimensions of which each index is a tile of its own, in their order."""
+        """The dimensions whose indices are tiles."""
         return _outer(self.name, self.shape)
 
     @property
     def indices(self) -> list[tuple[int, ...]]:
-        """Where each tile is along the outer dimensions, but for those of one index."""
+        """The index of each tile in the outer dimensions of more than one index."""
         found = [place for letter, place in zip(self.name, self.places, strict=True) if letter in self.outer]
         told = [self.size(letter) > 1 for letter in self.outer]
         return [tuple(itertools.compress(index, told)) for index in itertools.product(*found)]
@@ -85,7 +84,7 @@ class ImageLayout:
 
     @property
     def channel_words(self) -> str:
-        """What the channels are together."""
+        """The colours of the channels."""
         return "grey" if "C" in self.outer else CHANNELS[self.size("C")]
 
     @property
@@ -143,7 +142,7 @@ _CURE = "two to four dimensions: rows and columns, with channels, or a batch of 
 
 
 def looks_like_pictures(shape: tuple[int, ...]) -> bool:
-    """Return whether a tensor of `shape` is offered as a picture: with colours, and of some pixels in both ways."""
+    """Return whether a tensor of `shape` is offered as a picture."""
     if len(shape) < 3 or len(shape) not in _READINGS or min(shape) < 1:
         # Any matrix could be one; and sizes of parts that differ are no sizes.
         return False
@@ -185,7 +184,7 @@ def _outer(name: str, shape: tuple[int, ...]) -> str:
 
 
 def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_pixels: int) -> ImageLayout:
-    """Return the layout with what is shown of each dimension: of the last outer ones as much as there is room for."""
+    """Return the layout with as many tiles and pixels as fit."""
     counts, steps = dict.fromkeys(name, 1), dict.fromkeys(name, 1)
     room = max_tiles
     for letter in reversed(_outer(name, shape)):

@@ -1,4 +1,4 @@
-"""Between which two values the colours of a heat map run: robust, so that one outlier does not turn all else grey."""
+"""Choose the two values between which the colours of a heat map run; outliers do not count."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Limits:
 
     @np.errstate(all="ignore")
     def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return how far on the way from `low` to `high` values are: 0 to 1 within the limits, 0.5 where these meet."""
+        """Return the places of values between the limits, from 0 to 1; 0.5 if the limits are equal."""
         if not self.low < self.high:
             return np.full(np.shape(values), 0.5)
         # Halves where the difference is larger than any float; those of the smallest are none.

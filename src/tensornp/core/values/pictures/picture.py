@@ -1,20 +1,19 @@
-"""A tensor, or a list of them, as a picture: the pixels that are shown, read where they lie, and how in words."""
+"""Make a picture of a tensor or a list of tensors; only the shown pixels are read."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.lowlevel.attributes import is_array, is_subclass
-from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.arrays import check_array
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -23,13 +22,13 @@ from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, Bright, brightened, total_words
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.pictures.tiles import grid_of
-from tensornp.core.values.reading.description import described
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
+from tensornp.core.values.sources import described
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
 
 _MAX_SAID = 4
-"""Different words about the pictures of a list that a caption repeats."""
+"""Different words about the pictures of a list in a caption."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """What is shown.
+    """The tiles of a picture and its caption.
 
     Attributes
     ----------
@@ -69,7 +68,7 @@ class Picture:
     words: tuple[str, ...]
 
 
-@unnoticed
+@outside_modes
 @np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
     """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
@@ -78,7 +77,7 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
     """
     asked = asked or Asked()
     obj = values_of(obj)
-    base = next((base for base in (list, tuple) if is_subclass(type(obj), base)), None)
+    base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
     if base is not None and not is_tensor_like(obj):
         return _picture_of_several(obj, base, layout, asked)
     laid_out, values = _read(obj, layout, MAX_TILES, MAX_PIXELS)
@@ -111,48 +110,21 @@ def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked
     largest = max(one.pixels.shape[0] for one in tiles), max(one.pixels.shape[1] for one in tiles)
     first = f"the first {count} of " if count < total else ""
     said = (
-        _said_of_each([one.layout_words for one in layouts]),
-        _sizes_of_each(layouts),
-        _said_of_each([one.tile_words for one in layouts]),
-        _said_of_each([one.step_words for one in layouts]),
-        _said_of_each([one.words for one in shown]),
+        _said_of_all(one.layout_words for one in layouts),
+        _said_of_all(one.size_words for one in layouts),
+        _said_of_all(one.tile_words for one in layouts),
+        _said_of_all(one.step_words for one in layouts),
+        _said_of_all(one.words for one in shown),
     )
     words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *filter(None, said), *total_words(shown))
     return Picture(tuple(tiles), grid_of(len(tiles), largest), words)
 
 
-def _said_of_each(words: Sequence[str]) -> str:
-    """Return what is said of all pictures once, and what only some have with their places: ``CHW (0, 2–5); HW (1)``."""
-    places: dict[str, list[int]] = {}
-    for i, word in enumerate(words):
-        if word:
-            places.setdefault(word, []).append(i)
-    if len(places) == 1 and all(words):
-        return words[0]
-    said = [f"{word} ({_spans(found)})" for word, found in itertools.islice(places.items(), _MAX_SAID)]
-    more = len(places) - len(said)
-    return "; ".join([*said, *([f"{more:,} more"] if more else [])])
-
-
-def _sizes_of_each(layouts: Sequence[ImageLayout]) -> str:
-    """Return the sizes, or where these are many the least and the greatest: ``40 × 60 … 480 × 640 RGB or grey``."""
-    words = [one.size_words for one in layouts]
-    if len(set(words)) <= _MAX_SAID:
-        return _said_of_each(words)
-    by_area = sorted(layouts, key=lambda one: one.size("H") * one.size("W"))
-    channels = " or ".join(sorted({one.channel_words for one in layouts}))
-    return f"{by_area[0].plane_words} … {by_area[-1].plane_words} {channels}"
-
-
-def _spans(places: list[int]) -> str:
-    """Return integers that grow, those that follow each other as one span: ``0, 2–5``."""
-    spans: list[list[int]] = []
-    for place in places:
-        if spans and spans[-1][1] == place - 1:
-            spans[-1][1] = place
-        else:
-            spans.append([place, place])
-    return ", ".join(f"{first}–{last}" if first < last else f"{first}" for first, last in spans)
+def _said_of_all(words: Iterable[str]) -> str:
+    """Return the different words about the pictures of a list, each once."""
+    different = list(dict.fromkeys(filter(None, words)))
+    more = len(different) - _MAX_SAID
+    return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _tiles(shown: Bright, labels: Sequence[str]) -> Iterator[Tile]:
@@ -171,7 +143,7 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
         raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     shown = read(laid_out.places)
-    if is_subclass(type(obj), np.ma.MaskedArray):
+    if issubclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
     return laid_out, _tiled(shown, laid_out)
 
@@ -194,7 +166,6 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
 
 
 def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    check_array(array)
     return array.shape, array.dtype, lambda places: array[np.ix_(*places)]
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.shards import Runs, ShardFacts
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError
@@ -48,7 +47,7 @@ class Tiles:
 
     @property
     def title(self) -> str:
-        """The same in short, for what stands over a picture: "plane [0, 3] of 2 × 4"; empty for the whole tensor."""
+        """A short title: "plane [0, 3] of 2 × 4"; empty for the whole tensor."""
         if not self.outer or not self.indices:
             return ""
         if len(self.indices) == 1:
@@ -60,7 +59,7 @@ class Tiles:
 
     @property
     def held(self) -> tuple[Runs | None, Runs | None]:
-        """Which rows and which columns of the tensor those of the plane are; None where they are its own numbers."""
+        """Rows and columns of the whole tensor that the plane has; None if they are the same."""
         held = self.shard.held if self.shard is not None and len(self.indices) == 1 else None
         rows, columns = (None, None, *(held or ()))[-2:]
         return rows, columns
@@ -153,7 +152,7 @@ def grid_of(count: int, plane: tuple[int, int]) -> tuple[int, int]:
 
 
 def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:
-    """Return one heat map of several of one size, laid out row by row with a pixel of nothing between them."""
+    """Return one heat map of several, laid out row by row with an empty pixel between them."""
     first = heatmaps[0]
     height, width = first.flags.shape
     size = grid[0] * (height + 1) - 1, grid[1] * (width + 1) - 1

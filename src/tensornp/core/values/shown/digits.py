@@ -1,4 +1,4 @@
-"""Numbers of a table in few digits: a column has the same decimals, and what these cannot show has an exponent."""
+"""Write the numbers of a table in few digits; a column has the same decimals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NARROW, _LEAST_FIXED = -2, -3
 
 
 def column_texts(array: Any, num_columns: int, digits: int) -> list[str]:
-    """Return each element of an array of one dimension, the rows of a table one after another, as a short text.
+    """Return each element of a flat array, the rows of a table one after another, as a short text.
 
     The largest of a column has so many significant digits, or one less; columns within a decade of the largest one
     have its decimals, so that a matrix of weights looks even. Decimals that say nothing are left out, and a hidden

@@ -1,4 +1,4 @@
-"""The figures of the rows and of the columns of a table: the least and the largest number, and how many are NaN."""
+"""Compute the ends and the NaN count of each row and column of a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Margin(NamedTuple):
-    """Of one row or column: the ends of what is finite and shown, both None where nothing is, and the NaN."""
+    """The ends of the finite numbers of a row or column, None if there are none, and the NaN count."""
 
     low: float | None
     high: float | None
@@ -16,7 +16,7 @@ class Margin(NamedTuple):
 
 
 def margins_of(array: Any, num_columns: int) -> tuple[list[Margin], list[Margin]]:
-    """Return the figures of the rows and of the columns of an array of one dimension, the rows one after another.
+    """Return the margins of the rows and of the columns of a flat array, row by row.
 
     Of complex numbers they are those of the modulus.
     """

@@ -1,4 +1,4 @@
-"""The text that NumPy would print of the whole array, made from the printed elements alone."""
+"""Print an array as NumPy prints the whole, from the printed elements alone."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.to_numpy import carry_out, masked_array
-from tensornp.core.lowlevel.modes import apart, unnoticed
-from tensornp.core.memory.still import parts_still
+from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.to_numpy import execute, masked_array
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.kinds import SPARSE
+from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.reading.stored import StoredValues
-from tensornp.core.values.shown.failing_formatter import printed_without
-from tensornp.core.values.shown.gather import gather
-from tensornp.core.values.shown.print_options import AUTO, printing
+from tensornp.core.values.shown.gather import TooManyError, gather
+from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What NumPy prints of an array.
+    """The text of an array.
 
     Attributes
     ----------
     text : str
-        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty where no value was read.
+        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty if no value was read.
     note : str
-        Why fewer elements are shown than NumPy would print, or none; empty otherwise.
+        The difference from NumPy's text, or why no value was read.
     """
 
     text: str
@@ -47,7 +47,7 @@ MAX_ELEMENTS = 100_000
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"
-"""Between values that are taken apart again: a formatter of the user's may write commas."""
+"""Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
 """Characters of a line that no text fills."""
 _FEW_DIMS = 6
@@ -58,7 +58,7 @@ _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
 
-@unnoticed
+@outside_modes
 def preview(
     tensor: torch.Tensor | StoredValues,
     info: TensorInfo,
@@ -67,24 +67,29 @@ def preview(
     max_elements: int,
     printoptions: Mapping[str, Any] = AUTO,
 ) -> Preview:
-    """Return NumPy's text of the array that `plan` would give, under the user's print options and `printoptions`.
+    """Return NumPy's text of the array that `plan` would give.
 
-    Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
-    storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
+    Only the printed elements are read, on the tensor's own device into new memory, so the tensor's storage is not
+    locked. A kind that cannot be indexed is laid out; if it is too large, its stored parts are shown. At most about
+    `max_elements` are printed.
     """
-    try:
-        held, inner = what_it_stands_for(tensor, info)
+    held, inner = what_it_stands_for(tensor, info)
+
+    def show() -> Preview:
         try:
             return _preview(held, inner, plan, max_elements, printoptions)
-        except Exception as error:
-            found, why = printed_without(error, lambda: _preview(held, inner, plan, max_elements, printoptions))
-            return Preview(found.text, "; ".join(filter(None, (why, found.note))))
+        except TooManyError as reason:
+            return _stored(held, inner, max_elements, printoptions, str(reason))
+
+    try:
+        found, why = printed_without_formatter(show)
+        return Preview(found.text, "; ".join(filter(None, (why, found.note))))
     except NotReadError as reason:
         return Preview("", str(reason))
 
 
 def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
-    """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
+    """Return the tensor behind a stand-in, and its metadata; any other tensor is returned itself."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
         tensor, info = held_tensor(tensor, info.kind), info.inner
     return tensor, info
@@ -94,7 +99,7 @@ def _preview(
     tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]
 ) -> Preview:
     if info.kind.gives_several:
-        return _parts(parts_still(tensor, info), plan, max_elements, own)
+        return _parts(list(tensor.unbind()), plan, max_elements, own)
     shape = info._array_shape
     if 0 in shape:
         return Preview(_repr(_empty(info, plan), own))
@@ -126,6 +131,20 @@ def _preview(
         return Preview(_with_shape(text, corners.shape, shape), note)
 
 
+def _stored(tensor: Any, info: TensorInfo, max_elements: int, own: Mapping[str, Any], reason: str) -> Preview:
+    """Return the text of the tensors that a tensor stores, with `reason` as the note."""
+    if info.kind is SPARSE:
+        names = ("indices", "values") if info.layout == torch.sparse_coo else ("pointers", "indices", "values")
+        stored = dict(zip(names, stored_parts(tensor.detach()), strict=True))
+    else:
+        stored = {name: value for name, value in own_attributes(tensor) if is_tensor(value)}
+    texts = []
+    for name, part in stored.items():
+        facts = inspect(part)
+        texts.append(f"{name} = {_preview(part, facts, decide(facts), max_elements, own).text}")
+    return Preview("\n".join(texts), f"{reason}; these are the stored parts" if texts else reason)
+
+
 def _repr(array: Any, own: Mapping[str, Any]) -> str:
     with printing(own, array):
         return repr(array)
@@ -138,13 +157,13 @@ def _repr_of_corners(corners: Any, edgeitems: int) -> str:
 
 
 def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
-    """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
+    """Return the array of a tensor without elements; a list of its indices may have billions."""
     array = np.empty(info._array_shape, plan.dtype)
     return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
 def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]) -> Preview:
-    """Return what Python prints of the list of arrays that a nested tensor gives."""
+    """Return the text of the list of arrays of a nested tensor."""
     most = max(1, max_elements // _MAX_PARTS)
     each = [_preview(part, inspect(part), plan, most, own).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
@@ -152,7 +171,7 @@ def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, o
     return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
 
 
-@unnoticed
+@outside_modes
 def first_values(
     tensor: torch.Tensor,
     info: TensorInfo,
@@ -160,7 +179,7 @@ def first_values(
     count: int,
     printoptions: Mapping[str, Any] = AUTO,
 ) -> str:
-    """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
+    """Return the first `count` values along the last dimension as NumPy prints them.
 
     Reads these elements only, as `preview` does.
     """
@@ -180,18 +199,12 @@ def first_values(
     with printing(printoptions, flat):
         asked = np.get_printoptions()["precision"]
         precision = asked if isinstance(printoptions.get("precision"), int) else min(asked, _FIRST_PRECISION)
-        try:
-            texts = texts_of(flat, precision)
-        except Exception as error:
-            texts, _ = printed_without(error, lambda: texts_of(flat, precision))
+        texts, _ = printed_without_formatter(lambda: texts_of(flat, precision))
     return ", ".join([text.strip() for text in texts] + ["…"] * (array.size < math.prod(shape)))
 
 
 def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[str]:
-    """Return what NumPy prints of each element of an array of one dimension, all padded to one width.
-
-    A hidden element is ``--``. What is None is as in the user's print options.
-    """
+    """Return NumPy's text of each element of a flat array, all padded to one width."""
     shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     text = np.array2string(
         np.asarray(shown), precision=precision, separator=_SEPARATOR,
@@ -202,7 +215,7 @@ def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
-    """Return `edgeitems`, or as many that no more than `max_elements` are read, at least 1; None and 0 read all."""
+    """Return `edgeitems`, or fewer so that at most `max_elements` are read; None and 0 read all."""
     if _count_read(shape, edgeitems) <= max_elements:
         return edgeitems
     edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
@@ -220,14 +233,14 @@ def _all(shape: tuple[int, ...]) -> Places:
 
 
 def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
-    """Return the outer `edgeitems` of each longer dimension, with one repeated element between for the ellipsis."""
+    """Return the outer indices of each longer dimension, with one index for the ellipsis."""
     return [
         [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
         for size in shape
     ]
 
 
-@apart
+@outside_modes
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
@@ -242,9 +255,9 @@ def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: Conver
 def few_of(
     tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the elements at `places` as `gather` does, and of a masked tensor which of them are shown.
+    """Return the elements at `places`, and for a masked tensor the mask of the shown ones.
 
-    Call it `apart`.
+    Call it `outside_modes`.
     """
     if type(tensor) is StoredValues:
         return tensor.few(places), None
@@ -261,9 +274,9 @@ def few_of(
 
 
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
-    """Return the array of elements that were gathered already, as `plan` says of all; call it `apart`."""
+    """Return the array of gathered elements, converted by `plan`; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
-    array = carry_out(replace(plan, steps=steps, writeable=True), few)
+    array = execute(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 
 

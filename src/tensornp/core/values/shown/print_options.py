@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.errors import NotReadError
+
 AUTO: Mapping[str, Any] = {"precision": "auto"}
 """Compact print options if NumPy's are at their defaults, otherwise NumPy's."""
-_DEFAULTS = {"precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75, "formatter": None}
+_DEFAULTS: dict[str, Any] = {
+    "precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75,
+    "formatter": None, "override_repr": None,
+}  # fmt: skip
+_USER_CODE = ("formatter", "override_repr")
+"""Print options that hold code of the user; `np.printoptions` resets both."""
 _COMPACT_PRECISION = 4
 _COMPACT_LINEWIDTH = 100
 _COMPACT_RANGE = (5e-5, 1e5)
 """Magnitudes that four digits show without an exponent; a smaller one would print as 0."""
+_T = TypeVar("_T")
 
 
 def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
@@ -25,6 +34,19 @@ def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]
         return nullcontext()
     # NumPy drops a formatter that is not passed on.
     return np.printoptions(**{**chosen, "formatter": np.get_printoptions()["formatter"]})
+
+
+def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
+    """Return the result of `show`, without the user's formatters if they raise, and a note."""
+    try:
+        return show(), ""
+    except Exception as error:
+        options = np.get_printoptions()
+        given = " or ".join(name for name in _USER_CODE if options.get(name) is not None)
+        if not given or isinstance(error, NotReadError):
+            raise
+        with np.printoptions():
+            return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
 
 
 def line_width(own: Mapping[str, Any]) -> int:
@@ -43,8 +65,8 @@ def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
 
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
-    now: dict[str, Any] = {**np.get_printoptions()}
-    return own.get("precision") == "auto" and all(now[name] == value for name, value in _DEFAULTS.items())
+    now: Mapping[str, Any] = dict(np.get_printoptions())
+    return own.get("precision") == "auto" and all(now.get(name) == value for name, value in _DEFAULTS.items())
 
 
 def _is_readable_without_exponent(values: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Indices as text: the one that a user types, read and never run, and the expressions of what is seen."""
+"""Read an index that a user types, and write the expressions of what a window shows."""
 
 from __future__ import annotations
 
@@ -10,46 +10,36 @@ from tensornp.core.values.shown.window import Window
 from tensornp.errors import BadRequestError
 
 MAX_CHARACTERS = 1000
-"""Of a text that is read as an index or a number."""
-_MAX_DIGITS = 20
-_ACCEPTED = "integers, slices and ... as in 3, :, 5:9"
+"""Characters of a text that is read as an index or a number."""
+_MAX_SHOWN = 40
 
 
 def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
-    """Return for each axis of `shape` the index or the slice that `text` names, counted from the front, with an end.
+    """Return an index or a slice for each axis of `shape`, counted from the front, with an end.
 
-    `text` is that of a NumPy index of integers, slices without a step, and ``...``, with or without the brackets. It is
-    parsed and never evaluated. An axis that is not named is taken whole.
+    `text` is a NumPy index of integers, slices without a step and ``...``, with or without brackets. It is parsed and
+    never evaluated. An axis that is not named is taken whole.
 
     Raises
     ------
     BadRequestError
-        If it is anything else, names too many axes, or what is not there.
+        If it is anything else, names too many axes, or is out of bounds.
     """
     given = _items(text)
-    if sum(item is Ellipsis for item in given) > 1:
+    num_named = len(given) - given.count(Ellipsis)
+    if given.count(Ellipsis) > 1:
         raise BadRequestError(f"the index {quoted(text)} has more than one ...; keep one")
-    num_named = len(given) - (Ellipsis in given)
     if num_named > len(shape):
         axes = "1 axis" if num_named == 1 else f"{num_named} axes"
         raise BadRequestError(f"the index {quoted(text)} names {axes} of an array that has {len(shape)}; name fewer")
     at = given.index(Ellipsis) if Ellipsis in given else len(given)
-    whole = [slice(None)] * (len(shape) - num_named)
-    spread = [*given[:at], *whole, *given[at + 1 :]]
-    return tuple(
-        _slice_in(axis, shape, item) if isinstance(item, slice) else _place_in(axis, shape, item)  # type: ignore[arg-type]
-        for axis, item in enumerate(spread)
-    )
+    whole: list[object] = [slice(None)] * (len(shape) - num_named)
+    items = [*given[:at], *whole, *given[at + 1 :]]
+    return tuple([_within(item, axis, shape) for axis, item in enumerate(items)])
 
 
 def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
-    """Return an index of the whole, as `parse_index` gives it, as one of the part that this rank holds.
-
-    Raises
-    ------
-    BadRequestError
-        If this rank holds nothing of it.
-    """
+    """Return an index of the whole tensor as an index of the part on this rank."""
     found: list[int | slice] = []
     for runs, item in zip(shard.held or (), index, strict=True):
         low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
@@ -61,76 +51,52 @@ def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | s
 
 
 def quoted(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:39] + "…")
+    """Return the start of a text in quotes."""
+    return repr(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")
 
 
 def _items(text: str) -> list[object]:
     """Return the integers, slices and ellipses of an index, in order."""
     inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1].strip()
+    if not inner:
+        return []
     try:
         if len(inner) > MAX_CHARACTERS:
             raise ValueError
-        if inner.startswith("[") and inner.endswith("]"):
-            inner = inner[1:-1].strip()
-        if not inner:
-            return []
         node = ast.parse(f"_[{inner}]", mode="eval").body
-        if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             raise ValueError
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return [_item(part) for part in parts]
-    except BadRequestError:
-        raise
+        return [_item(part) for part in (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])]
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise BadRequestError(f"{quoted(text)} is no index; write {_ACCEPTED}") from None
+        raise BadRequestError(f"{quoted(text)} is no index; write integers, slices and ... as in 3, :, 5:9") from None
 
 
 def _item(node: ast.expr) -> object:
     if isinstance(node, ast.Slice):
-        if node.step is not None and _integer(node.step) != 1:
-            raise BadRequestError("a window has no steps between its elements; write the slice without one")
-        return slice(*(None if end is None else _integer(end) for end in (node.lower, node.upper)))
-    if isinstance(node, ast.Constant) and node.value is Ellipsis:
-        return Ellipsis
-    return _integer(node)
-
-
-def _integer(node: ast.expr) -> int:
-    sign = 1
-    while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        sign = -sign if isinstance(node.op, ast.USub) else sign
-        node = node.operand
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return sign * node.value
+        ends = [None if end is None else _item(end) for end in (node.lower, node.upper, node.step)]
+        return slice(*ends)
+    value = ast.literal_eval(node)
+    if value is Ellipsis or type(value) is int:
+        return value
     raise ValueError
 
 
-def _place_in(axis: int, shape: Sequence[int], place: int) -> int:
-    size = shape[axis]
-    if -size <= place < size:
-        return place % size
+def _within(item: object, axis: int, shape: Sequence[int]) -> int | slice:
+    size, what = shape[axis], f"axis {axis} of shape {tuple(shape)}"
+    if isinstance(item, slice):
+        if item.step not in (None, 1):
+            raise BadRequestError("a window has no steps between its elements; write the slice without one")
+        start, stop, _ = item.indices(size)
+        if start >= stop and size:
+            raise BadRequestError(f"the slice {index_text([item])} holds nothing of {what}; begin before it ends")
+        return slice(start, stop)
+    assert isinstance(item, int)
+    if -size <= item < size:
+        return item % size
     reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
-    raise BadRequestError(
-        f"the index {_short(place)} is out of bounds for axis {axis} of shape {tuple(shape)}; {reach}"
-    )
-
-
-def _slice_in(axis: int, shape: Sequence[int], chosen: slice) -> slice:
-    size = shape[axis]
-    start, stop, _ = chosen.indices(size)
-    if start >= stop and size:
-        said = f"the slice {_slice_text(chosen)} holds nothing of axis {axis} of shape {tuple(shape)}"
-        raise BadRequestError(f"{said}; begin before it ends")
-    return slice(start, stop)
-
-
-def _slice_text(chosen: slice) -> str:
-    return ":".join("" if end is None else _short(end) for end in (chosen.start, chosen.stop))
-
-
-def _short(number: int) -> str:
-    text = str(number)
-    return text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…"
+    raise BadRequestError(f"the index {str(item)[:20]} is out of bounds for {what}; {reach}")
 
 
 def index_text(index: Sequence[int | slice]) -> str:
@@ -138,8 +104,12 @@ def index_text(index: Sequence[int | slice]) -> str:
     return ", ".join(_slice_text(item) if isinstance(item, slice) else str(item) for item in index)
 
 
+def _slice_text(chosen: slice) -> str:
+    return ":".join("" if end is None else str(end) for end in (chosen.start, chosen.stop))
+
+
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
-    """Return the index of what is seen in a window, a colon for an axis that is seen whole; of a part, in the whole."""
+    """Return the index of a window, or of a part of a tensor, in the whole; ``:`` is a whole axis."""
     counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
     if shard is not None and shard.held is not None:
         return ", ".join(
@@ -155,7 +125,7 @@ def window_text(window: Window, shard: ShardFacts | None = None) -> str:
 
 
 def _text_in_whole(runs: Runs, at: int, count: int | None, size: int) -> str:
-    """Return what is seen of an axis: one index of it, or so many, which may have others between them."""
+    """Return an index of an axis of the whole, or the range of `count` indices, which may have gaps."""
     if not num_of(runs):
         return ":"
     first, last = nth(runs, at), nth(runs, at + (count or 1) - 1)
@@ -167,6 +137,6 @@ def _text_in_whole(runs: Runs, at: int, count: int | None, size: int) -> str:
 
 
 def expression_of(name: str, window: Window) -> str:
-    """Return what gives the array or tensor that is seen, of one called `name`: ``a[3, 0:20, 5:29]``."""
+    """Return the code of the shown elements of an array or tensor `name`: ``a[3, 0:20, 5:29]``."""
     index = window_text(window)
     return f"{name}[{index}]{'.T' if window.is_transposed else ''}" if index else name

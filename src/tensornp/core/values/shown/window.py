@@ -1,4 +1,4 @@
-"""The part of a tensor that is seen at once, as a table: which axes it runs along, and where it begins."""
+"""The window of a tensor: a table along two axes."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from tensornp.core.tensor.indexing import Places
 from tensornp.errors import BadRequestError
 
 MAX_ROWS, MAX_COLUMNS = 40, 24
-"""Rows and columns that are seen at once at most."""
+"""Rows and columns of a window at most."""
 Index = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is seen of an array of `shape`: a table of `num_rows` rows and `num_columns` columns.
+    """A table of `num_rows` rows and `num_columns` columns of an array of `shape`.
 
     Attributes
     ----------
     shape : tuple of int
-        Of the whole array.
+        The shape of the whole array.
     row_axis, column_axis : int or None
         The axis that runs down and the one that runs to the right. An array of one dimension is one row, and one of
         none is one cell.
     corner : tuple of int
-        The index of the element at the top left; what it holds of each other axis is the index that is seen.
+        The index of the element at the top left; for each other axis, the shown index.
     num_rows, num_columns : int
-        Cells that are seen; 0 where the array is empty.
+        The size of the table; 0 if the array is empty.
     """
 
     shape: Index
@@ -39,26 +39,32 @@ class Window:
 
     @property
     def numel(self) -> int:
-        """Cells that are seen."""
+        """The number of shown cells."""
         return self.num_rows * self.num_columns
 
     @property
     def plane(self) -> tuple[int, int]:
-        """Rows and columns of all that the window can be moved over along its two axes."""
+        """Rows and columns that the window can be moved over."""
         rows, columns = (1 if axis is None else self.shape[axis] for axis in (self.row_axis, self.column_axis))
         return rows, columns
 
     @property
+    def _counts(self) -> list[int]:
+        """The number of shown indices along each axis."""
+        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        return [seen.get(axis, 1) for axis in range(len(self.shape))]
+
+    @property
     def index(self) -> tuple[int | slice, ...]:
-        """The index of the whole array that gives what is seen, which `is_transposed` may turn."""
-        counts = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
-        return tuple(slice(at, at + counts[axis]) if axis in counts else at for axis, at in enumerate(self.corner))
+        """The index of the whole array that gives the shown elements, which `is_transposed` may turn."""
+        axes = (self.row_axis, self.column_axis)
+        pairs = zip(self.corner, self._counts, strict=True)
+        return tuple(slice(at, at + count) if axis in axes else at for axis, (at, count) in enumerate(pairs))
 
     @property
     def places(self) -> Places:
-        """The indices of each dimension that are seen."""
-        counts = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
-        return [list(range(at, at + counts.get(axis, 1))) for axis, at in enumerate(self.corner)]
+        """The shown indices of each dimension."""
+        return [list(range(at, at + count)) for at, count in zip(self.corner, self._counts, strict=True)]
 
     @property
     def is_transposed(self) -> bool:
@@ -66,33 +72,24 @@ class Window:
         return self.row_axis is not None and self.column_axis is not None and self.row_axis > self.column_axis
 
     def holds(self, index: Index) -> bool:
-        """Return whether the element at `index` is seen."""
-        return all(i in range(place[0], place[-1] + 1) for i, place in zip(index, self.places, strict=True) if place)
+        """Return whether the element at `index` is shown."""
+        spans = zip(index, self.corner, self._counts, strict=True)
+        return all(at <= i < at + count for i, at, count in spans)
 
     def begun_at(self, corner: Sequence[int]) -> Window:
         """Return the window whose first element is at `corner`, or as near to it as the array reaches."""
-        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
-        ends = [max(size - seen.get(axis, 1), 0) for axis, size in enumerate(self.shape)]
-        clamped = tuple(min(max(at, 0), end) for at, end in zip(corner, ends, strict=True))
-        return replace(self, corner=clamped)
+        ends = [max(size - count, 0) for size, count in zip(self.shape, self._counts, strict=True)]
+        return replace(self, corner=tuple(min(max(at, 0), end) for at, end in zip(corner, ends, strict=True)))
 
     def moved_to_show(self, index: Sequence[int]) -> Window:
         """Return the window moved by as little as shows the element at `index`, or the nearest to it."""
-        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
-        corner = [
-            min(max(first, i - max(seen.get(axis, 1), 1) + 1), i)
-            for axis, (first, i) in enumerate(zip(self.corner, index, strict=True))
-        ]
-        return self.begun_at(corner)
+        spans = zip(index, self.corner, self._counts, strict=True)
+        return self.begun_at([min(max(at, i - max(count, 1) + 1), i) for i, at, count in spans])
 
     def centered_on(self, index: Sequence[int]) -> Window:
-        """Return the window with the element at `index` in its middle, along each axis where it was not seen."""
-        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
-        corner = [
-            first if first <= i < first + seen.get(axis, 1) else i - seen.get(axis, 1) // 2
-            for axis, (first, i) in enumerate(zip(self.corner, index, strict=True))
-        ]
-        return self.begun_at(corner)
+        """Return the window with the element at `index` in its middle, along each axis that did not show it."""
+        spans = zip(index, self.corner, self._counts, strict=True)
+        return self.begun_at([at if at <= i < at + count else i - count // 2 for i, at, count in spans])
 
 
 def window_of(
@@ -103,7 +100,7 @@ def window_of(
     num_rows: int = 16,
     num_columns: int = 12,
 ) -> Window:
-    """Return a window on an array of `shape`; without `axes`, of the last two: the first is that of the rows.
+    """Return a window on an array of `shape`, along `axes` or its last two.
 
     What is too large, or begins too late, is cut to what there is, at most `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
     another number of dimensions is left out.

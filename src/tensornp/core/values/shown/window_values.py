@@ -1,4 +1,4 @@
-"""A window of a tensor: its numbers in few digits and exactly, and their shades."""
+"""Read a window of a tensor: its numbers in few digits and exactly, and their shades."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.reading.stored import StoredValues, values_of_array
 from tensornp.core.values.shown.digits import DIGITS, column_texts
 from tensornp.core.values.shown.margins import Margin, margins_of
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
+from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NoDataError
 
 FULL = 100
-"""The shade of the value that is farthest from 0, and its negative that of the other end."""
+"""The shade of the largest magnitude; negative numbers have negative shades."""
 NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
-"""The shades of what has no place on the scale."""
+"""The shades of elements without a place on the scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The tensor whose elements are seen: a part of a nested one, what this rank holds of a distributed one.
+    """The tensor of a window: a part of a nested tensor, the local part of a distributed one.
 
-    `access` is the expression that leads to it from ``t``. `part` and `num_parts` count those of a nested tensor;
-    without parts, both are 0. `shard` tells where it lies in a tensor of which other ranks hold more.
+    `access` is the expression that leads to it from ``t``. `part` and `num_parts` count the parts of a nested tensor,
+    else both are 0. `shard` is its place in a tensor of which other ranks hold more.
     """
 
     tensor: torch.Tensor | StoredValues
@@ -51,14 +50,11 @@ class Subject:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what is seen; of packed elements, that of the values."""
+        """The shape of the values, also if several are packed into an element."""
         return self.info._array_shape
 
     def code(self, name: str) -> str:
-        """Return the expression of a torch tensor that can be indexed as what is seen, where `name` is the whole.
-
-        Empty where torch has no such tensor: its elements pack several values each.
-        """
+        """Return the expression of the tensor that is indexed; empty if elements are packed."""
         if self.shape != self.info.shape:
             return ""
         return name + self.access[1:] + self.info.kind.indexed_by
@@ -66,20 +62,20 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The elements in a window, one after another, row by row.
+    """The elements of a window, row by row.
 
     Attributes
     ----------
     texts : list of str
         Each in few digits.
     exact : list of str
-        The shortest text from which NumPy reads the very same value.
+        The shortest text from which NumPy reads the same value.
     shades : list of int
-        Where each lies between 0 and the farthest from it, from -100 to 100, or what it is instead.
+        The place of each between 0 and the largest magnitude, from -100 to 100, or NAN, HIDDEN and so on.
     scale : tuple of float
-        The least and the largest value that has a shade, 0 included; both 0 where none has.
+        The least and the largest value that has a shade, 0 included; both 0 if there is none.
     rows, columns : list of Margin
-        The figures of each row and column of the window, where they were asked for.
+        The statistics of each row and column, if asked for.
     """
 
     texts: list[str]
@@ -90,11 +86,11 @@ class Seen:
     columns: list[Margin] = field(default_factory=list)
 
 
-@unnoticed
+@outside_modes
 def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
-    """Return what is seen of a tensor or an array; of a nested one, the part of that number, or the last one.
+    """Return the tensor that a window shows; for a nested one the part of that number, or the last one.
 
-    Costs no more than metadata.
+    Reads metadata only.
 
     Raises
     ------
@@ -110,7 +106,8 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        parts = parts_still(tensor, info)
+        check_readable(info)
+        parts = tensor.unbind()
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
@@ -125,59 +122,35 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
         held: Any = held_tensor(tensor, info.kind)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
     if shard is not None and (shard.held is None or shard.shape != info._array_shape):
-        # Where the elements lie in the whole is not told.
+        # The place of the elements in the whole is not known.
         shard = None
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
 
 
-@unnoticed
+@outside_modes
 def read_window(subject: Subject, window: Window, *, has_margins: bool = False) -> Seen:
-    """Return the elements of `subject` in `window`, gathered on its own device into new memory, and nothing else.
+    """Return the elements of `subject` in `window`; nothing else is read.
 
-    With `has_margins`, rows and columns have figures.
+    With `has_margins`, rows and columns have statistics.
 
     Raises
     ------
     NotReadError
-        If they cannot be had without reading far more; the message says what to do instead.
+        If far more elements would be read.
     """
     if not window.numel:
         return Seen([], [], [], (0.0, 0.0))
-    array = _read(subject, window)
+    array = elements_in(subject, window)
     shades, scale = shades_of(array)
     rows, columns = margins_of(array, window.num_columns) if has_margins else ([], [])
     hidden = np.ma.getmaskarray(array)
-    values = np.ma.getdata(array)
-    return Seen(
-        texts=column_texts(array, window.num_columns, DIGITS),
-        exact=["--" if is_hidden else str(value) for value, is_hidden in zip(values, hidden, strict=True)],
-        shades=shades,
-        scale=scale,
-        rows=rows,
-        columns=columns,
-    )
+    exact = ["--" if is_hidden else str(value) for value, is_hidden in zip(np.ma.getdata(array), hidden, strict=True)]
+    return Seen(column_texts(array, window.num_columns, DIGITS), exact, shades, scale, rows, columns)
 
 
-@unnoticed
+@outside_modes
 def elements_in(subject: Subject, window: Window) -> Any:
-    """Return the elements in a window as an array of one dimension, row by row; raises as `read_window`."""
-    return _read(subject, window)
-
-
-@apart
-def read_array(subject: Subject, window: Window) -> Any:
-    """Return the elements in a window of any size, row by row, as an array of one dimension in new memory."""
-    return array_of_few(subject.plan, *_gathered(subject, window))
-
-
-@apart
-def _read(subject: Subject, window: Window) -> Any:
-    """Return the elements row by row as an array of one dimension."""
-    return array_of_few(subject.plan, *_gathered(subject, window))
-
-
-def _gathered(subject: Subject, window: Window) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the elements in main memory, row by row, and of a masked tensor which of them are shown."""
+    """Return the elements in a window of any size, row by row, as a flat array in new memory."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
 
@@ -186,14 +159,14 @@ def _gathered(subject: Subject, window: Window) -> tuple[torch.Tensor, torch.Ten
             values = values.view(window.num_columns, window.num_rows).t()
         return quietly(values.reshape, -1)
 
-    return in_rows(few), None if is_shown is None else in_rows(is_shown)
+    return array_of_few(subject.plan, in_rows(few), None if is_shown is None else in_rows(is_shown))
 
 
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
-    """Return where each element of an array of one dimension lies on its scale, and the two ends of that.
+    """Return the place of each element of a flat array on its scale, and the two ends of that.
 
-    The scale is symmetric about 0: a shade is the value, of a complex one the modulus, over the largest magnitude
-    among those that are finite and shown.
+    The scale is symmetric about 0: a shade is the value, or the modulus of a complex number, over the largest magnitude
+    among the finite and shown ones.
     """
     values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array)
     with np.errstate(all="ignore"):

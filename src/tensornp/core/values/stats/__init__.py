@@ -1,5 +1,5 @@
-"""Statistics: figures, distribution and channels, each the sum of those of parts.
+"""Compute statistics, distribution and channels; those of parts add up.
 
-In: a supply of blocks. Out: `TensorStats`, the same bits however the elements were cut.
+In: a source of blocks. Out: `TensorStats`, the same bits however the elements were cut.
 Start with `compute.py`.
 """

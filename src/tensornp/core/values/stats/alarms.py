@@ -1,4 +1,4 @@
-"""What of a tensor's values gives cause for alarm, decided in this one place for every view."""
+"""Decide for every view which values are alarming."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensornp.core.values.stats.record import TensorStats
 
 
 class NotFinite(NamedTuple):
-    """Values that are not finite: what they are looked for as, how many of which, and whether that is an alarm."""
+    """Non-finite values of one sort: `goal` locates them, `number` of `of` have it."""
 
     goal: str
     number: int
@@ -19,16 +19,16 @@ class NotFinite(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In two words: ``3 NaN``, ``all NaN``; of one element, in one."""
+        """The number and the sort: ``3 NaN``, ``all NaN``; for a single element the sort."""
         number = f"{self.number:,} " if self.number < self.of else "all " if self.of > 1 else ""
         return number + self.sign
 
 
 def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
-    """Yield the values that are not finite, the worst first."""
+    """Yield the non-finite values, the worst first."""
     if stats.nan:
         yield NotFinite("nan", stats.nan, stats.count, "NaN")
-    # What a complex number that is infinite has as its sign is told by no one sign.
+    # An infinite complex number has no single sign.
     plus = "" if stats.real is not None else "+"
     if stats.posinf:
         yield NotFinite("inf", stats.posinf, stats.count, f"{plus}Inf")
@@ -37,15 +37,15 @@ def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
 
 
 def is_mask(stats: TensorStats) -> bool:
-    """Return whether minus infinities are those of a mask that is added to scores: all else are zeros."""
+    """Return whether the values are zeros and minus infinities, as in a mask that is added to scores."""
     return bool(stats.neginf) and not stats.nan and not stats.posinf and stats.min == stats.max == 0
 
 
 def alarms_of(stats: TensorStats) -> list[NotFinite]:
-    """Return what gives cause for alarm, the worst first."""
+    """Return the alarming values, the worst first."""
     return [one for one in not_finite(stats) if one.is_alarm]
 
 
 def alarm_text(stats: TensorStats | None) -> str:
-    """Return that in a few words: ``1 NaN, 2 +Inf``; empty where nothing does."""
+    """Return the alarming values in words: ``1 NaN, 2 +Inf``."""
     return ", ".join(one.text for one in alarms_of(stats)) if stats is not None else ""

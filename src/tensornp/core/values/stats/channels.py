@@ -1,46 +1,40 @@
-"""Which rows and columns of a weight are zero throughout, or stand out, by their norms from the same pass."""
+"""Rows and columns of a weight that are zero or stand out, by the norms of its slices."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.stats.fast import Kernels
-from tensornp.core.values.stats.figures import scratch
-
 Array = np.ndarray[Any, Any]
 MIN_RATIO = 10.0
-"""How many times the median norm a channel has that stands out."""
+"""The ratio to the median norm from which a channel stands out."""
 _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
-"""Along an axis of fewer a median says little; of more, what a task finds would be of no bounded size."""
+"""A median of fewer says little; more would make the result of a task large."""
 _AXES = (0, 1)
-"""Of a weight of torch: what goes out, and what comes in."""
+"""Outputs and inputs of a weight of torch."""
 _MAX_TOLD = 5
-_SQUARES_SLOT = 3
-_LEAST_SUM = {4: 1e-28, 8: 1e-290}
-"""A smaller sum of squares may lack some that are too small for a float of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelNorms:
-    """What stands out along one axis of a weight, among the norms of its slices.
+    """The channels that stand out along one axis of a weight.
 
     Attributes
     ----------
     axis, num : int
-        The axis, and how many channels it has: of a matrix, axis 0 has the rows and axis 1 the columns.
+        The axis, and its number of channels: in a matrix, axis 0 has the rows and axis 1 the columns.
     num_dead : int
-        Channels of zeros alone, if there are others.
+        Channels that are zero throughout, if others are not.
     dead : tuple of int
         The first of them.
     num_outliers : int
-        Channels whose norm is at least 10 times the median of those that are not dead.
+        Channels with a norm of at least 10 times the median of those that are not dead.
     outliers : tuple of (int, float)
-        Those of the largest norms, and how many times the median these are.
+        Those of the largest norms, and their ratios to the median.
     """
 
     axis: int
@@ -52,126 +46,57 @@ class ChannelNorms:
 
 
 class Along(NamedTuple):
-    """How the channels of an axis lie: each of them `inner` elements in a row, `size` of them again and again."""
+    """The layout of channels in memory: `inner` elements for each of `size` channels, again and again."""
 
     axis: int
     size: int
     inner: int
 
 
-class Sums(NamedTuple):
-    """The sums of squares of the channels from `first` on."""
-
-    first: int
-    squares: Array
-
-
 def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:
-    """Return how the channels of a weight lie whose elements follow one another in this order of dimensions.
-
-    Nothing where norms of channels would say nothing: of a vector, of integers.
-    """
+    """Return the layouts of the channels of a float weight whose dimensions lie in this order."""
     if order is None or len(shape) < 2 or not dtype.startswith(("float", "bfloat")):
         return ()
-    found = []
-    for axis in _AXES:
-        inner = math.prod(shape[d] for d in order[order.index(axis) + 1 :])
-        if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]:
-            found.append(Along(axis, shape[axis], inner))
-    return tuple(found)
+    return tuple(
+        Along(axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
+        for axis in _AXES
+        if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]
+    )
 
 
-class ChannelSums:
-    """Adds up the squares of blocks that follow one another, by channel."""
-
-    def __init__(self, layout: tuple[Along, ...], kernels: Kernels | None = None) -> None:
-        self._layout, self._kernels = layout, kernels
-        self._squares = [np.zeros(along.size) for along in layout]
-        # From which channel on, and up to which, any was met.
-        self._met = [(along.size, 0) for along in layout]
-
-    def add(self, values: Array, first: int) -> None:
-        """Take a block of floats, whose first element is that of this number."""
-        if not self._layout:
-            return
-        if self._kernels is not None and values.dtype == np.float32:
-            for along, sums in zip(self._layout, self._squares, strict=True):
-                self._kernels.add_squares(values, first, along.size, along.inner, sums)
-            self._met = [(0, along.size) for along in self._layout]
-            return
-        squares = scratch(values.size, _SQUARES_SLOT, values.dtype)
-        np.multiply(values, values, out=squares)
-        least = _LEAST_SUM[values.dtype.itemsize]
-        for i, along in enumerate(self._layout):
-            for at, times, channel, num, length in _pieces(along, first, values.size):
-                part = slice(at, at + times * num * length)
-                sums = _added(squares[part], times, num, length)
-                if not (sums.min() >= least and sums.max() < np.inf):
-                    sums = _added_wide(values[part], times, num, length)
-                self._squares[i][channel : channel + num] += sums
-                low, high = self._met[i]
-                self._met[i] = min(low, channel), max(high, channel + num)
-
-    def finish(self) -> tuple[Sums, ...]:
-        """Return the sums of each axis."""
-        met = zip(self._met, self._squares, strict=True)
-        return tuple(Sums(low, squares[low:high].copy()) for (low, high), squares in met)
+def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
+    """Add consecutive numbers to the sums of their indices; each has `inner` numbers in a row."""
+    size, runs = len(sums), numbers
+    if inner > 1:
+        ends = np.arange(inner - start % inner, numbers.size, inner)
+        runs = np.add.reduceat(numbers, np.concatenate(([0], ends)))
+    first = start // inner % size
+    head, rest = runs[: size - first], runs[size - first :]
+    whole = rest.size // size * size
+    sums[first : first + head.size] += head
+    sums += rest[:whole].reshape(-1, size).sum(0)
+    sums[: rest.size - whole] += rest[whole:]
 
 
-def _pieces(along: Along, first: int, count: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Part a run of elements: where, how many times, from which channel on, how many channels, how long each."""
-    _, size, inner = along
-    period, at = size * inner, 0
-    while at < count:
-        channel, inside = divmod((first + at) % period, inner)
-        left = count - at
-        if inside or left < inner:
-            times, num, length = 1, 1, min(inner - inside, left)
-        elif channel or left < period:
-            times, num, length = 1, min(size - channel, left // inner), inner
-        else:
-            times, num, length = left // period, size, inner
-        yield at, times, channel, num, length
-        at += times * num * length
-
-
-def _added(squares: Array, times: int, num: int, length: int) -> Array:
-    """Return the sums of each channel; along the memory first, where that is a long way."""
-    rows = squares.reshape(times, num * length)
-    whole = np.add.reduce(rows, axis=0) if times > 1 else rows[0]
-    return np.add.reduce(whole.reshape(num, length), axis=1) if length > 1 else np.array(whole)
-
-
-def _added_wide(values: Array, times: int, num: int, length: int) -> Array:
-    """Return the sums of squares of float32 whatever their size; NaN where a float64 does not hold them either."""
-    wide = values.astype(np.float64)
-    sums = _added(wide * wide, times, num, length)
-    # Zeros alone give zero: anything else was lost.
-    lost = np.flatnonzero(sums < _LEAST_SUM[8])
-    sums[lost[values.reshape(times, num, length)[:, lost].any(axis=(0, 2))]] = np.nan
-    return sums
-
-
-def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Sums, ...]]) -> tuple[ChannelNorms, ...]:
-    """Return what stands out along each axis, from the sums of all tasks in their order."""
+def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
+    """Return the channels that stand out along each axis, from the sums of squares of all tasks."""
     squares = [np.zeros(along.size) for along in layout]
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):
-            whole[part.first : part.first + len(part.squares)] += part.squares
-    told = (_told(along, np.sqrt(whole)) for along, whole in zip(layout, squares, strict=True))
+            np.add(whole, part, out=whole)
+    told = (_outstanding(along, np.sqrt(whole)) for along, whole in zip(layout, squares, strict=True))
     return tuple(one for one in told if one is not None)
 
 
-def _told(along: Along, norms: Array) -> ChannelNorms | None:
-    is_dead = norms == 0
-    dead = np.flatnonzero(is_dead)
-    alive = norms[~is_dead & np.isfinite(norms)]
+def _outstanding(along: Along, norms: Array) -> ChannelNorms | None:
+    dead = np.flatnonzero(norms == 0)
+    alive = norms[(norms > 0) & np.isfinite(norms)]
     if not len(alive):
         return None
     limit = MIN_RATIO * float(np.median(alive))
-    out = np.flatnonzero(np.isfinite(norms) & (norms >= limit) & ~is_dead)
-    largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
+    out = np.flatnonzero(np.isfinite(norms) & (norms > 0) & (norms >= limit))
     if not len(dead) and not len(out):
         return None
+    largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
     ratios = tuple((int(i), float(norms[i] / limit * MIN_RATIO)) for i in largest)
     return ChannelNorms(along.axis, along.size, len(dead), tuple(dead[:_MAX_TOLD].tolist()), len(out), ratios)

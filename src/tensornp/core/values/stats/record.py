@@ -1,9 +1,8 @@
-"""`stats`: how many elements are NaN, infinite or zero, their extremes, mean, deviation, norm and distribution."""
+"""The record of statistics, `TensorStats`."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.quoted import quoted
-from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
+from tensornp.core.lowlevel.text import quoted
+from tensornp.core.values.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
 from tensornp.core.values.stats.figures import Figures, combined
@@ -26,37 +25,38 @@ Figure = Any
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorStats:
-    """Figures of the elements of a tensor; with an axis, each is an array with one figure for each of its indices.
+    """Statistics of the elements of a tensor, or with an axis, arrays of them.
 
-    Those of parts add up: ``a + b``, or `sum` of many, are the statistics of both together.
+    Statistics of parts add up: ``a + b``, or `sum` of many, are those of all together.
 
     Attributes
     ----------
     count : int
-        Elements that were read, or are known: all that `scope` says.
+        Elements that were read or are known.
     nan, posinf, neginf, zeros : int
-        How many of them are NaN, plus or minus infinity, or zero. A complex number is NaN if one of its parts is, and
-        infinite, which counts as `posinf`, if one of its parts is infinite and none is NaN.
+        Numbers of NaN, infinities and zeros. A complex number is NaN if one of its parts is; else it is infinite, and
+        counts as `posinf`, if one of its parts is infinite.
     min, max : float or int
-        Of the finite elements; of complex ones, of their modulus, as all that follows. None where there are none.
+        Extremes of the finite elements, or None if there are none. For complex elements, these and all that follow are
+        those of the modulus.
     sum : float or int
-        Exact for integers.
+        Exact for integers, except along an axis.
     mean, std : float
-        Of the finite elements, in float64; `std` is that of the population (``ddof=0``). None where there are none.
+        Mean and standard deviation of the finite elements, in float64; `std` is that of the population (``ddof=0``).
     scope : str
         "all elements", "7 of 9 shown", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group
         of processes "local shard at (1,) of the mesh".
     changed_while_read : bool
-        Whether somebody wrote to the tensor meanwhile, as far as that can be noticed; `scope` says so too.
+        Whether torch has counted a write to the tensor during the pass; `scope` says so too.
     distribution : Distribution or None
-        What `histogram` and `quantile` are made of.
+        The counts under `histogram` and `quantile`.
     real, imag : TensorStats or None
-        Of the two parts of complex elements.
+        Statistics of the two parts of complex elements.
     channels : tuple of ChannelNorms
-        Of a weight of a model: which rows and columns are zero throughout, or stand out.
+        Rows and columns of a weight that are zero or stand out.
     fingerprint : str
-        Of a weight of a model: equal for values of equal bits that lie in the same order (xxh3, 128 bits); else empty.
-        Neither this nor `channels` takes part in equality.
+        Equal for weights of equal values in the same order (xxh3, 128 bits). `fingerprint` and `channels` do not take
+        part in equality.
     """
 
     count: Figure
@@ -79,18 +79,18 @@ class TensorStats:
 
     @property
     def finite(self) -> Figure:
-        """How many elements are finite."""
+        """Number of finite elements."""
         return self.count - self.nan - self.posinf - self.neginf
 
     @property
     def num_infinite(self) -> Figure:
-        """How many elements are infinite, of either sign."""
+        """Number of infinite elements of either sign."""
         return self.posinf + self.neginf
 
     @property
     @np.errstate(all="ignore")
     def norm(self) -> Figure:
-        """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
+        """The root of the sum of squares of the finite elements, as float64; None if there are none."""
         if self.mean is None:
             return None
         root = np.hypot(self.mean, self.std) * np.sqrt(self.finite)
@@ -98,35 +98,34 @@ class TensorStats:
 
     @property
     def histogram(self) -> Histogram | None:
-        """Counts in at most 64 bins from `min` to `max`; None where none was asked for, or nothing is finite."""
+        """Counts in at most 64 bins from `min` to `max`; None if it was not requested, or nothing is finite."""
         if self.distribution is None or self.min is None or not self.distribution.num_seen:
             return None
         return self.distribution.histogram(float(self.min), float(self.max))
 
     @property
     def scope_of_histogram(self) -> str:
-        """What `histogram` and `quantile` are made of: what `scope` says, or a sample of that."""
+        """The elements under `histogram` and `quantile`: those of `scope`, or a sample of them."""
         if self.distribution is None or not self.distribution.is_sample:
             return self.scope
         return self.distribution.scope + (f", {self.scope}" if self.scope != ALL else "")
 
     @property
     def accuracy(self) -> str:
-        """How exact quantiles are, in a few words: "exact", "values ± 0.5%"; empty where there is no distribution."""
+        """How exact quantiles are: "exact", "values ± 0.4 %", "sampled 1/17"; empty without a distribution."""
         return self.distribution.accuracy if self.distribution is not None else ""
 
     @np.errstate(all="ignore")
     def quantile(self, q: Any) -> Any:
-        """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
+        """Return the quantile `q` of the finite elements, or an array of quantiles for several.
 
-        Ranks are interpolated as `numpy.quantile` does. Exact, as float64, of up to 16,384 elements, or where the dtype
-        has no more than 16 bits; else what lies at a rank is told within 0.5% of it (of integers up to 256, exactly).
-        Of a sample, its rank is within `histogram.rank_error`, with a probability of 95%.
+        Ranks are interpolated as `numpy.quantile` does. The result is exact for up to 16,384 elements, and for bfloat16
+        and shorter floats; else it is within 0.4 % (integers up to 256 are exact). See `accuracy`.
 
         Raises
         ------
         BadRequestError
-            If `q` is not between 0 and 1, or no distribution was asked for, or nothing is finite.
+            If `q` is not between 0 and 1, there is no distribution, or nothing is finite.
         """
         # A tensor would be locked as an array.
         listed = q.tolist() if hasattr(q, "tolist") else q
@@ -135,21 +134,22 @@ class TensorStats:
         except (TypeError, ValueError, OverflowError, RuntimeError):
             shares = np.array(np.nan)
         if not np.all((shares >= 0) & (shares <= 1)):
-            raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {quoted(q)}")
+            raise BadRequestError(f"q must be a share between 0 and 1, got {quoted(q)}")
         if self.distribution is None:
-            raise BadRequestError('these statistics have no distribution; ask with histogram="auto", and without axis')
+            raise BadRequestError('these statistics have no distribution; pass histogram="auto", and no axis')
         if self.min is None or not self.distribution.num_seen:
             raise BadRequestError("there is no quantile, since no element is finite")
         low, high = float(self.min), float(self.max)
-        # The ends are known, also where only a sample was counted.
-        ends = {0.0: low, 1.0: high}
-        every = shares.reshape(-1).tolist()
-        of = functools.partial(self.distribution.quantile, low=low, high=high, is_integer=isinstance(self.min, int))
-        found = [ends.get(share, of(share)) for share in every]
+        # The ends are known, even if only a sample was counted.
+        ends, is_integer = {0.0: low, 1.0: high}, isinstance(self.min, int)
+        found = [
+            ends[share] if share in ends else self.distribution.quantile(share, low, high, is_integer=is_integer)
+            for share in shares.reshape(-1).tolist()
+        ]
         return np.array(found).reshape(shares.shape) if shares.ndim else found[0]
 
     def __add__(self, other: Any) -> TensorStats:
-        """Return the statistics of both; `scope` is that of both, or says that there are several."""
+        """Return the statistics of both together."""
         if not isinstance(other, TensorStats):
             return NotImplemented
         if np.ndim(self.count) or np.ndim(other.count):
@@ -159,7 +159,7 @@ class TensorStats:
         return _sum_of(self, other)
 
     def __radd__(self, other: Any) -> TensorStats:
-        # What `sum` begins with.
+        # `sum` begins with 0.
         return self if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
@@ -184,13 +184,13 @@ class TensorStats:
 
     @property
     def figures(self) -> Figures:
-        """The figures by which those of parts are added up."""
+        """The numbers that add up to those of a whole."""
         counted = (self.count, self.nan, self.posinf, self.neginf, self.zeros)
         return Figures(*counted, self.min, self.max, self.sum, self.mean, self.std)
 
 
 def stats_of_figures(figures: Figures, **others: Any) -> TensorStats:
-    """Return the statistics that consist of these figures."""
+    """Return the statistics with these figures."""
     f = figures
     return TensorStats(
         f.count, f.nan, f.posinf, f.neginf, f.zeros, f.min, f.max, f.total, f.mean, f.std, **others
@@ -213,7 +213,7 @@ def _sum_of(a: TensorStats, b: TensorStats) -> TensorStats:
 
 
 def _both_scopes(a: str, b: str) -> str:
-    """Return what two scopes are together: of all elements and all elements, all; of many parts, that they are many."""
+    """Return the scope of two parts together."""
     if a == b == ALL:
         return a
     both = f"{a} and {b}"
@@ -222,6 +222,6 @@ def _both_scopes(a: str, b: str) -> str:
 
 def _is_same(a: Any, b: Any) -> bool:
     if np.ndim(a) or np.ndim(b):
-        # Compared as text, integers of any size are equal to themselves, and so is NaN.
+        # As text, NaN equals itself.
         return np.shape(a) == np.shape(b) and repr(np.asarray(a).tolist()) == repr(np.asarray(b).tolist())
     return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))

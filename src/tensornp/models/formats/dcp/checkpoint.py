@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.files.address import Place

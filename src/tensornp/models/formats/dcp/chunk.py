@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import contiguous, is_in_order
-from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.byte_range import ByteRange, ByteSource
 from tensornp.models.files.source_file import Extent, ListedFile, Reader

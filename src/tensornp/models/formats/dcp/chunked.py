@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import why_no_array
 from tensornp.models.entries.source import Called

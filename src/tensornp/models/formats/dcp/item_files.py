@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.workers import carried_out
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.address import Address, Place
 from tensornp.models.files.inside_folder import why_outside

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
-from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
-from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.overlap import overlapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
 from tensornp.errors import CheckpointError
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.safetensors.strict_json import MAX_DEPTH, MalformedError, depth_of, parsed

@@ -9,9 +9,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
-from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in

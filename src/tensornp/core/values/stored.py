@@ -1,4 +1,4 @@
-"""`StoredValues`: values that lie elsewhere than in memory, and are read some at a time wherever a tensor is read."""
+"""Values in files that are read some at a time, as a tensor is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy
-from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -104,7 +103,7 @@ class StoredValues:
 
 
 def values_of_array(array: Array) -> torch.Tensor | StoredValues:
-    """Return the values of an array as those of a tensor, of which only what is asked for is copied.
+    """Return the values of an array as those of a tensor; only requested elements are copied.
 
     Raises
     ------
@@ -117,10 +116,10 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         return tensor_from_numpy(array, None, torch.device("cpu"))
 
     def box(at: Box) -> torch.Tensor:
-        return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
+        return tensor_from_numpy(np.array(array[at], order="C"), None, torch.device("cpu"))
 
     def bits(at: Box) -> Array:
-        part = array_copied(array[at])
+        part = np.array(array[at], order="C")
         return np.asarray(part, part.dtype.newbyteorder("=")).view(facts.bits or facts.numpy)
 
     return StoredValues(
@@ -133,7 +132,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: tor
 
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return the runs of indices that follow each other: where one begins in the list, with what index, how many."""
+    """Return the runs of consecutive indices: place in the list, first index, length."""
     runs: list[tuple[int, int, int]] = []
     for at, index in enumerate(indices):
         if runs and index == sum(runs[-1][1:]):
@@ -149,7 +148,7 @@ MAX_INNER, MAX_BOX = 2**16, 2**20
 
 
 def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Callable[[int, int], Array]:
-    """Return what brings elements in the order of their indices, for `StoredValues`, by boxes of a bounded size.
+    """Return a reader of elements in the order of indices, by boxes of a bounded size.
 
     Each thread keeps its last box, of which the next elements are a part.
     """

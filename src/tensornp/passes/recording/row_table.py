@@ -1,4 +1,4 @@
-"""Figures of many tensors in turn: three reads each, on its own device, into a table that is there, and no wait.
+"""Statistics of many tensors in turn: three reads each, on its own device, without a wait.
 
 What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training. Of a small one on
 the CPU even three reads cost more than a copy does: that is put aside, and many of them are read at once.
@@ -14,8 +14,6 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.forked import PROCESS
 
 NUM_SAMPLED = 256
 """Elements of a sample."""
@@ -31,7 +29,7 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 class Row(NamedTuple):
-    """What was read of one tensor. `min` and `max` are NaN where an element is; of complex numbers, of their moduli.
+    """Statistics of one tensor; `min` and `max` are NaN if an element is.
 
     `sum` and `norm` are NaN where the extremes alone were taken, the norm also where squares were so small that it is
     not known in three digits.
@@ -47,7 +45,7 @@ class RowTable:
     """Figures and samples of tensors, by the number that each was given.
 
     Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
-    `add` and `sample` are called `undisturbed`, with a tensor whose values can be read, and that is not complex32.
+    `add` and `sample` are called `outside_modes`, with a tensor whose values can be read, and that is not complex32.
     """
 
     def __init__(self) -> None:
@@ -59,15 +57,9 @@ class RowTable:
         self._samples: list[tuple[_Samples, int, int] | np.ndarray[Any, Any]] = []
 
     def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
-        """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
+        """Read the statistics of a strided tensor with elements; return its number."""
         if tensor.dtype is torch.float32 and tensor.is_cpu and tensor.numel() <= _MOST_SMALL:
             return self._placed(self._small, self._small.put_aside(tensor), has_sums)
-        if PROCESS.is_forked:
-            # The threads of OpenMP were not copied with the rest.
-            return _add_apart(self, tensor, has_sums)
-        return self._add(tensor, has_sums)
-
-    def _add(self, tensor: torch.Tensor, has_sums: bool) -> int:
         dtype = tensor.dtype
         if dtype not in _FLOATS:
             tensor, dtype = _comparable(tensor)
@@ -99,7 +91,7 @@ class RowTable:
         return number in self._extremes_alone
 
     def complete(self, number: int, tensor: torch.Tensor) -> None:
-        """Take the sum and the norm of the same tensor, unchanged since, of which the extremes alone were taken."""
+        """Read the sum and the norm of an unchanged tensor with extremes alone."""
         if number in self._extremes_alone:
             self._extremes_alone.discard(number)
             chunk, at = self._places[number]
@@ -107,7 +99,7 @@ class RowTable:
                 _take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], chunk, at)
 
     def sample(self, tensor: torch.Tensor, number: int) -> int:
-        """Take up to 256 elements of a tensor that has a number at even distances; return the number of the sample."""
+        """Take up to 256 elements of a numbered tensor; return the number of the sample."""
         chunk, at = self._places[number]
         if isinstance(chunk, _Small) and (copy := chunk.last(at)) is not None:
             self._samples.append(_thinned(copy.reshape(-1), copy.size).copy())
@@ -148,11 +140,6 @@ class RowTable:
         )
 
 
-@modes.apart
-def _add_apart(table: RowTable, tensor: torch.Tensor, has_sums: bool) -> int:
-    return table._add(tensor, has_sums)
-
-
 class _Chunk:
     """A table of figures on one device, of tensors of one dtype, and views of its cells."""
 
@@ -171,7 +158,7 @@ class _Chunk:
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
     def close(self) -> None:
-        """Let go of the views, each of which takes more memory than a row: it is full."""
+        """Release the views; each takes more memory than a row."""
         self.mins = self.maxs = self.sums = self.norms = ()
 
     def read(self) -> list[Any]:
@@ -251,7 +238,7 @@ def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
 
 
 def _spread(tensor: torch.Tensor) -> torch.Tensor:
-    """Return elements at even distances, of which none is copied where the tensor lies in one piece."""
+    """Return elements at even distances; a view if the tensor lies in one piece."""
     if not tensor.is_contiguous():
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)

@@ -1,25 +1,29 @@
-"""Blocks of a shape: as many elements as are read at once."""
+"""Divide a shape into blocks: the elements that are read together."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 BLOCK_NUMEL = 2**17
-"""Elements of a block: 512 KiB of float32."""
-_T = TypeVar("_T")
+"""Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
 
 
 class Block(NamedTuple):
-    """Elements that are read at once: the index of the first one, and how many there are along each dimension."""
+    """Elements that are read together: the index of the first one, and the number along each dimension."""
 
     start: tuple[int, ...]
     shape: tuple[int, ...]
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The index that takes these elements, as an array also if there are no dimensions."""
+        return (..., *[slice(first, first + count) for first, count in zip(self.start, self.shape, strict=True)])
+
 
 def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
-    """Yield what covers all elements of a shape in the order of their indices, of no more than `max_numel` each."""
+    """Yield blocks of at most `max_numel` elements that cover a shape, in the order of indices."""
     if 0 in shape:
         return
     dim, inner = len(shape), 1
@@ -34,10 +38,3 @@ def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[
         for first in range(0, size, step):
             lengths = (1,) * len(lead) + (min(step, size - first),)
             yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
-
-
-def batches(blocks: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    """Yield so many at a time, the last ones as many as are left (`itertools.batched`, since Python 3.12)."""
-    left = iter(blocks)
-    while some := list(itertools.islice(left, size)):
-        yield some

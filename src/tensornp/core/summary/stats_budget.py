@@ -1,12 +1,12 @@
-"""Figures that nobody asked for: of what lies in main memory, up to so many bytes for all that is shown at once."""
+"""Automatic statistics: of main memory, up to so many bytes for one display."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.reading.supply import nbytes_unasked
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 
@@ -14,10 +14,10 @@ MAX_TENSORS = 200
 """Each costs some 0.4 ms, however small."""
 
 
-class Unasked:
-    """What may still be read: so many bytes, of so many tensors; `num_unread` counts those that were too many.
+class StatsBudget:
+    """Reads statistics until so many bytes, or so many tensors, have been read.
 
-    `bounds` are those that were reached, in words.
+    `num_unread` counts those that were too many; `bounds` are the bounds that were reached, in words.
     """
 
     def __init__(self, max_nbytes: int) -> None:
@@ -25,19 +25,19 @@ class Unasked:
         self.num_unread = 0
         self.bounds: dict[str, None] = {}
 
-    def figures(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
-        """Return the figures of a tensor where they cost little; None where not, or where there are none."""
+    def stats(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
+        """Return the statistics of a tensor; None if it is too large, or has none."""
         try:
             return self._read(tensor, nbytes_unasked(tensor, info), histogram, info)
         except Exception:
-            # Looking never fails: what is shown is complete without them.
+            # A display never fails: it is complete without them.
             return None
 
-    def not_finite(self, obj: Any, info: TensorInfo | None) -> TensorStats | None:
-        """Return figures without a histogram of what may hold NaN or infinities: a tensor, or an array for None."""
+    def nonfinite(self, obj: Any, info: TensorInfo | None) -> TensorStats | None:
+        """Return statistics without a histogram of a float tensor, or of a float array if `info` is None."""
         if info is not None:
             is_float = info.dtype.is_floating_point or info.dtype.is_complex
-            return self.figures(obj, info, histogram=None) if is_float else None
+            return self.stats(obj, info, histogram=None) if is_float else None
         try:
             return self._read(obj, obj.nbytes, None, None) if obj.dtype.kind in "fc" else None
         except Exception:

@@ -1,8 +1,12 @@
-"""Bytes in the unit that reads best, numbers in a few digits, what is counted, and a noun behind its article."""
+"""Format numbers, counts, bytes and values of users as text."""
 
 from __future__ import annotations
 
+import reprlib
+import sys
 from collections.abc import Iterator
+
+import numpy as np
 
 _WHOLE = 10_000
 _COUNTS = ("", "K", "M", "G", "T")
@@ -17,7 +21,7 @@ def format_nbytes(nbytes: int) -> str:
 
 
 def format_count(number: int) -> str:
-    """Return a number whole, or from 10,000 on in four digits of the unit that reads best: ``9,216``, ``11.69 M``."""
+    """Return a number in full below 10,000, else in four digits: ``9,216``, ``11.69 M``."""
     if number < _WHOLE:
         return f"{number:,}"
     power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)
@@ -66,3 +70,47 @@ _ALL_SHARE = 0.995
 def percent(share: float) -> str:
     """Return a share in two digits: ``0.14%``, ``160%``."""
     return f"{100 * share:.2g}%" if 0 < share < _ALL_SHARE else f"{100 * share:,.0f}%"
+
+
+_MAX_QUOTED = 60
+_MAX_BITS = 190
+"""Longer integers are described; Python refuses to print some thousands of digits."""
+
+
+def legible(text: str, keep: str = "") -> str:
+    """Return `text` with unprintable characters, except those in `keep`, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def quoted(value: object) -> str:
+    """Return the `repr` of a value for an error, as one short line; tensors and arrays give their class."""
+    torch = sys.modules.get("torch")
+    try:
+        if isinstance(value, (np.ndarray, getattr(torch, "Tensor", np.ndarray))):
+            return f"<{type(value).__name__}>"
+        return _cut(_REPR.repr(value))
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+class _Quoted(reprlib.Repr):
+    """Limits the `repr` of nested values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxstring = self.maxother = _MAX_QUOTED
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Return an integer, or its length."""
+        return repr(x) if x.bit_length() <= _MAX_BITS else f"<int of {x.bit_length():,} bits>"
+
+
+def _cut(text: str) -> str:
+    shown = legible(text[: _MAX_QUOTED + 1])
+    return shown if len(shown) <= _MAX_QUOTED else shown[: _MAX_QUOTED - 1] + "…"
+
+
+_REPR = _Quoted()

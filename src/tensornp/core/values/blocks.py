@@ -1,0 +1,222 @@
+"""Read the numbers of tensors, arrays and stored values, block by block, through torch's own `copy_`.
+
+Nothing of the size of the tensor is allocated, and only our buffer is seen by NumPy, so only its storage is locked.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.to_numpy import array_of_copy
+from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.tensor.dense import dequantized
+from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import over_storage
+from tensornp.core.tensor.strides import num_stored
+from tensornp.core.values.block import BLOCK_NUMEL, Block, blocks_of
+
+Array = np.ndarray[Any, Any]
+_GRAIN = 2**15
+"""Elements that torch copies in one thread (`at::internal::GRAIN_SIZE`)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Elements that are read alike.
+
+    `read` yields the numbers of some blocks, flat; the next block overwrites them. float16 and shorter floats come as
+    float32, bools as uint8, other dtypes as they are. `bits` reads the stored bits instead, if these are the values.
+    `times` says how often each element counts; `axis` is the requested dimension of `shape`.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[Iterable[Block]], Iterator[Array]]
+    bits: Callable[[Iterable[Block]], Iterator[Array]] | None = None
+    times: int = 1
+    axis: int | None = None
+    max_stored: int | None = None
+    by_rows: bool = False
+
+    @property
+    def per_element(self) -> int:
+        """Numbers in one stored element: 2 for float4, else 1."""
+        return KNOWN[self.dtype].values_per_element if self.dtype in KNOWN else 1
+
+    @property
+    def numel(self) -> int:
+        """Numbers that are read."""
+        return math.prod(self.shape) * self.per_element
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks that cover all elements."""
+        if not self.by_rows or math.prod(self.shape) <= BLOCK_NUMEL:
+            return blocks_of(self.shape, BLOCK_NUMEL // self.per_element)
+        step, (size, *rest) = max(BLOCK_NUMEL // math.prod(self.shape[1:]), 1), self.shape
+        zeros = (0,) * len(rest)
+        return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
+
+
+def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
+    """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
+    name, times = name_of(raw.dtype), 1
+    if not in_order and name != "float4_e2m1fn_x2":
+        for dim, (size, step) in enumerate(zip(raw.shape, raw.stride(), strict=True)):
+            if not step and size > 1 and dim != axis:
+                raw, times = raw.narrow(dim, 0, 1), times * size
+        order = sorted(range(raw.dim()), key=raw.stride, reverse=True)
+        raw, axis = raw.permute(order), None if axis is None else order.index(axis)
+        if axis is None and raw.is_contiguous():
+            raw = raw.view(-1)
+    bits = raw if raw.is_conj() or raw.is_neg() else over_storage(raw, _INTEGERS[raw.element_size()])
+    shape = tuple(raw.shape)
+    reads = functools.partial(_read_tensor, raw), functools.partial(_read_tensor, bits)
+    return Part(shape, name, *reads, times, axis, num_stored(shape, raw.stride()))
+
+
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+
+
+def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
+    name = name_of(raw.dtype)
+    packed = name == "float4_e2m1fn_x2"
+    if packed:
+        raw = over_storage(raw, torch.uint8)
+    wide = _WIDE.get(raw.dtype, raw.dtype)
+    buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
+    numbers = array_of_copy(buffer)
+    for block in blocks:
+        values = raw[block.key]
+        count = values.numel()
+        if count > len(buffer):
+            # The row of a tensor of blocks by rows; no other block is so long.
+            buffer = torch.empty(count, dtype=wide, device="cpu")
+            numbers = array_of_copy(buffer)
+        _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
+        yield float4_numbers(numbers[:count]) if packed else numbers[:count]
+
+
+_WIDE = {
+    torch.bool: torch.uint8,
+    torch.complex32: torch.complex64,
+    **{getattr(torch, name): torch.float32 for name in KNOWN if name.startswith(("float8", "bfloat", "float16"))},
+}
+
+
+def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy in pieces that one thread copies: several scans at once would wait for each other's threads."""
+    rows = source.view(-1) if source.is_contiguous() else source.squeeze()
+    inner = math.prod(rows.shape[1:])
+    step = max(_GRAIN // max(inner, 1), 1)
+    for first in range(0, len(rows), step):
+        part = rows[first : first + step]
+        target[first * inner : first * inner + part.numel()].view(part.shape).copy_(part)
+
+
+def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
+    """Return the part of a tensor whose rows torch, or its class, dequantizes."""
+
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
+        for block in blocks:
+            rows = tensor
+            if block.shape != info.shape:
+                rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
+            values = quietly(rows.dequantize) if info.kind.has_strides else dequantized(rows)
+            inside = block._replace(start=(0, *block.start[1:])[: values.dim()])
+            values = values[inside.key]
+            buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
+            _copy(buffer, values)
+            yield array_of_copy(buffer)
+
+    return Part(info.shape, "float32", read, axis=axis, by_rows=True)
+
+
+def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
+    """Return the part of an array of numbers, in the order of indices or in that of memory."""
+    times = 1
+    if not in_order:
+        for dim, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+            if not step and size > 1 and dim != axis:
+                array, times = array[(slice(None),) * dim + (slice(1),)], times * size
+        order = sorted(range(array.ndim), key=lambda dim: abs(array.strides[dim]), reverse=True)
+        array, axis = array.transpose(order), None if axis is None else order.index(axis)
+        if axis is None and array.flags.c_contiguous:
+            array = array.reshape(-1)
+    name, bits = array.dtype.name, np.dtype(f"u{min(array.itemsize, 8)}")
+
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
+        return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
+
+    def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
+        return (_native(array[block.key].reshape(-1)).view(bits) for block in blocks)
+
+    stored = num_stored(array.shape, array.strides, array.itemsize)
+    return Part(array.shape, name, read, read_bits, times, axis, stored)
+
+
+def part_of_reader(
+    read_flat: Callable[[int, int], Array], shape: tuple[int, ...], name: str, *, axis: int | None = None,
+    times: int = 1, max_stored: int | None = None,
+) -> Part:  # fmt: skip
+    """Return the part of stored elements; `read_flat` reads some of them from one on, or their bits."""
+    steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+
+    def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
+        for block in blocks:
+            first = sum(i * step for i, step in zip(block.start, steps, strict=True))
+            found = _native(read_flat(first, math.prod(block.shape))).reshape(-1)
+            yield found.view(f"u{min(found.itemsize, 8)}")
+
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
+        return (numbers_of(bits.view(stored_dtype(name)), name) for bits in read_bits(blocks))
+
+    return Part(shape, name, read, read_bits, times, axis, max_stored)
+
+
+def masked_part(data: Part, mask: Part, *, is_shown: bool) -> Part:
+    """Return the part of masked arrays; both are read in the order of indices."""
+
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
+        some = list(blocks)
+        for values, marks in zip(data.read(some), mask.read(some), strict=True):
+            yield np.ma.MaskedArray(values, marks == 0 if is_shown else marks != 0)
+
+    return Part(data.shape, data.dtype, read, axis=data.axis, max_stored=data.max_stored)
+
+
+def numbers_of(elements: Array, name: str) -> Array:
+    """Return elements of dtype `name` as numbers; `elements` may hold their bits."""
+    if name == "bool":
+        return np.asarray(elements.view(np.uint8) != 0).view(np.uint8)
+    if name == "float4_e2m1fn_x2":
+        return float4_numbers(elements)
+    facts, elements = KNOWN.get(name), _native(elements)
+    if facts is None:
+        # A dtype of ml_dtypes that torch does not have.
+        return elements.astype(np.int8 if name.startswith(("int", "uint")) else np.float32)
+    if facts.numpy and name != "float16":
+        return elements
+    flat = np.ascontiguousarray(elements).reshape(-1)
+    bits = quietly(torch.from_numpy, flat.view(f"i{flat.itemsize}" if flat.itemsize > 1 else "u1"))
+    wide = torch.empty(flat.size, dtype=_WIDE[getattr(torch, name)], device="cpu")
+    _copy(wide, bits.view(getattr(torch, name)))
+    return array_of_copy(wide).reshape(elements.shape)
+
+
+def float4_numbers(codes: Array) -> Array:
+    """Return the two numbers in each byte; the last dimension becomes twice as long."""
+    values = np.array(FLOAT4_VALUES, np.float32)
+    pairs = np.stack((values[codes & 15], values[codes >> 4]), -1)
+    return pairs.reshape(*codes.shape[:-1], -1)
+
+
+def _native(array: Array) -> Array:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -1,0 +1,150 @@
+"""Count the differences between two streams of numbers, block by block."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.tensor.dtypes import KNOWN, resolve
+from tensornp.core.values.compare.numbers import (
+    differing,
+    of_one_kind,
+    plain_number,
+    shown_alike,
+    sizes_of_change,
+)
+from tensornp.core.values.compare.ulps import most_ulps
+
+Array = np.ndarray[Any, Any]
+_BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
+"""Dtypes of which blocks have the stored bits; other floats are widened, and bools normalized."""
+_CHUNK_NUMEL = 2**16
+"""Elements that are compared at once: the system maps larger temporary arrays anew each time."""
+_MAX_RATIO = 1e3
+"""Ratio of two norms up to which the norm of the difference gives the angle."""
+
+
+class PairTally:
+    """The state of one comparison of numbers of two dtypes."""
+
+    def __init__(self, first_dtype: str, second_dtype: str) -> None:
+        self._dtypes = first_dtype, second_dtype
+        is_one_dtype = first_dtype == second_dtype
+        self._squares = np.zeros(3)
+        self._dot = 0.0
+        self._largest: Any = 0
+        self.largest_at: int | None = None
+        self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
+        self.has_same_bits, self.bits_are_told = is_one_dtype, first_dtype in _BITS_TOLD
+        self.is_cast_of_first = self.is_cast_of_second = not is_one_dtype
+        is_float = first_dtype.startswith(("float", "bfloat")) and first_dtype in KNOWN
+        is_float = is_float and KNOWN[first_dtype].values_per_element == 1
+        self.max_ulp: int | None = 0 if is_one_dtype and is_float else None
+        self.first: int | None = None
+        self.first_values: tuple[Any, Any] | None = None
+
+    def add(self, a: Array, b: Array) -> None:
+        """Add two flat blocks of equal length."""
+        for i in range(0, a.size, _CHUNK_NUMEL):
+            self._add(a[i : i + _CHUNK_NUMEL], b[i : i + _CHUNK_NUMEL])
+
+    def _add(self, a: Array, b: Array) -> None:
+        start, self.count = self.count, self.count + a.size
+        a, b = shown_alike(a, b)
+        if self.is_cast_of_first:
+            self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
+        if self.is_cast_of_second:
+            self.is_cast_of_second = _is_cast(b, self._dtypes[0], a)
+        integers, (a, b) = (a, b), of_one_kind(a, b)
+        if self.has_same_bits:
+            self.has_same_bits = np.array_equal(_bits(a), _bits(b))
+        x, y = _vector(a), _vector(b)
+        squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        places = None
+        if not np.isfinite(squares[0] + squares[1]):
+            finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+            places = np.flatnonzero(finite_a & finite_b)
+            self.only_first += int(np.count_nonzero(finite_a)) - len(places)
+            self.only_second += int(np.count_nonzero(finite_b)) - len(places)
+        self._note_changes(a, b, differing(a, b) if places is not None else a != b, start)
+        if places is not None:
+            a, b, integers = a[places], b[places], (integers[0][places], integers[1][places])
+            x, y = _vector(a), _vector(b)
+            squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        self.finite += a.size
+        if not a.size:
+            return
+        sizes = sizes_of_change(a, b)
+        d = _vector(sizes)
+        squares.append(np.einsum("i,i", d, d))
+        self._squares += squares
+        if max(squares[:2]) > _MAX_RATIO**2 * min(squares[:2]):
+            self._dot += float(np.einsum("i,i", x, y))
+        else:
+            self._dot += (squares[0] + squares[1] - squares[2]) / 2
+        at = int(sizes.argmax())
+        if sizes[at]:
+            self._note_largest(sizes, integers, at, start + (at if places is None else int(places[at])))
+            if self.max_ulp is not None:
+                self.max_ulp = max(self.max_ulp, most_ulps(a, b, self._dtypes[0]))
+
+    def _note_changes(self, a: Array, b: Array, differs: Array, start: int) -> None:
+        self.num_changed += int(np.count_nonzero(differs))
+        if self.first is None and differs.any():
+            at = int(differs.argmax())
+            self.first = start + at
+            self.first_values = plain_number(a[at]), plain_number(b[at])
+
+    def _note_largest(self, sizes: Array, integers: tuple[Array, Array], at: int, place: int) -> None:
+        size = plain_number(sizes[at])
+        if sizes.dtype == np.longdouble and all(one.dtype.kind in "iu" for one in integers):
+            # A signed and an unsigned integer of 64 bits: the long floats tell the place, but not all digits.
+            size = abs(int(integers[0][at]) - int(integers[1][at]))
+        if size > self._largest:
+            self._largest, self.largest_at = size, place
+
+    def distances(self) -> tuple[Any, float | None, float | None]:
+        """Return the largest difference, the norm of the difference over that of the first, and 1 − cos."""
+        if not self.finite:
+            return None, None, None
+        first, second, difference = np.sqrt(self._squares).tolist()
+        relative = difference / first if first else math.inf if difference else 0.0
+        return self._largest, relative, self._cosine_distance(first, second, difference)
+
+    def _cosine_distance(self, first: float, second: float, difference: float) -> float:
+        if not first or not second:
+            return 0.0 if first == second else 1.0
+        if max(first, second) > _MAX_RATIO * min(first, second):
+            return min(max(1 - self._dot / first / second, 0.0), 2.0)
+        # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
+        gap = first - second
+        return min(max((difference - gap) * (difference + gap) / (2 * first * second), 0.0), 2.0)
+
+    def norms(self) -> tuple[float | None, float | None]:
+        """Return the norms of the first and of the difference, of the elements that are finite on both sides."""
+        if not self.finite:
+            return None, None
+        first, _, difference = np.sqrt(self._squares).tolist()
+        return first, difference
+
+
+def _bits(values: Array) -> Array:
+    return np.ascontiguousarray(values).view(f"u{min(values.itemsize, 8)}")
+
+
+def _vector(values: Array) -> Array:
+    """Return numbers as float64; complex ones as their real and imaginary parts."""
+    if values.dtype.kind == "c":
+        return np.ascontiguousarray(values, np.complex128).view(np.float64)
+    return values.astype(np.float64, copy=False)
+
+
+def _is_cast(source: Array, name: str, target: Array) -> bool:
+    """Return whether `target` is `source` converted to the dtype `name`."""
+    facts = KNOWN.get(name)
+    if facts is None or facts.values_per_element > 1 or name == "complex32":
+        return False
+    cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
+    return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()

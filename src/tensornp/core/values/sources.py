@@ -1,0 +1,351 @@
+"""Divide a tensor, an array or a file into parts that are read alike."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.plan import check_readable
+from tensornp.core.convert.sharded import has_part
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.text import quoted, with_article
+from tensornp.core.memory.footprint import check_parts
+from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dense import check_indices
+from tensornp.core.tensor.dtypes import KNOWN, name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
+from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.strides import order_of
+from tensornp.core.tensor.weight import ONE_OR_ALL, refused
+from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.core.values.blocks import (
+    Array,
+    Part,
+    masked_part,
+    part_of_array,
+    part_of_reader,
+    part_of_tensor,
+    rows_part,
+)
+from tensornp.core.values.scopes import ALL
+from tensornp.core.values.stored import StoredValues
+from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
+
+MAX_REPEATED = 2**32
+"""Elements of an expanded tensor that are read at most."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The parts of one tensor or array.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    dtype : str
+        The dtype of the elements.
+    shape : tuple of int
+        The shape of the array that it would become; the shape of the first part of a nested tensor.
+    zeros : int
+        Zeros that are not stored.
+    scope : str
+        What the parts cover, in words.
+    is_masked : bool
+        Whether elements may be hidden.
+    axis : int or None
+        The requested dimension of `shape`, counted from the first.
+    nested_shapes : tuple
+        The shapes of the parts of a nested tensor.
+    order : tuple of int or None
+        The dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order.
+    shard : ShardFacts or None
+        The place of the parts in a sharded tensor.
+    """
+
+    parts: tuple[Part, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    zeros: int = 0
+    scope: str = ALL
+    is_masked: bool = False
+    axis: int | None = None
+    nested_shapes: tuple[tuple[int, ...], ...] = ()
+    order: tuple[int, ...] | None = None
+    shard: ShardFacts | None = None
+
+    @functools.cached_property
+    def numel(self) -> int:
+        """The number of elements, hidden ones included."""
+        return self.zeros + sum([part.times * part.numel for part in self.parts])
+
+    def index(self, flat: int) -> tuple[int, ...]:
+        """Return the index of an element by its number; in a sharded tensor, the index in the whole."""
+        index = tuple(int(i) for i in np.unravel_index(flat, self.shape)) if self.shape else ()
+        return self.shard.index_in_whole(index) if self.shard is not None else index
+
+    @property
+    def part_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of all parts of a nested tensor; else the shape."""
+        return self.nested_shapes or (self.shape,)
+
+    def blocks(self) -> Iterator[Array]:
+        """Yield the numbers of all parts, flat; each block is overwritten by the next one."""
+        for part in self.parts:
+            yield from part.read(part.blocks())
+        for start in range(0, self.zeros, BLOCK_NUMEL):
+            yield np.zeros(min(BLOCK_NUMEL, self.zeros - start))
+
+    def bits(self) -> Iterator[Array]:
+        """Yield the stored bits of all parts, flat; every part must have some."""
+        for part in self.parts:
+            if part.bits is not None:
+                yield from part.bits(part.blocks())
+
+    @property
+    def has_bits(self) -> bool:
+        """Whether the stored bits are the values, and not codes with a scale."""
+        return all(part.bits is not None for part in self.parts)
+
+
+def source_of(
+    obj: Any,
+    axis: int | None = None,
+    *,
+    info: TensorInfo | None = None,
+    in_order: bool = False,
+    is_dense: bool = False,
+    caller: str = "stats",
+) -> Source:
+    """Return the source of `obj`, in the order of memory, or with `in_order` in the order of indices.
+
+    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes.
+
+    Raises
+    ------
+    NotATensorError, UnsupportedArrayError
+        If `obj` has no numbers.
+    NoDataError, UnsupportedTensorError
+        If there are no values, as conversion does.
+    BadRequestError
+        If there is no such `axis`, or the kind of tensor has no axes.
+    """
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    if is_array(obj):
+        return _of_array(obj, axis, in_order)
+    if issubclass(type(obj), StoredValues):
+        at = checked_axis(axis, obj.shape)
+        # Flat, as a contiguous tensor is read: the same blocks give the same bits.
+        shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
+        part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
+        return Source((part,), obj.dtype, obj.array_shape, axis=at)
+    if not is_tensor_like(obj):
+        raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
+    if stand_in_of(obj) is not None:
+        return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
+    info = info or inspect(obj)
+    if is_dense and info.kind is kinds.SPARSE:
+        return _of_array(to_numpy(obj), axis, in_order)
+    return _of_tensor(obj, info, axis, in_order)
+
+
+def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
+    plain_array = np.ndarray.view(array, np.ndarray)
+    dtype = plain_array.dtype
+    if dtype.kind not in "biufc" and (dtype.kind != "V" or dtype.names or not dtype.itemsize or dtype.subdtype):
+        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; convert it first, with .astype()")
+    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
+        raise UnsupportedArrayError(f"an array of {dtype} has more than 64 bits; pass .astype(np.float64)")
+    if dtype.kind == "V" and dtype.type is np.void:
+        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as numbers, with .view()")
+    at = checked_axis(axis, plain_array.shape)
+    is_masked = issubclass(type(array), np.ma.MaskedArray)
+    part = part_of_array(plain_array, at, in_order=in_order or is_masked)
+    if is_masked:
+        mask = part_of_array(np.ma.getmaskarray(array), at, in_order=True)
+        part = masked_part(part, mask, is_shown=False)
+    steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
+    order = order_of(plain_array.shape, steps) if _is_flat(part) else None
+    return Source((part,), dtype.name, plain_array.shape, is_masked=is_masked, axis=at, order=order)
+
+
+def _is_flat(part: Part) -> bool:
+    return len(part.shape) <= 1 and part.times == 1 and not part.by_rows
+
+
+def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
+    if info.kind is kinds.LOCAL:
+        return _of_local(tensor, info, axis, in_order)
+    check_readable(info)
+    if info.kind is kinds.PENDING:
+        awaited = tensor.trigger_wait()
+        return _of_tensor(awaited, inspect(awaited), axis, in_order)
+    if info.device.type == "cpu":
+        check_parts(tensor)
+    if info.kind in (kinds.NESTED, kinds.SPARSE, kinds.ZERO):
+        _refuse_axis(info, axis)
+        return {kinds.NESTED: _of_nested, kinds.SPARSE: _of_sparse, kinds.ZERO: _of_zeros}[info.kind](tensor, info)
+    if info.kind.is_masked:
+        return _of_masked(tensor, info, axis, in_order)
+    if info.kind is kinds.MKLDNN or info.kind is kinds.LAZY:
+        return _of_array(to_numpy(tensor, copy=True), axis, in_order)
+    shape = info._array_shape
+    at = checked_axis(axis, shape)
+    part = _part(tensor, info, at, in_order)
+    order = order_of(info.shape, info.stride) if info.stride and _is_flat(part) else None
+    return Source((part,), part.dtype, shape, axis=at, order=order)
+
+
+def _part(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Part:
+    if info.kind.has_other_meaning:
+        return rows_part(tensor, info, axis)
+    raw = plain(tensor)
+    if tuple(raw.shape) != info.shape:
+        raise NoDataError(f"its shape became {tuple(raw.shape)} as it was read, and was {info.shape}; try again")
+    if not info._is_quantized:
+        return part_of_tensor(raw, axis, in_order=in_order)
+    if "per_tensor" in str(raw.qscheme()):
+        return rows_part(raw, info, axis)
+    # torch cannot slice other schemes: the values are new memory.
+    return replace(part_of_tensor(quietly(raw.dequantize), axis, in_order=in_order), bits=None)
+
+
+def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
+    is_whole = form_of(tensor).state == "available"
+    if not is_whole and any(place.is_partial() for place in tensor.placements):
+        # The values are the sum over all ranks.
+        check_readable(info)
+    local: Any = held_tensor(tensor, info.kind)
+    source = _of_tensor(local, inspect(local), axis, in_order)
+    if is_whole or info.shard is None:
+        return source
+    # The values of packed elements have other indices.
+    shard = info.shard if source.shape == info.shard.shape else None
+    return replace(source, scope=info.shard.scope, shard=shard)
+
+
+def _of_zeros(_: Any, info: TensorInfo) -> Source:
+    return Source((), name_of(info.dtype), info.shape, zeros=info.numel)
+
+
+def _of_nested(tensor: Any, info: TensorInfo) -> Source:
+    parts = [plain(part) for part in tensor.unbind()]
+    found = tuple(_part(part, inspect(part), None, False) for part in parts)
+    # Other parts make another tensor, also if there are none.
+    shapes = (*(tuple(part.shape) for part in parts), ())
+    return Source(found, name_of(info.dtype), shapes[0], nested_shapes=shapes)
+
+
+def _of_masked(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
+    at = checked_axis(axis, info.shape)
+    inner: Any = held_tensor(tensor, info.kind)
+    if inspect(inner).kind is not kinds.STRIDED:
+        return _of_array(to_numpy(tensor, copy=True), axis, in_order)
+    tensors = plain(inner), plain(mask_of(tensor))
+    data, shown = (part_of_tensor(part, at, in_order=True) for part in tensors)
+    part = masked_part(data, shown, is_shown=True)
+    return Source((part,), data.dtype, info.shape, is_masked=True, axis=at)
+
+
+def _of_sparse(tensor: Any, info: TensorInfo) -> Source:
+    raw = plain(tensor)
+    check_indices(raw)
+    if raw.layout == torch.sparse_coo and not raw.is_coalesced():
+        indices, values = torch_private.stored_elements(raw)
+        # A new tensor, because torch would keep the sums in the user's own; short floats cannot be added.
+        wide = KNOWN[name_of(values.dtype)].widened
+        values = values.to(getattr(torch, wide)) if wide else values
+        made = torch.sparse_coo_tensor(indices, values, raw.shape, check_invariants=True, is_coalesced=False)
+        values = made.coalesce().values()
+    else:
+        values = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+    part = part_of_tensor(values, None, in_order=False)
+    return Source((part,), part.dtype, info.shape, zeros=info.numel - values.numel())
+
+
+def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
+    """Return the bytes that automatic statistics would read; 0 if they must be requested.
+
+    They must be on an accelerator, for values that are not computed yet, and while a collective writes them.
+    """
+    is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
+        return 0
+    if info.inner is not None:
+        held: Any = held_tensor(tensor, info.kind)
+        return nbytes_unasked(held, info.inner)
+    if info.kind is kinds.SPARSE:
+        return sum(part.numel() * part.element_size() for part in stored_parts(plain(tensor)))
+    strides = info.stride if info.kind is kinds.STRIDED and info.stride is not None else (1,) * len(info.shape)
+    return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
+
+
+def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
+    """Return `axis` counted from the first; raise BadRequestError if the shape does not have it."""
+    if axis is None:
+        return None
+    try:
+        at = operator.index(axis)
+        if isinstance(axis, bool):
+            raise TypeError
+    except TypeError:
+        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}") from None
+    if not -len(shape) <= at < len(shape):
+        if not shape:
+            raise BadRequestError("a single number has no axis; omit axis")
+        reach = f"from {-len(shape)} to {len(shape) - 1}"
+        raise BadRequestError(f"there is no axis {quoted(at)} in shape {shape}; choose one {reach}")
+    return at % len(shape)
+
+
+def _refuse_axis(info: TensorInfo, axis: int | None) -> None:
+    if axis is not None:
+        kind = with_article(str(info.kind))
+        raise BadRequestError(f"{kind} tensor has no statistics by axis; {info.kind.axis_cure}, or omit axis")
+
+
+def refuse_endless(source: Source, caller: str) -> None:
+    """Raise BadRequestError if the same elements would be read again and again, for hours."""
+    for part in source.parts:
+        if part.max_stored is not None and part.numel > max(part.max_stored * part.per_element, MAX_REPEATED):
+            raise BadRequestError(
+                f"{caller} would read {part.numel:,} elements, of which {part.max_stored:,} are stored; "
+                "take an index of each expanded dimension"
+            )
+
+
+class Description(NamedTuple):
+    """The class, shape and dtype of a tensor or array."""
+
+    class_name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.class_name} {self.shape} {self.dtype}"
+
+
+def described(obj: Any) -> Description:
+    """Return the class, shape and dtype of `obj`; raises as `inspect` does."""
+    if issubclass(type(obj), StoredValues):
+        return Description(obj.where, obj.shape, obj.dtype)
+    name = type(obj).__name__
+    if is_array(obj):
+        plain_array = np.ndarray.view(obj, np.ndarray)
+        return Description(name, plain_array.shape, name_of(plain_array.dtype))
+    info = inspect(tensor_of(obj) if is_storage(obj) else obj)
+    return Description(name, info.shape, name_of(info.dtype))
