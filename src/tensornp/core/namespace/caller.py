@@ -44,7 +44,7 @@ def _caller_of(frame: FrameType) -> FrameType:
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:
-    """Return the names that a frame sees, without keeping its locals alive as Python 3.12 and before would."""
+    """Return the names that a frame sees; its locals are not kept alive, as Python 3.12 would do."""
     names = frame.f_locals
     found = {**frame.f_globals, **names}
     # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
