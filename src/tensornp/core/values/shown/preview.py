@@ -132,7 +132,7 @@ def _preview(
 
 
 def _stored(tensor: Any, info: TensorInfo, max_elements: int, own: Mapping[str, Any], reason: str) -> Preview:
-    """Return the text of the tensors that a tensor stores, with `reason` as the note."""
+    """Return the text of the tensors that a tensor stores; if there are none, `reason` is the note."""
     if info.kind is SPARSE:
         names = ("indices", "values") if info.layout == torch.sparse_coo else ("pointers", "indices", "values")
         stored = dict(zip(names, stored_parts(tensor.detach()), strict=True))
@@ -141,8 +141,10 @@ def _stored(tensor: Any, info: TensorInfo, max_elements: int, own: Mapping[str, 
     texts = []
     for name, part in stored.items():
         facts = inspect(part)
-        texts.append(f"{name} = {_preview(part, facts, decide(facts), max_elements, own).text}")
-    return Preview("\n".join(texts), f"{reason}; these are the stored parts" if texts else reason)
+        lines = _preview(part, facts, decide(facts), max_elements, own).text.split("\n")
+        texts.append(f"\n{' ' * len(f'{name} = ')}".join([f"{name} = {lines[0]}", *lines[1:]]))
+    note = f"stored parts only; t{info.kind.indexed_by} would have {info.numel:,} elements"
+    return Preview("\n".join(texts), note if texts else reason)
 
 
 def _repr(array: Any, own: Mapping[str, Any]) -> str:
