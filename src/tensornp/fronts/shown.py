@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.view import Unshown
-from tensornp.render.view import shown_of, summary_html, summary_text
+from tensornp.render.view import shown_of, summary_text
 from tensornp.session.ledger import Ledger
 
 
@@ -37,14 +37,6 @@ def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
 def text_in(names: Mapping[str, Any], obj: Any) -> str:
     """Return the card of `obj` as text; a terminal folds long arrays."""
     return summary_text(summary_in(names, obj), DisplayOptions().max_height)
-
-
-def html_in(names: Mapping[str, Any], obj: Any, anchor: str = "") -> str:
-    """Return the card of `obj` as static HTML.
-
-    `anchor` is the class by which a live part finds it.
-    """
-    return summary_html(summary_in(names, obj), DisplayOptions(), anchor=anchor)
 
 
 def _class_name(obj: Any) -> str:

@@ -60,8 +60,6 @@ class LookedAt:
         What gives the array at an index, of what is no tensor in memory.
     suggestion : str
         The name that is offered for the array of a window.
-    absent : tuple of str
-        What is known not to be among the values: "nan", "inf".
     options : DisplayOptions
         In which mode a window is bound, and how much is read unasked.
     """
@@ -73,7 +71,6 @@ class LookedAt:
     binder: Binder | None = None
     take: Take | None = None
     suggestion: str = "a_np"
-    absent: tuple[str, ...] = ()
     options: DisplayOptions = _DEFAULTS
 
     def is_reached(self) -> bool:

@@ -32,8 +32,6 @@ from tensornp.widget.weights_scan import ScanFound, found_in
 if TYPE_CHECKING:
     from tensornp.widget.navigator import NavigatorWidget
 
-_LOOK_S = 0.005
-"""For how long it is looked after a cell whether weights were written to."""
 _UNREAD = "values not read yet; Scan looks for NaN"
 
 

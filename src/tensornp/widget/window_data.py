@@ -48,7 +48,7 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "index": window_text(window, subject.shard),
         "in_whole": None if subject.shard is None else _in_whole(subject.shard, window),
         "overview": overview_offered((subject,), window, looked_at.options.stats_nbytes),
-        "absent": ["nan", "inf"] if _is_whole_numbers(subject) else list(looked_at.absent),
+        "absent": ["nan", "inf"] if _is_whole_numbers(subject) else [],
         **looked_at.expressions(subject, window),
     }
 

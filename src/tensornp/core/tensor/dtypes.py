@@ -182,13 +182,6 @@ def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
     return (True, np.dtype(f"float{dtype.itemsize * 4}")) if dtype.kind == "c" else (False, dtype)
 
 
-def epsilon(name: str) -> float:
-    """Return the distance from 1 to the next number of a float dtype."""
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(resolve(name)).eps)
-
-
 def largest(name: str) -> float:
     """Return the largest number of a float dtype."""
     import ml_dtypes

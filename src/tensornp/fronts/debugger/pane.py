@@ -39,7 +39,6 @@ MAX_VALUES_IN_LINE = 4
 Child = tuple[str, Any, str | None]
 """A name, what is shown behind it, and what is written behind the name of the tensor to evaluate the same."""
 _Told = TypeVar("_Told")
-_IN_USE = "not looked at, since a thread was stopped while tensornp looked at a tensor"
 _base: Any = torch.Tensor._base
 
 

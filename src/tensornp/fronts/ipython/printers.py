@@ -372,10 +372,6 @@ def _registered(formatter: Any, cls: type) -> Any:
         return None
 
 
-def _print_nothing(_: Any) -> None:
-    """Print an object in no way, which is not what a printer that is missing does."""
-
-
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
     """Return the tables and keys under which `formatter` may keep `kind`.
 

@@ -5,7 +5,7 @@ From the rows derive which file is read by what, which names are completed and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -112,15 +112,3 @@ def sharded_suffixes() -> tuple[str, ...]:
 def model_suffixes() -> tuple[str, ...]:
     """Return how a file ends that may be all of a model."""
     return tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
-
-
-def weight_suffixes() -> tuple[str, ...]:
-    """Return how the names of files of weights end: by which they are suggested and completed, and never read."""
-    return tuple(dict.fromkeys(_suffixes()))
-
-
-def _suffixes() -> Iterator[str]:
-    for one in FORMATS:
-        yield from one.suffixes
-        if one.is_sharded:
-            yield one.suffixes[0] + INDEX_SUFFIX

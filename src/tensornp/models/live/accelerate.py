@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.tensor import TensorSource, weight_of
+from tensornp.models.entries.tensor import weight_of
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.offloaded import offloaded_file
 from tensornp.models.formats.safetensors.header import StoredTensor, read_header
@@ -58,11 +58,6 @@ class OffloadedFile(FileSource):
     def location(self) -> str:
         """The path of the file, or of the folder in which each weight has one."""
         return self.folder or self.file.path
-
-
-def is_in_memory(entry: WeightEntry) -> bool:
-    """Return whether a weight is a tensor that a hook keeps in memory."""
-    return isinstance(entry._source, TensorSource) and entry._source.by_elements
 
 
 class _InFile(NamedTuple):

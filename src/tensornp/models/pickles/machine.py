@@ -63,14 +63,6 @@ class Machine:
         self.count_record()
         self.stack.append(value)
 
-    def count_many(self, num_records: int, num_others: int, num_memos: int) -> None:
-        """Count as many as opcodes would one by one; errors as of these."""
-        self._num_made += num_others + num_records - 1
-        self.left -= num_records - 1
-        self.count_record()
-        self.memos_left -= num_memos
-        self._check_memos()
-
     def count_record(self) -> None:
         """Count what takes such memory; CheckpointError where a small file would fill a large one."""
         self._num_made += 1

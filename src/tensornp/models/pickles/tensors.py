@@ -18,7 +18,6 @@ MAX_NUMEL = 2**60
 """More elements than any memory has."""
 MAX_SAID = 60
 """Characters of a word of the pickle that are told."""
-_MAX_KEY_DIGITS = 20
 STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",

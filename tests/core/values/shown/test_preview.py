@@ -150,4 +150,4 @@ def test_what_is_too_large_to_be_laid_out_shows_its_stored_parts():
     """1e12 elements, of which two are stored."""
     t = torch.sparse_coo_tensor([[5, 9], [7, 9]], [1.5, 2.5], (10**6, 10**6))
     seen = summarize(t, DisplayOptions(max_nbytes=10**15)).preview
-    assert seen.text == "indices = array([[5, 9],\n       [7, 9]])\nvalues = array([1.5, 2.5], dtype=float32)"
+    assert seen.text == "indices = array([[5, 9],\n                 [7, 9]])\nvalues = array([1.5, 2.5], dtype=float32)"
