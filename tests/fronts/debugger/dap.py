@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -133,6 +134,9 @@ def stopped(code: str, tmp_path: Path, **environment: str) -> Iterator[Debugger]
     debugger = None
     try:
         assert program.stdout is not None
+        # Debugpy's adapter holds the pipe open after a program that could not begin.
+        while not select.select([program.stdout], [], [], 0.1)[0]:
+            assert program.poll() is None, "the program has ended"
         port = program.stdout.readline()
         assert port, "the program has ended"
         debugger = Debugger(int(port))
