@@ -180,8 +180,8 @@ def _named(a: Any, name: str) -> Any:
     return eval(name, {**vars(a), "tnp": tnp})
 
 
-KINDS = ("w", "grown", "half", "lean", "batch", "m")
-EXPLORED = ("m", "state", "opt", "stored")
+KINDS = ("grown", "lean", "batch", "m")
+EXPLORED = ("m", "opt", "stored")
 MAGICS = (
     "%tonumpy w", "%tonumpy --explain grown", "%%tonumpy -c\nhalf", "%totensor array", "%tensors", "%weights m",
     "%weights stored", "%tensorwatch w", "%tensordiff w half", "%tensordiff m state", "%tensorstats w",
@@ -189,13 +189,13 @@ MAGICS = (
 )  # fmt: skip
 LOOKS: dict[str, Callable[[Any], Any]] = {
     **{f"display {name}": _shown(name) for name in KINDS},
-    **{f"card {name}": (lambda a, name=name: tnp.card(_named(a, name))) for name in KINDS},
     **{f"{look} {name}": (lambda a, look=look, name=name: getattr(tnp, look)(getattr(a, name)))
-       for look in ("inspect", "plan", "stats", "to_numpy") for name in ("w", "grown", "half", "lean")},
+       for look in ("inspect", "plan", "stats", "to_numpy") for name in ("grown", "half", "lean")},
     **{f"weights {name}": (lambda a, name=name: _explored(_named(a, name))) for name in EXPLORED},
-    **{f"display weights {name}": _shown(f"tnp.weights({name})") for name in EXPLORED},
+    "card": lambda a: tnp.card(a.w),
+    "display weights": _shown("tnp.weights(opt)"),
     **{magic.replace("\n", " "): _magic(magic) for magic in MAGICS},
-    **{f"locate {name}": (lambda a, name=name: tnp.locate(getattr(a, name), "max")) for name in ("w", "half")},
+    **{f"locate {name}": (lambda a, name=name: tnp.locate(getattr(a, name), "max")) for name in ("half",)},
     "to_jax": lambda a: tnp.to_jax(a.w),
     "aliases": lambda a: len(tnp.aliases(a.w, vars(a))),
     "compare tensors": lambda a: tnp.compare(a.w, a.grown),

@@ -24,7 +24,7 @@ import tensornp as tnp
 from tensornp.render.models.weights import weights_document
 
 pytestmark = pytest.mark.slow
-NUM_FILES = 100 * max(int(os.environ.get("TENSORNP_ATTACK", "1")), 1)
+NUM_FILES = 50 * max(int(os.environ.get("TENSORNP_ATTACK", "1")), 1)
 NBYTES = 100_000_000
 """What a process may take to look at any of these files."""
 INTERNAL = re.compile(

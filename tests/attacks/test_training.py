@@ -39,32 +39,11 @@ def _steps(model: nn.Module, loss_of: Callable[[int], torch.Tensor], optimizer: 
         yield names
 
 
-def perceptron() -> Iterator[Names]:
-    """Plain layers, momentum."""
-    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Dropout(0.3), nn.Linear(16, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    yield from _steps(model, lambda step: model(torch.randn(4, 8)).square().mean(), optimizer)
-
-
 def convolutions() -> Iterator[Names]:
     """Batch norm in training, which writes its buffers without counting; a fused optimizer, which does not count."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
     yield from _steps(model, lambda step: model(torch.randn(4, 3, 8, 8)).square().mean(), optimizer)
-
-
-def recurrent() -> Iterator[Names]:
-    """An LSTM over packed sequences, clipped gradients."""
-    model = nn.LSTM(4, 5, batch_first=True)
-    optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-2)
-
-    def loss_of(step: int) -> torch.Tensor:
-        packed = nn.utils.rnn.pack_sequence([torch.randn(3, 4), torch.randn(2, 4)])
-        loss = model(packed)[0].data.square().mean()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return loss
-
-    yield from _steps(model, loss_of, optimizer)
 
 
 def attention() -> Iterator[Names]:
@@ -121,7 +100,7 @@ def by_hand() -> Iterator[Names]:
         weight.grad = None
 
 
-PROGRAMS = (perceptron, convolutions, recurrent, attention, two_players, by_hand)
+PROGRAMS = (convolutions, attention, two_players, by_hand)
 
 
 def look(names: Names) -> None:

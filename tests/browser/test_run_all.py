@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from browser.lab import Notebook, Server
 
 LOAD = "%load_ext tensornp\nimport torch"
-TIMES = 4
+TIMES = 2
 CELLS = [
     LOAD,
     *(f"w{i} = torch.arange({i + 2}.)\nw{i}" for i in range(4)),

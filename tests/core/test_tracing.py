@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child, in_fork
+from child import in_fork
 from display import display
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
@@ -155,10 +154,7 @@ def test_compile_breaks_the_graph_once_and_compiles_nothing_of_ours():
 
     expected = run(lambda y: torch._dynamo.graph_break())
     assert len(expected[0]) >= 4
-    assert run(tnp.inspect) == expected
-    assert run(tnp.plan) == expected
-    assert run(display) == expected
-    for read in (tnp.stats, tnp.locate, tnp.card, lambda y: tnp.compare(y, y)):
+    for read in (display, tnp.stats, lambda y: tnp.compare(y, y)):
         assert run(read) == expected
     assert run(lambda y: tnp.to_numpy(y, copy=True)) == expected
 
@@ -196,17 +192,6 @@ def test_fullgraph_refuses_with_a_reason():
     """Torch's error names our function, and since 2.8 why it cannot be in a graph."""
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"tensornp reads values|to_numpy"):
         torch.compile(lambda x: tnp.to_numpy(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
-
-
-@pytest.mark.slow
-@in_child
-def test_ordinary_calls_do_not_load_the_compiler():
-    """It takes a second to import, and most sessions never need it."""
-    t = torch.ones(2000, requires_grad=True)
-    display(t)
-    tnp.to_numpy({"a": t}, copy=True)
-    tnp.to_tensor(np.ones(3))
-    assert not {"torch._dynamo", "torch._inductor", "torch.distributed.tensor"} & set(sys.modules)
 
 
 TRANSFORMS = {

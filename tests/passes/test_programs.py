@@ -47,8 +47,13 @@ def check(found: dict[str, Any], follow: str, name: str, *ending: Any) -> None:
         assert mine[4] is None or (mine[4][0], mine[4][2]) == (theirs[4][0], theirs[4][2])
 
 
-@pytest.mark.parametrize("follow", FOLLOWS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "follow"),
+    [
+        *itertools.product(PROGRAMS, ("all", "operators")),
+        *zip(PROGRAMS, itertools.cycle(["bound", "without gradients"])),
+    ],
+)
 def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
     """Losses, parameters, gradients, buffers, optimizer, scaler, RNG, graph, hooks and modes."""
     found, runs = state_after(PROGRAMS[name], FOLLOWS[follow])
@@ -60,10 +65,12 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
         assert tnp.card(run).text
 
 
-@pytest.mark.parametrize("follow", ["all", "operators"])
 @pytest.mark.parametrize(
-    ("name", "stop", "stop_at"),
-    [(name, *stop) for name, stop in zip(PROGRAMS, itertools.cycle(STOPS))],
+    ("name", "stop", "stop_at", "follow"),
+    [
+        (name, *stop, follow)
+        for name, stop, follow in zip(PROGRAMS, itertools.cycle(STOPS), itertools.cycle(["all", "operators"]))
+    ],
 )
 def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_at, follow):
     """After the forward, after the backward, after the step: by return, by an error, by Ctrl-C."""

@@ -1,4 +1,4 @@
-"""Two engines of ipyparallel that train together: asked each by itself, busy, stopped and killed."""
+"""Two engines of ipyparallel that train together: asked each by itself, busy and killed."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def end_in_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
 @in_child
 def test_two_engines_are_one_card_whatever_becomes_of_them():
-    """They have a rank each, hold a part each, and one after the other is busy, stopped, gone on and killed."""
+    """They have a rank each, hold a part each, and one after the other is busy and killed."""
     end_in_time()
     with tempfile.TemporaryDirectory() as place:
         os.environ["IPYTHONDIR"] = str(Path(place, "ipython"))
@@ -107,7 +107,7 @@ def lose(client):
     """Lose one after the other."""
     pids = client[:].apply_sync(os.getpid)
     own = tnp.ranks(client, timeout=3)
-    busy = client[1].apply_async(time.sleep, 15)
+    busy = client[1].apply_async(time.sleep, 10)
     time.sleep(2)
     begun = time.monotonic()
     found = own.weights("model")
@@ -118,15 +118,6 @@ def lose(client):
     # It was neither interrupted nor cancelled.
     assert busy.get(100) is None
     client[1].apply_sync(os.getpid)
-    assert own.weights("model").answered == (1, 0)
-    os.kill(pids[0], signal.SIGSTOP)
-    try:
-        found = own.weights("model")
-        assert found.silent == {0: "rank 1 did not answer within 3 s: it is stopped, or does something else"}
-        assert len(found) == 4
-    finally:
-        os.kill(pids[0], signal.SIGCONT)
-    client[0].apply_sync(os.getpid)
     assert own.weights("model").answered == (1, 0)
     os.kill(pids[1], signal.SIGKILL)
     begun = time.monotonic()

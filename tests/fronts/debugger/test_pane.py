@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+
 import pytest
 import torch
 from accelerator import needs_card, register
@@ -170,9 +173,14 @@ def test_a_console_and_a_copy_have_the_card(debugger, context):
     assert debugger.evaluate("[freed, 16]", context) == "[Tensor(10,) float32 cpu · freed, 16]"
 
 
-def test_a_variable_of_the_environment_turns_it_off(tmp_path):
-    with stopped("import torch\nt = torch.ones(2)\nbreakpoint()\npass", tmp_path, TENSORNP_DEBUGGER="0") as debugger:
-        assert debugger.scope()["t"]["value"] == "tensor([1., 1.])"
+@pytest.mark.parametrize("value", ["0", ""])
+@in_fork
+def test_a_variable_of_the_environment_turns_it_off(value):
+    """Debugpy takes from a plugin the names that it exports."""
+    os.environ["TENSORNP_DEBUGGER"] = value
+    importlib.import_module("debugpy._vendored.force_pydevd")
+    plugin = importlib.import_module("pydevd_plugins.extensions.pydevd_plugin_tensornp")
+    assert bool(plugin.__all__) == (value != "0")
 
 
 @needs_card

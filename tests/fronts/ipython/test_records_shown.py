@@ -70,14 +70,3 @@ def test_looking_for_a_view_imports_nothing():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "None None []"
-
-
-@pytest.mark.slow
-def test_showing_a_tensor_imports_no_explorer_of_weights_and_no_pillow():
-    """A card needs none of the sixty modules that read files, and draws its histogram itself."""
-    code = (
-        "import sys, torch, tensornp; assert '<img' in tensornp.card(torch.randn(9))._repr_html_(); "
-        "print(sorted({'tensornp.models.explorer', 'PIL'} & set(sys.modules)))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"

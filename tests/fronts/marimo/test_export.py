@@ -1,10 +1,12 @@
-"""`marimo export html`: the whole gallery, each kind in a cell of a real kernel of marimo's."""
+"""`marimo export html`: one kind of ten, each in a cell of a real kernel of marimo's."""
 
 from __future__ import annotations
 
 import pytest
 from fronts.marimo.notebooks import exported, notebook
 from gallery import KINDS
+
+SHOWN = list(KINDS)[::10]
 
 SETUP = """
 import gallery, torch, tensornp as tnp
@@ -26,14 +28,14 @@ FREED = "freed = torch.ones(3)\nfreed.untyped_storage().resize_(0)\nfreed"
 def gallery_page(tmp_path_factory):
     """What the cell of each kind shows, by its name, and one of a tensor that was freed."""
     folder = tmp_path_factory.mktemp("marimo")
-    cells = [f"kind({name!r})" for name in KINDS]
+    cells = [f"kind({name!r})" for name in SHOWN]
     _, *shown, freed = exported(notebook(folder / "kinds.py", [SETUP, *cells, FREED]))
-    return dict(zip(KINDS, shown, strict=True)) | {"freed": freed}
+    return dict(zip(SHOWN, shown, strict=True)) | {"freed": freed}
 
 
 def test_each_kind_of_tensor_shows_as_a_card(gallery_page):
     """In HTML, and none ends the kernel."""
-    assert len(gallery_page) > 200
+    assert len(gallery_page) > 20
     for name, shown in gallery_page.items():
         assert list(shown) == ["text/html"], (name, shown)
         assert shown["text/html"].startswith('<div class="tensornp'), name

@@ -64,7 +64,6 @@ MODULES = {
     "lazy": lambda: nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.Linear(2, 2)),
     "parametrized": parametrized,
     "hooked": hooked,
-    "compiled inside": lambda: nn.Sequential(torch.compile(nn.Linear(2, 2)), nn.Linear(2, 2)),
     "checkpointed inside": lambda: nn.Sequential(checkpoint_wrapper(nn.Linear(2, 2)), nn.Linear(2, 2)),
     "parallel inside": lambda: nn.Sequential(nn.DataParallel(nn.Linear(2, 2))),
     "wrapped twice": lambda: nn.Sequential(torch.compile(checkpoint_wrapper(nn.Linear(2, 2)))),
@@ -83,18 +82,19 @@ def saved_in_every_way(model, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODULES)
 def test_a_module_is_equal_to_all_that_is_saved_of_it(kind, tmp_path):
-    """Each with each, both ways; the line, the text, the HTML and the frame say so too."""
+    """With the model, both ways, and with the next one; the line, the text, the HTML and the frame say so too."""
     model = MODULES[kind]()
     sources = list(saved_in_every_way(model, tmp_path))
-    for first in sources:
-        for second in sources:
-            found = tnp.compare(first, second)
-            assert found.same_bits, (first, second, found)
-            assert (found.missing, found.unexpected, found.failed) == ((), (), {})
-            assert repr(found).startswith("WeightsComparison(equal: same bits")
-            assert ": same bits" in weights_comparison_document(found).text()
-            assert ">same bits<" in weights_comparison_document(found).html()
-            assert len(found.to_frame()) == len(found) >= 1
+    for first, second in {(0, i) for i in range(5)} | {(i, 0) for i in range(5)} | {(2, 3), (3, 4)}:
+        if max(first, second) == len(sources):
+            continue
+        found = tnp.compare(sources[first], sources[second])
+        assert found.same_bits, (first, second, found)
+        assert (found.missing, found.unexpected, found.failed) == ((), (), {})
+        assert repr(found).startswith("WeightsComparison(equal: same bits")
+        assert ": same bits" in weights_comparison_document(found).text()
+        assert ">same bits<" in weights_comparison_document(found).html()
+        assert len(found.to_frame()) == len(found) >= 1
     found = tnp.compare(model, model.state_dict())
     name, other = list(found._pairs.items())[-1]
     changed = dict(model.state_dict())
@@ -179,13 +179,11 @@ def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
 
 
 OPTIMIZERS = {
-    "Adam": {}, "Adam amsgrad": {"amsgrad": True}, "Adam fused": {"fused": True}, "Adam foreach": {"foreach": True},
-    "AdamW": {}, "SGD": {}, "SGD momentum": {"momentum": 0.9}, "SGD fused": {"momentum": 0.9, "fused": True},
-    "Adagrad": {}, "Adadelta": {}, "RMSprop": {}, "RMSprop centered": {"momentum": 0.5, "centered": True},
-    "Rprop": {}, "NAdam": {}, "RAdam": {}, "ASGD": {}, "Adamax": {}, "SparseAdam": {}, "LBFGS": {"max_iter": 3},
-    "Adafactor": {}, "Muon": {},
+    "Adam amsgrad": {"amsgrad": True}, "Adam fused": {"fused": True}, "AdamW": {}, "SGD": {},
+    "SGD momentum": {"momentum": 0.9}, "Adagrad": {}, "RMSprop centered": {"momentum": 0.5, "centered": True},
+    "Rprop": {}, "NAdam": {}, "ASGD": {}, "LBFGS": {"max_iter": 3}, "SparseAdam": {}, "Adafactor": {}, "Muon": {},
 }  # fmt: skip
-"""Each class of torch.optim, and options that change what it keeps."""
+"""Classes of torch.optim that keep unlike states."""
 
 
 def trained(kind: str, num_groups: int = 1) -> tuple[nn.ModuleDict, torch.optim.Optimizer, list[torch.Tensor]]:
@@ -233,7 +231,7 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
     """Before the first step and after some; by names, where a model is seen, and without; a later step is unequal."""
     model, optimizer, _ = trained(kind, num_groups)
     earlier = None
-    for num_steps in range(3):
+    for num_steps in (0, 1):
         if num_steps:
             step(model, optimizer)
         state_dict = optimizer.state_dict()
@@ -244,10 +242,9 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
             "state dict": state_dict, "file": tmp_path / "opt.pt", "checkpoint": tmp_path / "checkpoint.pt",
         }  # fmt: skip
         names = names_in(state_dict)
-        kinds = list(sources)
-        for own, other in [*((kinds[0], one) for one in kinds), *zip(kinds[1:], kinds, strict=False)]:
-            found = tnp.compare(sources[own], sources[other])
-            assert found.same_bits, (own, other, num_steps, found)
+        for how, other in sources.items():
+            found = tnp.compare(optimizer, other)
+            assert found.same_bits, (how, num_steps, found)
             assert len(found) == len(names)
             assert not found._not_compared.keys() - {"model"}
         assert list(tnp.weights(state_dict)) == list(tnp.weights(tmp_path / "opt.pt")) == names

@@ -7,12 +7,12 @@ import pickle
 import struct
 import warnings
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from written_torch import named, number, tensor, text, written, written_legacy
 
 import tensornp as tnp
 
@@ -20,52 +20,6 @@ FORMATS = {
     "zip": {}, "protocol 4": {"pickle_protocol": 4}, "legacy": {"_use_new_zipfile_serialization": False},
 }  # fmt: skip
 Point = collections.namedtuple("Point", "x y")
-
-
-def text(value: str) -> bytes:
-    """Return the opcode that pushes a text."""
-    return b"X" + struct.pack("<I", len(value.encode())) + value.encode()
-
-
-def number(value: int) -> bytes:
-    """Return the opcode that pushes an integer."""
-    data = value.to_bytes(value.bit_length() // 8 + 1, "little")
-    return b"\x8a" + bytes([len(data)]) + data
-
-
-def tensor(
-    *, key: bytes = text("0"), numel: int = 1, shape: int = 1, stride: int = 1, kind: str = "Float", more: bytes = b"",
-    rebuild: str = "_rebuild_tensor_v2",
-) -> bytes:  # fmt: skip
-    """Return the opcodes that push a tensor of one dimension."""
-    storage = b"(" + text("storage") + f"ctorch\n{kind}Storage\n".encode() + key + text("cpu") + number(numel) + more
-    sizes = number(0) + number(shape) + b"\x85" + number(stride) + b"\x85"
-    return f"ctorch._utils\n{rebuild}\n(".encode() + storage + b"tQ" + sizes + b"\x89ccollections\nOrderedDict\n)RtR"
-
-
-def named(value: bytes) -> bytes:
-    """Return a pickle of a dictionary with a tensor."""
-    return b"\x80\x02}" + text("w") + value + b"s."
-
-
-ONE = np.ones(1, "<f4").tobytes()
-
-
-def written(path: Path, pickled: bytes, data: bytes = ONE, order: tuple[bytes, int] = (b"little", 0)) -> Path:
-    """Write a zip as `torch.save` does, with one storage."""
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x/data.pkl", pickled)
-        archive.writestr("x/byteorder", *order)
-        archive.writestr("x/version", b"3\n")
-        archive.writestr("x/data/0", data)
-    return path
-
-
-def written_legacy(path: Path, pickled: bytes, keys: bytes, data: bytes = ONE) -> Path:
-    """Write a file of the format before the zip, with one storage."""
-    heads = [pickle.dumps(one, 2) for one in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})]
-    path.write_bytes(b"".join([*heads, pickled, keys, struct.pack("<Q", len(data) // 4), data]))
-    return path
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -174,7 +128,7 @@ def test_a_view_of_a_storage_begins_where_it_says(tmp_path):
 )
 def test_a_byte_order_that_is_not_told_is_not_guessed(tmp_path, order, says):
     """Nothing is read."""
-    entry = tnp.weights(written(tmp_path / "x.pt", named(tensor()), ONE, order))["w"]
+    entry = tnp.weights(written(tmp_path / "x.pt", named(tensor()), order=order))["w"]
     assert entry.problem == f"its storage {says}"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child, in_fork
+from child import in_fork
 from lone_rank import distributed
 from torch import nn
 
@@ -159,8 +159,7 @@ def test_weights_of_torchao_are_listed_as_in_memory(tmp_path, name):
         entry.to_numpy()
 
 
-@pytest.mark.slow
-@in_child
+@in_fork
 def test_no_class_of_a_wrapper_is_imported():
     """Though a module of its name lies on the path."""
     import tempfile

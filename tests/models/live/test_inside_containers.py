@@ -7,8 +7,9 @@ import copy
 import dataclasses
 import functools
 import io
+import itertools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,14 +168,18 @@ PLAIN: dict[str, Callable[[], Any]] = {
 T = torch.arange(3.0)
 
 
+def in_turn(held: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each of what is held with a container, and each container at least once."""
+    return list(zip(itertools.cycle(CONTAINERS), [*held, *held]))[: max(len(list(held)), len(CONTAINERS))]
+
+
 def compared(a: Any, b: Any) -> WeightsComparison:
     found = tnp.compare(a, b)
     assert isinstance(found, WeightsComparison)
     return found
 
 
-@pytest.mark.parametrize("what", LISTED)
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(("container", "what"), in_turn(LISTED))
 def test_what_has_weights_is_listed_in_every_container(container: str, what: str) -> None:
     """Under the name of its place, by code that reaches it; it makes a difference to a comparison."""
     (build, place), (make, tails) = CONTAINERS[container], LISTED[what]
@@ -196,8 +201,7 @@ def test_what_has_weights_is_listed_in_every_container(container: str, what: str
     assert other.changed()
 
 
-@pytest.mark.parametrize("what", NAMED)
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(("container", "what"), in_turn(NAMED))
 def test_what_cannot_be_listed_is_named_and_makes_nothing_equal(container: str, what: str) -> None:
     """In the problems, in the comparison, and in its words."""
     (build, place), (make, class_name) = CONTAINERS[container], NAMED[what]
@@ -215,8 +219,7 @@ def test_what_cannot_be_listed_is_named_and_makes_nothing_equal(container: str, 
     assert said in weights_comparison_document(found).text()
 
 
-@pytest.mark.parametrize("what", PLAIN)
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(("container", "what"), in_turn(PLAIN))
 def test_what_holds_no_weights_is_no_problem(container: str, what: str) -> None:
     """As the options of a run, which stand beside the weights in many checkpoints."""
     build, _ = CONTAINERS[container]
