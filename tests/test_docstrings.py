@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import tensornp
 
 ROOT = Path(tensornp.__file__).parent
@@ -35,6 +37,7 @@ def offenders() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_first_lines_are_plain():
     """No package has more offenders than allowed, and no allowance is larger than needed."""
     found = offenders()

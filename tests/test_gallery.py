@@ -9,6 +9,9 @@ import gallery_child
 import pytest
 from gallery import KINDS
 
+EVERY = [pytest.param(name, marks=[pytest.mark.slow] if i % 5 else []) for i, name in enumerate(KINDS)]
+"""Each kind; one of five where time is short."""
+
 
 @pytest.fixture(scope="session")
 def endings(folder_of_the_run):
@@ -26,7 +29,7 @@ def endings(folder_of_the_run):
     return endings
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_kind_keeps_every_promise(name, endings):
     """It shows, it becomes the right array or is refused with a cure, and is not changed by being looked at."""
     how, what = endings(name)["check"]
@@ -35,7 +38,7 @@ def test_a_kind_keeps_every_promise(name, endings):
         pytest.skip(what)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_kind_is_found_among_names(name, endings):
     """No exception, nothing changed, no alias that is none, and its memory is found."""
     how, what = endings(name)["find"]

@@ -94,6 +94,7 @@ def floors_of(line: str) -> dict[str, int]:
     return {room: floor for floor, rooms in enumerate(line.split(" -> ")) for room in rooms.split(", ")}
 
 
+@pytest.mark.slow
 def test_imports_go_one_way():
     """From the right to the left of the two lines above, and within a room."""
     floors = {place: floors_of(line) for place, line in ROOMS.items()}
@@ -112,6 +113,7 @@ def test_imports_go_one_way():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_no_two_modules_import_each_other():
     """Not by way of others either, when they are first imported."""
     names = {".".join(("tensornp", *path.relative_to(SRC).with_suffix("").parts)): path for path in MODULES}

@@ -40,6 +40,7 @@ def dist(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package(dist):
     package = ROOT / "src" / "tensornp"
     files = {f"tensornp/{path.relative_to(package).as_posix()}" for path in package.rglob("*") if path.is_file()}
@@ -57,6 +58,7 @@ def test_the_wheel_brings_the_command(dist):
     assert "[console_scripts]\ntensornp = tensornp.fronts.command_line.main:main" in told
 
 
+@pytest.mark.slow
 def test_debugpy_finds_its_extension_in_the_wheel_which_adds_no_package(dist, tmp_path):
     """A part of a package that others have parts of too must not have an `__init__`."""
     (wheel,) = dist.glob("*.whl")
@@ -76,6 +78,7 @@ def test_debugpy_finds_its_extension_in_the_wheel_which_adds_no_package(dist, tm
         assert Path(found.stdout.strip()) == folder / plugin
 
 
+@pytest.mark.slow
 def test_the_metadata_and_the_wheel_pass_their_checkers(dist):
     assert "PASSED" in run("-m", "twine", "check", "--strict", *dist.iterdir())
     run("-m", "check_wheel_contents", *dist.glob("*.whl"))
@@ -87,6 +90,7 @@ def test_the_version_is_the_same_everywhere():
     assert tensornp.__version__ == PROJECT["version"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="repo2docker does not run on Windows")
 def test_binder_builds_its_image_from_these_files(tmp_path):
     shutil.copytree(ROOT / "binder", tmp_path / "binder")

@@ -104,6 +104,7 @@ def look_on_rank_0(obj: Any) -> None:
         look(obj)
 
 
+@pytest.mark.slow
 @since("2.8", "FSDP2 is tried on a CPU")
 @in_two_ranks
 def test_training_goes_on_bit_for_bit_while_parameters_are_shown(rank):
@@ -132,6 +133,7 @@ def alone(rank: int, look: Callable[[], None]) -> None:
     dist.barrier()
 
 
+@pytest.mark.slow
 @in_two_ranks
 def test_one_rank_shows_a_dtensor_alone(rank):
     """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""

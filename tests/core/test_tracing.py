@@ -77,6 +77,7 @@ def test_inside_jit_trace_values_are_shown_and_convert():
     assert [array.tolist() for array in arrays] == [[2, 2, 2]] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
 @pytest.mark.parametrize("pre_dispatch", [False, True])
 def test_make_fx_records_nothing(mode, pre_dispatch):
@@ -296,6 +297,7 @@ def test_a_mode_sees_no_call(mode, t):
     np.testing.assert_equal(again, array)
 
 
+@pytest.mark.slow
 def test_defaults_of_the_user_change_no_card():
     """A default device of meta, and other default dtypes, are for tensors that the user makes."""
     contexts: list[Callable[[], AbstractContextManager[Any]]] = [

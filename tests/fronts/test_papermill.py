@@ -12,6 +12,7 @@ from kernels import TIMEOUT_S
 from nbconvert import HTMLExporter, MarkdownExporter, RSTExporter, SlidesExporter
 
 
+@pytest.mark.slow
 def test_each_cell_shows_its_card_once_as_text_and_as_html_and_so_does_each_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

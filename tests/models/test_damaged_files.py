@@ -68,6 +68,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("name", VALUES)
 def test_a_file_that_changes_after_it_was_listed_is_not_read(tmp_path, name, change):

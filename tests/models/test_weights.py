@@ -69,6 +69,7 @@ def test_the_totals_count_each_once():
     assert totals.nbytes == sum(held.values())
 
 
+@pytest.mark.slow
 def test_compiled_and_parallel_modules_show_their_own_names():
     """Their prefixes stay in the expression."""
     model = nn.Sequential(nn.Linear(2, 2))
@@ -182,6 +183,7 @@ def test_other_tensors_are_listed_with_what_they_are():
     assert explorer.totals.nbytes == 4000 + 2000
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_long_lists_is_listed(monkeypatch):
     """Of a history of numbers the first are told; of more values than are looked at, that is a problem."""
     from tensornp.models.live import state_dict

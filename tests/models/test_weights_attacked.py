@@ -69,6 +69,7 @@ def test_modules_that_are_shared_at_each_level_end():
     assert ordinary.problems == []
 
 
+@pytest.mark.slow
 def test_a_module_of_any_depth_is_listed():
     """Without recursion."""
     model: nn.Module = nn.Linear(1, 1)

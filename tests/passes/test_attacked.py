@@ -203,6 +203,7 @@ def test_our_own_looks_are_no_calls():
     assert len(run.calls) == 2
 
 
+@pytest.mark.slow
 def test_arguments_of_many_objects_are_looked_at_in_bounded_time():
     """Lists that share their parts, and long ones."""
     shared: Any = [1]
@@ -320,6 +321,7 @@ def test_a_class_that_overrides_operators_sees_none_of_ours(level: str):
     assert seen[0] == seen[1] != []
 
 
+@pytest.mark.slow
 def test_modules_that_were_called_but_not_followed_are_told():
     """Another model, one that was compiled, and one that another thread has called; not that nothing was called."""
     model, other = nn.Sequential(nn.Linear(4, 3), nn.ReLU()), nn.Linear(4, 3)

@@ -153,6 +153,7 @@ def _random_model(rng: random.Random, depth: int = 3) -> nn.Module:
     return nn.Sequential(*(_random_model(rng, depth - 1) for _ in range(rng.randint(1, 4))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_planted_difference_is_found_in_any_model(seed):
     """In the very leaf in which it was planted, with its inputs equal, and nowhere else before it."""

@@ -21,6 +21,7 @@ def count_of(module: nn.Module, x: torch.Tensor, *, is_followed_alone: bool = Tr
     return run.calls[0].zero_units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), nn.SiLU(), nn.ReLU6(), nn.Tanh(), nn.LeakyReLU()])
 @pytest.mark.parametrize(("shape", "axis"), [((64, 20), 1), ((4, 16, 20), 2), ((3, 20, 5, 6), 1)])
@@ -76,6 +77,7 @@ def alive_in_turn(num_calls: int) -> tuple[nn.Module, list[torch.Tensor]]:
     return model, [torch.eye(4)[k].repeat(64 * 4 // num_calls, 1) for k in range(4) for _ in range(num_calls // 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_calls", [4, 256])
 def test_over_several_calls_those_units_are_dead_that_were_0_in_each(num_calls: int):
     """At the positions of all, also where each call has one alone; a call by itself has its own count."""

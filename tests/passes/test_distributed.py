@@ -251,6 +251,7 @@ def check_that_one_may_be_alone(rank: int) -> None:
     dist.barrier()
 
 
+@pytest.mark.slow
 @in_two_ranks
 def test_two_ranks_of_ddp_train_as_they_would(rank):
     """And the gradients that are told are each rank's own."""
@@ -258,6 +259,7 @@ def test_two_ranks_of_ddp_train_as_they_would(rank):
     check_local(rank)
 
 
+@pytest.mark.slow
 @since("2.8", "FSDP2 is tried on a CPU")
 @in_two_ranks
 def test_two_ranks_of_fsdp_train_as_they_would(rank):
@@ -270,6 +272,7 @@ def test_two_ranks_of_fsdp_train_as_they_would(rank):
     check_that_one_may_be_alone(rank)
 
 
+@pytest.mark.slow
 @in_fork
 def test_one_rank_trains_as_it_would_and_says_the_same():
     """Of the first FSDP, which two ranks on a CPU have not, and of a model that was put under DDP in its place."""

@@ -325,6 +325,7 @@ def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
     assert "Error" not in tnp.card(run).text
 
 
+@pytest.mark.slow
 def test_threads_that_call_at_once_mix_nothing_up():
     """Each call has its own figures and its own parent."""
     model = nn.Sequential(nn.Identity(), nn.Identity())
@@ -388,6 +389,7 @@ def test_passes_nest():
     assert inner.grads["weight"] is not None
 
 
+@pytest.mark.slow
 def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
     """The first NaN of call 2,501."""
     module = nn.Identity()
@@ -401,6 +403,7 @@ def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
     assert run.first("nan") is not None
 
 
+@pytest.mark.slow
 def test_a_compiled_module_is_followed_from_outside_and_computes_the_same():
     """Torch warns of hooks when it traces a call into them."""
     compiled = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), backend="eager")
@@ -421,6 +424,7 @@ def compiled_in_place(*modules: nn.Module) -> nn.Module:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
     """Torch calls no hooks there; its own code is put back."""

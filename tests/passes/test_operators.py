@@ -181,6 +181,7 @@ def test_what_wrote_over_a_value_that_the_backward_needs_is_named():
     assert "wrote over what `sqrt`, test_operators.py:" in run.problems[0]
 
 
+@pytest.mark.slow
 def test_only_limits_operators_to_some_modules():
     """In forward and backward, and the sentence is right all the same."""
     run = followed(torch.log, only="1")
@@ -249,6 +250,7 @@ class _Dropped(nn.Module):
         return self.drop(self.fc(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.LBFGS])
 def test_a_training_computes_the_same_bits(reentrant: bool, optimizer: Any):

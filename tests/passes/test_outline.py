@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from built_passes import WIDE, Builder, transformer, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +63,7 @@ def test_a_call_that_raised_is_shown_with_all_around_it():
         assert told(outlined(calls, chosen)) == ["model", "  embed", *fine, "  layers.1", "    norm1", *attn, *last]
 
 
+@pytest.mark.slow
 def test_what_a_checkpoint_computes_again_stands_closed_under_what_it_was():
     """In one line, not with the forward's."""
     *lines, last = outlined(transformer(num_recomputed=12).calls)
@@ -130,6 +132,7 @@ def passes(draw: st.DrawFn) -> list[ModuleCall]:
     return calls
 
 
+@pytest.mark.slow
 @given(passes(), st.sets(st.integers(0, 39), max_size=2), st.integers(1, 40))
 @settings(max_examples=75, deadline=None)
 def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
@@ -146,6 +149,7 @@ def test_no_call_is_lost_and_none_is_told_twice(calls, chosen, max_lines):
         assert len(one.calls) == 1 or not chosen & {call.index for call in one.calls}
 
 
+@pytest.mark.slow
 @given(passes(), st.sets(st.integers(0, 39), max_size=1))
 @settings(max_examples=50, deadline=None)
 def test_what_is_told_or_in_trouble_is_shown(calls, chosen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from planted import Plan, backwards, damaged, forwards
 
@@ -18,6 +19,7 @@ def title(record: PassRecord, name: str) -> str:
     return name or record.calls[0].class_name
 
 
+@pytest.mark.slow
 @PROFILE
 @given(forwards(KINDS))
 def test_what_was_planted_in_the_forward_is_named(case: tuple[Plan, PassRecord]):
@@ -59,12 +61,14 @@ def call_of(record: PassRecord, plan: Plan):
     return next(call for call in record.calls if call.name == plan.name)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(forwards(("",)))
 def test_where_nothing_was_planted_nothing_is_named(case: tuple[Plan, PassRecord]):
     assert [origin_of(case[1], what) for what in WHAT] == [None] * 3
 
 
+@pytest.mark.slow
 @PROFILE
 @given(forwards(KINDS))
 def test_no_infinity_is_named_where_a_nan_was_planted_nor_the_other_way_round(case: tuple[Plan, PassRecord]):
@@ -72,6 +76,7 @@ def test_no_infinity_is_named_where_a_nan_was_planted_nor_the_other_way_round(ca
     assert origin_of(record, "inf" if plan.what == "nan" else "nan") is None
 
 
+@pytest.mark.slow
 @PROFILE
 @given(backwards())
 def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRecord]):
@@ -91,6 +96,7 @@ def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRec
         assert any(f"{plan.name}.".startswith(f"{name}.") for name in fine), (fine, plan.name)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(damaged())
 def test_whatever_is_missing_sentences_are_made(record: PassRecord):

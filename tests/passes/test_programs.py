@@ -47,6 +47,7 @@ def check(found: dict[str, Any], follow: str, name: str, *ending: Any) -> None:
         assert mine[4] is None or (mine[4][0], mine[4][2]) == (theirs[4][0], theirs[4][2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "follow"),
     [
@@ -65,6 +66,7 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
         assert tnp.card(run).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stop", "stop_at", "follow"),
     [

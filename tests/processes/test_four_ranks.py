@@ -104,6 +104,7 @@ def answers() -> dict[int, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @needs_fsdp
 def test_the_parts_of_all_ranks_are_the_tensor(answers):
     """Count, extremes, mean and deviation, each element once, and the index of the NaN in the whole."""

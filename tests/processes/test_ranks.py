@@ -112,6 +112,7 @@ def ended() -> Future[Any]:
     return future
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", ["-model", "().x", "(a, b)[0]", "3", "a" + ".a" * 3000, "f()", "a[b:c]"])
 def test_what_is_no_path_is_refused_here(monkeypatch, expression):
     """And nobody is asked."""

@@ -103,6 +103,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECORDS)
 def test_what_a_function_returns_has_its_view_as_a_card(kind):
     """In text as in HTML."""

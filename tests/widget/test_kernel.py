@@ -178,6 +178,7 @@ def test_what_is_shown_is_what_bind_binds(kernel):
         assert kernel.comms[comm]["array_text"] == kernel.value(f"{mode}d").replace("\\n", "\n")
 
 
+@pytest.mark.slow
 def test_widget_never_and_always(kernel):
     """never shows none; always gives each living card one comm, until its cell runs again or its tensor is gone."""
     kernel.run("%config TensorDisplay.widget = 'never'")
@@ -210,6 +211,7 @@ def test_nonsense_in_a_message_of_the_page_raises_nothing(kernel):
     assert kernel.comms[comm]["mode"] == "copy"
 
 
+@pytest.mark.slow
 def test_unloading_takes_the_toggle_back(kernel):
     """No comm is left open."""
     kernel.run("w = torch.ones(1)\nw")
@@ -219,6 +221,7 @@ def test_unloading_takes_the_toggle_back(kernel):
     assert data == {"text/plain": "tensor([1.])"}
 
 
+@pytest.mark.slow
 def test_statistics_run_while_the_kernel_runs_cells(kernel):
     """The scan is in a thread: its figures come by themselves, and cells go on."""
     kernel.run("import torch; large = torch.ones(2000, 1000); large[7, 8] = float('nan')")
@@ -233,6 +236,7 @@ def test_statistics_run_while_the_kernel_runs_cells(kernel):
     assert kernel.toggles()[comm]["figures"]["alarms"] == [["nan", "1 NaN"]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the signal of Ctrl-C")
 def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
     """KeyboardInterrupt as everywhere; the gate is open, and no thread goes on."""
@@ -250,6 +254,7 @@ def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
     assert kernel.value("tnp.stats(wide).mean") == "1.0"
 
 
+@pytest.mark.slow
 def test_the_bar_of_a_scan_leaves_nothing_in_the_cell(kernel):
     """Neither when all was read, nor when it was interrupted: it is written to stderr."""
     kernel.run("import torch, tensornp as tnp\nfrom tensornp.models.scan import progress, run as scan")
@@ -285,6 +290,7 @@ def ask(kind, **request):
 """
 
 
+@pytest.mark.slow
 def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_not(kernel):
     """It goes with the model; what the tree alone has goes with the tree."""
     kernel.run(ASK)
@@ -303,6 +309,7 @@ def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_no
     assert kernel.value("[one.expired() for one in refs]") == "[True, False]"
 
 
+@pytest.mark.slow
 def test_a_followed_pass_has_a_tree_that_goes_with_its_cell(kernel):
     """The card is the only output, of the magic and of a cell's value; where no widget is wanted, there is no other."""
 

@@ -17,6 +17,7 @@ def _send(widget: TensorWidget, data: dict[str, Any]) -> None:
     widget._handle_msg({"content": {"data": data}, "buffers": []})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", many_kinds())
 def test_choosing_a_mode_and_binding_are_not_seen(name):
     """A mode reads no values, and of a tensor that is bound, only what sharing memory means is another."""

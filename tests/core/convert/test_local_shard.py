@@ -14,6 +14,7 @@ import tensornp as tnp
 from tensornp.core.convert.plan import MODES
 
 
+@pytest.mark.slow
 @needs_fsdp
 @in_fork
 def test_the_local_shard_is_converted_as_a_plain_tensor_is():

@@ -227,6 +227,7 @@ def test_the_way_back_shares_where_it_can():
     assert a[0] == 4
 
 
+@pytest.mark.slow
 def test_a_write_to_a_read_only_map_cannot_kill_the_kernel(tmp_path):
     """In a child: a tensor over a read-only file is never handed out writeable."""
     path = tmp_path / "data.bin"

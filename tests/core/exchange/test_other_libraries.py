@@ -25,6 +25,7 @@ def bits(array):
     return np.ascontiguousarray(np.asarray(array)).tobytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(tensors())
 def test_jax_gets_the_values_that_numpy_gets(t):

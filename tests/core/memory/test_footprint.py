@@ -49,6 +49,7 @@ def test_freed_memory_is_no_place_and_must_not_be_read():
     assert [extents_of(t) for t in (freed(0), freed(8))] == [(), ()]
 
 
+@pytest.mark.slow
 @in_fork
 def test_every_kind_can_be_asked():
     """Without an error, and elements lie within storages."""

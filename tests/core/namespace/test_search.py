@@ -193,6 +193,7 @@ def test_a_huge_holder_does_not_hide_the_others():
     assert searched.num_names < 10_000
 
 
+@pytest.mark.slow
 def test_plain_values_are_passed_over_and_hide_nothing():
     """Numbers and texts hold no tensor: several are one name to the search, and still others have their turn."""
     t = torch.zeros(2)

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import json, sys
 from collections import Counter
@@ -33,6 +35,7 @@ print(json.dumps(found))
 MAX_CALLS = 352
 
 
+@pytest.mark.slow
 def test_a_card_asks_nothing_twice_and_takes_few_calls():
     """Figures are of what was inspected, and read as was planned; in a process in which nothing else has run."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)

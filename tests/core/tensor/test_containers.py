@@ -183,6 +183,7 @@ def test_a_mapping_that_loads_its_values_is_asked_for_none():
     assert set(tnp.to_numpy(mapping)) == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
     """An empty container counts as a leaf, or the search for a tensor would see none, and never end."""
     assert sum(1 for _ in islice(walk([[] for _ in range(10**6)]), 1000)) == 1000

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tensornp.core.tensor.indexing import indexed
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_places_are_taken_and_always_in_new_memory(data) -> None:
     """Runs of indices, all of them, none, some twice or from behind; of a tensor of any strides."""

@@ -69,6 +69,7 @@ def test_each_row_has_its_reading_function():
     assert [kind.name for kind in KINDS.values() if kind.access and READINGS[kind.name].held is None] == []
 
 
+@pytest.mark.slow
 def test_nobody_asks_for_a_kind_by_its_name():
     """What differs from one kind to the next is a field of its row."""
     for path in SRC.rglob("*.py"):

@@ -36,6 +36,7 @@ def facts(shape, mesh_shape, coordinate, placements, **more):
     return ShardFacts((), mesh_shape, coordinate, placements, shape, tuple(map(num_of, held)), 0, held=held, **more)
 
 
+@pytest.mark.slow
 @given(meshes())
 def test_the_boxes_of_all_ranks_tile_the_tensor_once(mesh):
     """Of ranks that hold the same, the owner counts; each index leads to where the element lies."""

@@ -175,6 +175,7 @@ def test_a_folder_without_weights_is_trouble(said, tmp_path):
     assert "has no file of weights" in err
 
 
+@pytest.mark.slow
 @needs_posix
 def test_a_file_that_may_not_be_read_is_trouble(files, tmp_path):
     """Root may read all, and gives that up for it."""
@@ -218,6 +219,7 @@ def test_help_names_every_option_and_the_version_is_told(said):
     assert said("--version")[:2] == (0, f"tensornp {tensornp.__version__}\n")
 
 
+@pytest.mark.slow
 @needs_posix
 @pytest.mark.parametrize("arguments", [["model.safetensors"], ["--json", "model.safetensors"], ["--help"]])
 def test_a_pipe_that_is_closed_early_is_no_trouble(files, arguments):
@@ -229,6 +231,7 @@ def test_a_pipe_that_is_closed_early_is_no_trouble(files, arguments):
         assert (done.stderr, done.stdout.count(b"\n")) == (b"0\n", num_lines)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is needed")
 def test_an_output_that_takes_nothing_is_trouble(files):
     """A full disk; streams that were closed before the start are written to by nobody."""

@@ -75,6 +75,7 @@ def whole_modules(folder):
 WAYS = FORMATS | {"checkpoint": checkpoint, "every dtype": every_dtype, "whole modules": whole_modules}
 
 
+@pytest.mark.slow
 def test_each_format_is_listed_without_torch(tmp_path):
     """By the command, and by `tnp.weights`: the text is there, and so are all attributes of an entry."""
     paths = []
@@ -90,6 +91,7 @@ def test_each_format_is_listed_without_torch(tmp_path):
     assert brought == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     ["--json", "--find a", "--sort notes", "--color always", "--html page.html", "--help"],
@@ -102,6 +104,7 @@ def test_no_option_of_a_list_needs_torch(tmp_path, monkeypatch, options):
     assert brought == []
 
 
+@pytest.mark.slow
 def test_values_bring_what_reads_them(tmp_path):
     """Torch, as ever."""
     path, _ = WAYS["safetensors"](tmp_path)

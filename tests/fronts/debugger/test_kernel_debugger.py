@@ -69,6 +69,7 @@ def settled(kernel) -> dict[str, Any]:
     return shown
 
 
+@pytest.mark.slow
 def test_the_pane_tells_tensors_and_survives_freed_ones(kernel):
     shown = settled(kernel)
     assert shown["weight"]["value"] == "(2, 3) float32 cpu · requires grad · has .grad"
@@ -87,6 +88,7 @@ def test_a_variable_of_the_pane_that_is_opened_has_its_card(kernel):
     assert "<div" in data["text/html"]
 
 
+@pytest.mark.slow
 def test_a_cell_that_has_stopped_shows_its_tensors_and_goes_on(kernel):
     path = kernel.debug("dumpCell", code=CELL)["sourcePath"]
     kernel.debug("setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}], sourceModified=False)

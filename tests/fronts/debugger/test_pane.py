@@ -13,6 +13,7 @@ from dap import stopped
 
 from tensornp.fronts.debugger.pane import children_of, line_of, text_of
 
+pytestmark = pytest.mark.slow
 PROGRAM = """
 import collections, dataclasses, threading
 from unittest import mock

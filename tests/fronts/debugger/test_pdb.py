@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from child import TIMEOUT_S
 
 RECIPE = 'alias card p __import__("tensornp").card(%*)\n'
@@ -20,6 +21,7 @@ inner(freed)
 """
 
 
+@pytest.mark.slow
 def test_an_alias_shows_the_card_of_an_expression_in_any_frame(tmp_path):
     (tmp_path / ".pdbrc").write_text(RECIPE)
     script = tmp_path / "program.py"

@@ -43,6 +43,7 @@ def seen(shown):
     return re.search(r"<pre[^>]*>(.*?)</pre>", shown, re.DOTALL)[1].split("\n")
 
 
+@pytest.mark.slow
 def test_a_long_array_is_folded_between_lines_and_its_lines_do_not_break(shell, set_option):
     """The style says so itself, since the page's would break numbers; the fold counts lines that say something."""
     weight = torch.nn.Conv2d(3, 16, 3).weight
@@ -60,6 +61,7 @@ def test_a_long_array_is_folded_between_lines_and_its_lines_do_not_break(shell, 
     assert "more lines" not in page(shell, weight)
 
 
+@pytest.mark.slow
 def test_nan_stands_out_of_what_is_printed(shell):
     """And in front of all badges; a mask's infinities are no alarm, and an array full of NaN is not painted over."""
     marks = re.compile(r'<span style="background-color:rgba\(217,119,6,[^"]*">(-?nanj?|-?infj?)</span>')

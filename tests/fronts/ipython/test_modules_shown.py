@@ -66,6 +66,7 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     assert "NaN" not in shown(shell, model)[0]
 
 
+@pytest.mark.slow
 def test_a_large_module_is_bounded_and_totals_count_all(shell):
     """No value is read of those that are left out."""
     model = torch.nn.Sequential(*(torch.nn.Linear(2, 2 + i % 2, bias=i % 3 > 0) for i in range(400)))

@@ -111,6 +111,7 @@ def fused_step(weight: torch.Tensor) -> None:
     weight.grad = None
 
 
+@pytest.mark.slow
 @needs_what_is_saved
 @pytest.mark.parametrize(
     ("family", "last_look", "write"),

@@ -74,6 +74,7 @@ def test_what_differs(shell, tensors):
     assert "<img" not in html
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said", "opened"),
     [

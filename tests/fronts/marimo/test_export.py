@@ -33,6 +33,7 @@ def gallery_page(tmp_path_factory):
     return dict(zip(SHOWN, shown, strict=True)) | {"freed": freed}
 
 
+@pytest.mark.slow
 def test_each_kind_of_tensor_shows_as_a_card(gallery_page):
     """In HTML, and none ends the kernel."""
     assert len(gallery_page) > 20

@@ -88,6 +88,7 @@ def test_what_another_library_formats_stays_its_own():
     assert "tensornp" not in str(made([torch.ones(2)]))
 
 
+@pytest.mark.slow
 @in_fork
 def test_records_show_without_registering():
     """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live.

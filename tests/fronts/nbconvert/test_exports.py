@@ -40,6 +40,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
     return notebook
 
 
+@pytest.mark.slow
 def test_no_state_is_saved_of_what_no_page_has_shown(executed):
     """Neither in the notebook nor in a page made of it; of a live card that is asked for the static one is there."""
     assert "widgets" not in executed.metadata

@@ -48,6 +48,7 @@ def shown():
     return dict(zip(LINES, (text.strip() for text in child.stdout.split("-----\n")), strict=False))
 
 
+@pytest.mark.slow
 def test_the_prompt_prints_cards_and_all_else_as_before(shown):
     """A tensor, a list of them and a model; a number, a text, None, and what `_` is after each."""
     assert shown["tensor"].startswith("(2, 3) | float32 | cpu | array: shared, read-only\n")

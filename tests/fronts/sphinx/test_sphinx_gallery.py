@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from fronts.everywhere import SETUP, SHOWN, amiss, words_of
 
 CONF = """
@@ -24,6 +25,7 @@ BLOCKS = (
 """What the cells of the notebook are in a script."""
 
 
+@pytest.mark.slow
 def test_each_block_shows_its_card_once(tmp_path: Path):
     """As it is in a notebook, without a script; no bare `repr` stands beside it or in its place."""
     scripts = tmp_path / "scripts"

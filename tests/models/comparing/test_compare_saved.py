@@ -226,6 +226,7 @@ def names_in(state_dict: dict[str, object]) -> list[str]:
     return below(state_dict["state"], "state")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "num_groups"), zip(OPTIMIZERS, itertools.cycle((1, 2))))
 def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, num_groups, tmp_path):
     """Before the first step and after some; by names, where a model is seen, and without; a later step is unequal."""

@@ -68,6 +68,7 @@ def test_a_window_reads_no_more_than_its_rows(entries, monkeypatch):
     assert entry.plan((slice(0, 16), slice(0, 12))).nbytes_read <= 16 * 500 * 4
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 5), max_size=4).map(tuple), st.integers(1, 8), st.data())
 @settings(deadline=None)
 def test_boxes_put_together_are_in_the_order_of_indices(shape, max_inner, data):

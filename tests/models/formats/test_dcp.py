@@ -98,6 +98,7 @@ def forms_of_one() -> list[str]:
     return [form for form in ("torch.save", "safetensors") if written_dcp.writer_of(form, "x") is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", forms_of_one())
 def test_the_values_are_those_that_were_saved(tmp_path, form):
     """Of nested dictionaries, in every dtype and layout; parts of them; statistics; the code that reaches each."""
@@ -142,6 +143,7 @@ def test_torch_reads_the_same(tmp_path):
         assert np.array_equal(entry.to_numpy(), made[name].numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
     """By rows or columns, uneven, or all on one rank; each index takes what NumPy takes of the whole."""
@@ -394,6 +396,7 @@ def _library(request, monkeypatch):
         pytest.skip("compression.zstd comes with Python 3.14")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_library")
 def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     """As torch packs them, and in several chunks; backwards too."""
@@ -415,6 +418,7 @@ def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     assert entry.stats() == tnp.stats(large)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".metadata", ITEMS])
 def test_whatever_is_in_the_files_ends_in_a_sentence(tmp_path, name):
     """Bytes are changed, put in and cut out, anywhere."""

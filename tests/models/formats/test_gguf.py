@@ -148,6 +148,7 @@ def test_quantized_types_give_what_they_mean(tmp_path, name):
     assert entry.to_numpy(dtype="float16").dtype == np.float16
 
 
+@pytest.mark.slow
 def test_only_the_blocks_of_an_index_are_read(tmp_path, monkeypatch):
     """Rows of a large weight, and few columns of it."""
     codes = quantize(np.random.default_rng(0).standard_normal((64, 256 * 1000)).astype(np.float32), KNOWN["Q8_0"])
@@ -159,6 +160,7 @@ def test_only_the_blocks_of_an_index_are_read(tmp_path, monkeypatch):
         assert sum(read) == entry.plan(index).nbytes_read == nbytes
 
 
+@pytest.mark.slow
 def test_metadata_is_told_and_long_arrays_are_not(tmp_path):
     """Every type of value; of a vocabulary, how long it is and how it begins."""
     words = [f"word {i}" * (i % 7) for i in range(50_000)]
@@ -356,6 +358,7 @@ def sample(folder: Path) -> bytes:
     ).read_bytes()
 
 
+@pytest.mark.slow
 @given(put=st.binary(max_size=8), at=st.integers(0, 900), cut=st.integers(0, 8))
 @settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):

@@ -52,6 +52,7 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", FORMATS)
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", NUMBERS)

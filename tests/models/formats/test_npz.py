@@ -69,6 +69,7 @@ def test_a_compressed_array_says_what_it_costs(tmp_path):
     assert entry.note.startswith("compressed ")
 
 
+@pytest.mark.slow
 def test_a_part_of_a_compressed_array_takes_what_lies_before_it(tmp_path, monkeypatch):
     """Listing inflates the header, and the first rows little more."""
     made: list[int] = []

@@ -159,6 +159,7 @@ def test_weights_of_torchao_are_listed_as_in_memory(tmp_path, name):
         entry.to_numpy()
 
 
+@pytest.mark.slow
 @in_fork
 def test_no_class_of_a_wrapper_is_imported():
     """Though a module of its name lies on the path."""

@@ -343,6 +343,7 @@ def _leaves(shape: Any) -> Iterator[str]:
         yield from _leaves(one)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(TREES)
 def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:

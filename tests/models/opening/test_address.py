@@ -88,6 +88,7 @@ def test_rows_are_read_by_one_request_of_their_bytes(large):
     assert len(large.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_scan_reads_each_byte_once_by_large_requests(large):
     """4 MiB each, over a connection for each thread; and a comparison does."""
     found = tnp.weights(f"{large.base}/model.safetensors")
@@ -227,6 +228,7 @@ def test_a_server_that_is_not_there_is_told(served):
         assert "is no address that can be asked" in refused(address)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_silent_is_told(served, monkeypatch):
     """After a time."""
     monkeypatch.setattr(over_http, "TIMEOUT_S", 0.2)

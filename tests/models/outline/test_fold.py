@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,7 @@ def test_how_a_part_is_unlike_the_others_is_said_of_all_of_it():
     assert said == "has bias besides; q is (3, 3), elsewhere (4, 4); up is (9, 4), elsewhere (4, 4); and 2 more"
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.lists(st.sampled_from(["a", "0", "1", "2", "x"]), min_size=1, max_size=4).map(".".join), st.integers(1, 2)

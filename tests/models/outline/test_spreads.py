@@ -34,6 +34,7 @@ def outline_of(names: list[str]) -> Outline:
     return Outline([*tnp.weights({name: torch.ones(2) for name in names}).values()])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(NAMES, st.data())
 def test_below_a_branch_are_those_whose_figures_it_tells(names, data):

@@ -74,6 +74,7 @@ def test_block_scaled_float8_gives_what_it_means(tmp_path, shape, block, dtype):
     assert entry.to_numpy(dtype="float16").dtype == np.float16
 
 
+@pytest.mark.slow
 def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
     """Of codes and of scales."""
     codes, scales = some((4096, 4096), (128, 128))

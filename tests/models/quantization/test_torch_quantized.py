@@ -96,6 +96,7 @@ SAMPLES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind):

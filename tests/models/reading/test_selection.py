@@ -38,6 +38,7 @@ def shapes_and_indices(draw):
     return shape, tuple(items)
 
 
+@pytest.mark.slow
 @given(shapes_and_indices(), st.sampled_from([0, 16, 4096]), st.sampled_from([8, 100, 2**22]))
 @settings(max_examples=100, deadline=None)
 def test_an_index_gives_what_numpy_gives(case, max_gap, max_span):

@@ -45,6 +45,7 @@ def model(tmp_path_factory):
     return folder / "model.safetensors", made
 
 
+@pytest.mark.slow
 def test_the_worst_comes_first_with_its_numbers(model):
     """Each finding is a sentence."""
     table = tnp.weights(model[0]).scan()
@@ -218,6 +219,7 @@ def settled(path: Path, ns: int = 10**18) -> None:
     os.utime(path, ns=(ns, ns))
 
 
+@pytest.mark.slow
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     """And nothing is written where it does not, or is not wanted."""
     tnp.weights(model[0]).scan()
@@ -240,6 +242,7 @@ def closed() -> io.StringIO:
     return out
 
 
+@pytest.mark.slow
 def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):
     """There it is on another device; by its size, its time, and what it begins and ends with it is the same."""
     made = weights_of(tmp_path)

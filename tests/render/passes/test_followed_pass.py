@@ -196,6 +196,7 @@ def test_all_that_a_program_names_is_escaped():
     assert "<b>" not in document.html() and "&lt;b&gt;" in document.html()
 
 
+@pytest.mark.slow
 def test_a_pass_of_many_calls_is_a_short_card():
     """Under 100 rows, of which one tells how many more there are."""
     built = Builder()

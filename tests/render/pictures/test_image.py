@@ -68,6 +68,7 @@ def test_each_layout_gives_the_same_picture(name, order, channels, layout):
         assert "0 … 255 as they are" in image.caption
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 12), st.integers(5, 9), st.integers(5, 9), st.sampled_from([1, 3, 4]), st.booleans())
 def test_a_batch_is_a_grid_with_an_index_under_each(count, height, width, channels, is_last):

@@ -99,6 +99,7 @@ def test_one_value_alone_has_a_bar():
         assert axes.get_ylabel() == "elements"
 
 
+@pytest.mark.slow
 def test_a_nan_has_its_colour_where_it_lies(plane):
     """In the pixels of the axes, at the coordinates that the axes show."""
     figure = figure_of(None, heatmap_of(plane), dimensions=("token", "channel"))
@@ -111,6 +112,7 @@ def test_a_nan_has_its_colour_where_it_lies(plane):
     assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) != palette.NAN
 
 
+@pytest.mark.slow
 def test_over_the_heat_map_stands_which_plane_it_is():
     """Of a batch the first, or the one at an index, whose very elements are drawn; also under a title of one's own."""
     batch = torch.arange(2 * 3 * 40 * 40, dtype=torch.float64).view(2, 3, 40, 40)
@@ -129,6 +131,7 @@ def test_over_the_heat_map_stands_which_plane_it_is():
             tnp.plot(obj, index=index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plane", [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4)), np.array([[1e308, -1e308]])]
 )

@@ -46,6 +46,7 @@ def colours_in(pixels):
     return {tuple(int(part) for part in pixel) for pixel in pixels.reshape(-1, 4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", list(MARKS), ids=str)
 @pytest.mark.parametrize("side", [3, 20, 150, 1000])
 def test_what_was_planted_has_its_colour_at_its_place_and_nowhere_else(side, planted):

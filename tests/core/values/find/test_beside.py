@@ -12,6 +12,7 @@ import tensornp as tnp
 from tensornp.core.values.find.locate import place_beside
 
 
+@pytest.mark.slow
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.data())
 def test_one_goes_round_either_way(odd, data):
     """By NumPy's own list of them, from any place."""

@@ -84,6 +84,7 @@ def test_two_ranks_tell_indices_that_the_gathered_tensor_has(rank):
         assert changed.first_difference == (4, 0)
 
 
+@pytest.mark.slow
 @needs_fsdp
 @in_fork
 def test_statistics_name_planes_and_indices_of_the_whole():
@@ -117,6 +118,7 @@ def test_statistics_name_planes_and_indices_of_the_whole():
         assert "all 4 of the local shard of rank 1" in summarize_stats(tiled, DisplayOptions()).picture.tiles.caption
 
 
+@pytest.mark.slow
 @needs_fsdp
 @in_fork
 def test_a_heat_map_names_rows_and_columns_of_the_whole():

@@ -23,6 +23,7 @@ from tensornp.render.pictures.legend import heatmap_alt
 from tensornp.render.pictures.window import overview_words
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(tensors(), st.data())
 def test_it_is_the_heat_map_of_the_plane(t, data):

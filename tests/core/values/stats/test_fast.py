@@ -46,6 +46,7 @@ def test_threads_change_no_bit(dtype):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_numpy_does_what_numba_cannot():
     """Without numba, with one that computes wrongly, and with a damaged one, which is logged once."""
     program = """

@@ -80,6 +80,7 @@ def test_every_figure_is_numpys(t, block_numel, num_threads):
         assert (np.diff(found.histogram.edges) >= 0).all()
 
 
+@pytest.mark.slow
 @given(tensors(), st.lists(st.floats(0, 1), min_size=1, max_size=5), st.sampled_from([MAX_KEPT, 0]))
 @settings(max_examples=75, deadline=None)
 def test_a_quantile_is_exact_of_few_elements_and_of_bfloat16_and_else_within_0_4_percent(t, shares, most):
@@ -121,6 +122,7 @@ def test_parts_add_up_in_any_order(t, data, most):
     assert together.distribution == whole.distribution
 
 
+@pytest.mark.slow
 @given(tensors(), st.data())
 @settings(max_examples=50, deadline=None)
 def test_an_axis_gives_the_figures_of_each_of_its_indices(t, data):
