@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-
-from tensornp.models.files import over_http
 
 RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
@@ -72,10 +69,6 @@ def serving(folder: Path, certificate: Path | None = None) -> Iterator[Served]:
         yield served
     finally:
         server.shutdown()
-        # Connections that are kept would keep threads of the server, beside which nobody reads gradients.
-        for connection in chain.from_iterable(over_http._idle.values()):
-            connection.close()
-        over_http._idle.clear()
         server.server_close()
         thread.join()
 

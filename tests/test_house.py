@@ -38,7 +38,7 @@ HOMES = {
     "psutil": {"core/convert/budget"},
     "jax": {"core/exchange/other_libraries"},
     "cupy": {"core/exchange/other_libraries"},
-    "fsspec": {"models/files/over_fsspec"},
+    "fsspec": {"models/files/remote_file"},
     "gguf": {"models/formats/gguf/values"},
     "tqdm": {"models/scan/progress"},
     "pandas": {"models/scan/frame"},

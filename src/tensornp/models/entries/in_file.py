@@ -224,7 +224,7 @@ class FileSource(StoredSource):
     @contextmanager
     def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
         """Open the file for some reads; for all values, what codecs take besides is read once."""
-        with self.file.opened() as there:
+        with self.file.opened(is_whole=is_whole) as there:
             yield _Opened(self.file, there, called, {} if is_whole else None)
 
     def elements(self, opened: _Opened, ranges: Ranges) -> Array:
@@ -236,12 +236,7 @@ class FileSource(StoredSource):
         if self._is_elementwise:
             made = np.empty(count, self.item)
             target, at = made.view(np.uint8), self.offset + first * made.itemsize
-            if opened.kept is None:
-                opened.there.read_into(target, at)
-            else:
-                start = self.offset + first // _PIECE_NUMEL * _PIECE_NUMEL * made.itemsize
-                stop = min(start + _PIECE_NUMEL * made.itemsize, self.offset + self._nbytes)
-                opened.there.read_of(range(start, stop), target, at)
+            opened.there.read_into(target, at)
             return self._decoded(opened, made, Route.of((), self.codecs))
         from tensornp.models.reading.boxes import boxes_of_row
 

@@ -13,11 +13,8 @@ from tensornp.errors import CheckpointError
 from tensornp.models.names.quoted import shown_name
 
 _IS_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+://")
-_HEAD = re.compile(r"(?<=\w)://|(?<=\w\w):/|(?:^/|(?<=\w):)/(?=[^/:]*:[^/]*@)")
-"""What user and password may follow, also in what was an address before it lost a slash, or its scheme."""
-_CHAINED = re.compile(r"::[A-Za-z][A-Za-z0-9+.-]*:/")
+_LOGIN = re.compile(r"(?<=://)[^/@]*(:(?!\d*/).*)?@")
 _PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
-_HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 HTTP = ("http", "https")
 
 
@@ -27,30 +24,21 @@ def is_address(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it is shown: of what may be an address, without user, password, query and fragment."""
-    head = _HEAD.search(path)
-    if head is None:
+    """Return a path as it is shown: an address without user, password, query and fragment."""
+    if not is_address(path):
         return path
-    before, rest = path[: head.end()], path[head.end() :]
-    host, told = (re.split(ends, rest, maxsplit=1)[0] for ends in ("[/?#]", "[?#]"))
-    login, is_chained = rest.rfind("@") + 1, _CHAINED.search(rest) is not None
-    # What follows a colon and is no port may be a password with a slash or a question mark in it.
-    is_cut = "@" in rest[len(told) :] and "/" not in told
-    if not (is_chained or is_cut) and _HOST.fullmatch(host.rpartition("@")[2]):
-        return before + told[host.rfind("@") + 1 :]
-    if login:
-        return f"{before}…{told[login - 1 :]}"
-    return before + (told if is_chained else f"…{told[len(host) :]}")
+    place = re.split("[?#]", path, maxsplit=1)[0]
+    if "@" in path[len(place) :]:
+        # A password may have these characters.
+        return f"{path.partition('://')[0]}://…"
+    return _LOGIN.sub("", place)
 
 
 class Address:
-    """An address as it was typed, with what is asked of a path; its text is what is shown of it.
-
-    `place` is where its server has sent who asked for this object, which is good for a time; empty where to nowhere.
-    """
+    """An address as it was typed, with the attributes of a path; its text shows no secrets."""
 
     def __init__(self, url: str) -> None:
-        self.url, self.place = url.strip(), ""
+        self.url = url.strip()
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
@@ -121,11 +109,6 @@ class Version(NamedTuple):
     nbytes: int
     etag: str = ""
     modified: str = ""
-
-    @property
-    def is_size_alone(self) -> bool:
-        """Whether nothing but its size tells the file from another one."""
-        return not (self.etag or self.modified)
 
 
 class AbsentError(CheckpointError):

@@ -45,9 +45,9 @@ class Inflated:
         return Extent(self.path, self.offset, self.packed_nbytes)
 
     @contextmanager
-    def opened(self) -> Iterator[Reader]:
+    def opened(self, *, is_whole: bool = False) -> Iterator[Reader]:
         """Open it for reads upwards; one that goes back begins anew."""
-        with self.file.opened() as there:
+        with self.file.opened(is_whole=True) as there:
             yield _Stream(self, there)
 
 

@@ -45,10 +45,6 @@ class Reader(ABC):
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
 
-    def read_of(self, piece: range, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on; all of the piece, which it is in, is read once."""
-        self.read_into(target, offset)
-
     def read(self, offset: int, nbytes: int) -> Array:
         """Return so many bytes from `offset` on, in new memory."""
         made = np.empty(nbytes, np.uint8)
@@ -78,8 +74,8 @@ class Bytes(Protocol):
     def extent(self, offset: int, nbytes: int) -> Extent:
         """Return where so many bytes from `offset` on lie in the file; of a stream, where all of it lies."""
 
-    def opened(self) -> AbstractContextManager[Reader]:
-        """Open it for some reads."""
+    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+        """Open it for some reads, or to read all."""
 
 
 class ListedFile(ABC):
@@ -108,14 +104,11 @@ class ListedFile(ABC):
             return there.read(offset, nbytes).tobytes()
 
     @abstractmethod
-    def opened(self) -> AbstractContextManager[Reader]:
-        """Open it for some reads; ChangedFileError if it is another one than when it was listed."""
+    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+        """Open it for some reads, or to read all; ChangedFileError if it is another one than when it was listed."""
 
-    def scanned(self, *parts: range) -> AbstractContextManager[None]:
-        """Have small parts that lie side by side come together, as long as the block lasts, where each costs time.
-
-        These `parts` are asked for as it begins.
-        """
+    def scanned(self) -> AbstractContextManager[None]:
+        """Read small neighbouring parts of a remote file together until the context ends."""
         return nullcontext()
 
 
@@ -160,7 +153,7 @@ class SourceFile(ListedFile):
         return self.mark.nbytes
 
     @contextmanager
-    def opened(self) -> Iterator[OpenFile]:
+    def opened(self, *, is_whole: bool = False) -> Iterator[OpenFile]:
         """Open it for some reads; before and after them it is compared with what it was.
 
         Raises

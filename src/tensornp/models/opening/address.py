@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.stored import StoredSource
 from tensornp.models.files.address import AbsentError, Address
-from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.table import INDEX_SUFFIX
@@ -29,19 +24,7 @@ def open_address(there: Address) -> Contents:
     # What hides a part of the address would not reach it.
     shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
     entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
-    return found._replace(entries=entries, problems=[*found.problems, *_not_noticed(entries)])
-
-
-def _not_noticed(entries: list[WeightEntry]) -> Iterator[str]:
-    """Yield that a change of the files could not be noticed, where their server tells nothing by which it would be."""
-    sources = (one._source for one in entries if isinstance(one._source, StoredSource))
-    # A member of a zip is in one.
-    files = {getattr(file, "file", file) for source in sources for file in source.files}
-    num = sum(isinstance(file, RemoteFile) and file.version.is_size_alone for file in files)
-    if num:
-        part = f" of {num:,}" if num < len(files) else ""
-        of = f"{part} of {len(files):,} files" if len(files) > 1 else ""
-        yield f"the server tells neither ETag nor date{of}: a change that keeps the size could not be noticed"
+    return found._replace(entries=entries)
 
 
 def _open(there: Address) -> Contents:

@@ -14,7 +14,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,7 +27,6 @@ from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import StoredSource
-from tensornp.models.files.remote_file import RemoteFile
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
@@ -126,13 +125,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have threads of this process read, one for each core."""
-    sources = [one._source for one in entries if isinstance(one._source, StoredSource)]
-    # A member of a zip is in one.
-    files = {getattr(file, "file", file) for source in sources for file in source.files}
-    with ExitStack() as kept, ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
-        for file in files:
-            if isinstance(file, RemoteFile):
-                kept.enter_context(file.scanned())
+    with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         yield from run
 
 

@@ -31,7 +31,6 @@ from tensornp.models.reading.reads import Reads
 from tensornp.models.reading.selection import Array, Shape, taken_by
 
 Form = Literal["plain", "torch.save", "zstd", "lost"]
-_END_NBYTES = 2**11
 MAX_BESIDES_NBYTES = 2**20
 """What the directory and the pickle of an item may have each: there is one tensor in it."""
 
@@ -43,12 +42,12 @@ class LostFile:
     path: str
     why: str
 
-    def opened(self) -> AbstractContextManager[Reader]:
+    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
         """Raise CheckpointError, which names it."""
         raise CheckpointError(self.why)
 
-    def scanned(self, *parts: range) -> AbstractContextManager[None]:
-        """Return a block in which nothing is read."""
+    def scanned(self) -> AbstractContextManager[None]:
+        """Return a context in which nothing is read."""
         return nullcontext()
 
     @property
@@ -100,14 +99,6 @@ class StoredChunk(NamedTuple):
     def box(self) -> Box:
         """Where it lies in the tensor."""
         return Box(self.offsets, self.sizes)
-
-    @property
-    def ends(self) -> tuple[range, ...]:
-        """The bytes at both ends of an item of `torch.save`, which tell where in it the elements lie."""
-        whole = range(self.offset, self.offset + self.nbytes)
-        if self.form != "torch.save":
-            return ()
-        return (whole,) if len(whole) <= 2 * _END_NBYTES else (whole[:_END_NBYTES], whole[-_END_NBYTES:])
 
     def source(self, there: Reader, limit: int) -> ByteSource:
         """Return the bytes of its item, unpacked; more than `limit` of those are not."""

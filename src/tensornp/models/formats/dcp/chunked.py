@@ -175,7 +175,7 @@ class _ChunksReader:
                     self._kept[number] = source
             place = self._places.get(number)
             if place is None:
-                with chunk.file.scanned(*chunk.ends):
+                with chunk.file.scanned():
                     place = self._places[number] = chunk.place(source, self._dtype)
             yield source, place
 

@@ -27,7 +27,6 @@ from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import name_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
-from tensornp.models.reading.reads import MAX_GAP_NBYTES
 
 MAX_LOOKED_INTO = 100
 """Values that are looked into when a checkpoint is opened; the others, when one asks for them."""
@@ -86,17 +85,6 @@ class ByteValue:
 
 def _is_elsewhere(file: ListedFile | None) -> bool:
     return file is not None and not isinstance(file, SourceFile)
-
-
-def _joined(values: Iterable[ByteValue]) -> list[range]:
-    """Return where the small ones of a file lie, together where little lies between them."""
-    found: list[range] = []
-    for first, nbytes in sorted((one.offset, one.nbytes) for one in values if one.nbytes <= _SMALL_NBYTES):
-        if found and first - found[-1].stop <= MAX_GAP_NBYTES:
-            found[-1] = range(found[-1].start, max(found[-1].stop, first + nbytes))
-        else:
-            found.append(range(first, first + nbytes))
-    return found
 
 
 class _Showing:
@@ -170,7 +158,7 @@ class ByteValues(Mapping[str, Any]):
             of_file.setdefault(self._stored[name].file, []).append(name)
 
         def look(file: ListedFile | None, names: list[str]) -> None:
-            with file.scanned(*_joined(self._stored[name] for name in names)) if file is not None else nullcontext():
+            with file.scanned() if file is not None else nullcontext():
                 for name in names:
                     self[name]
 
