@@ -168,11 +168,9 @@ def test_a_file_that_is_gone_or_too_short_is_told(tmp_path):
 def quantized() -> nn.Module:
     torch.manual_seed(0)
     layers = {
-        "fc": nn.Linear(8, 4), "plain": nn.Linear(8, 4, bias=False), "rnn": nn.LSTM(4, 3, 2, bidirectional=True),
-        "cell": nn.GRUCell(4, 3), "norm": nn.LayerNorm(4),
+        "fc": nn.Linear(8, 4), "plain": nn.Linear(8, 4, bias=False), "rnn": nn.LSTM(4, 3), "norm": nn.LayerNorm(4),
     }  # fmt: skip
-    kinds = {nn.Linear, nn.LSTM, nn.GRUCell}
-    return torch.ao.quantization.quantize_dynamic(nn.ModuleDict(layers), kinds)
+    return torch.ao.quantization.quantize_dynamic(nn.ModuleDict(layers), {nn.Linear, nn.LSTM})
 
 
 def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
@@ -184,16 +182,14 @@ def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
     w = tnp.weights(model)
     weights_document(w).text(), weights_document(w).html(), repr(w), released_from(w, {}, "")
     assert not calls
-    assert {name for name in w if name.startswith("rnn")} == {
-        f"rnn.{kind}_{side}_l{layer}{way}"
-        for kind in ("weight", "bias") for side in ("ih", "hh") for layer in (0, 1) for way in ("", "_reverse")
-    }  # fmt: skip
+    assert not [name for name in w if name.startswith("rnn")]
+    assert any("rnn" in one and "may hold packed weights" in one for one in w.problems), w.problems
     assert [w[f"fc.{name}"].shape for name in ("weight", "bias")] == [(4, 8), None]
     assert (w["fc.weight"].kind, w["fc.weight"].dtype, w["fc.weight"].nbytes) == ("parameter", "qint8", 32)
     assert w["fc.weight"].note == "packed for dynamic quantization"
     assert w["fc.weight"].requires_grad is False
     packed = [entry for entry in w.values() if "packed" in entry.note and entry.name != "plain.bias"]
-    assert len(packed) == 3 + 16 + 4
+    assert len(packed) == 3
     for entry in packed:
         tensor = eval(entry.code, {"model": model})
         assert entry.shape in (tuple(tensor.shape), None), entry.name

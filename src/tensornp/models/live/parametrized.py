@@ -5,31 +5,23 @@ It is listed without being computed, and computed on copies: a spectral norm wri
 
 from __future__ import annotations
 
-import _random
 import copy
-import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from operator import call
 from typing import Any
 
-import numpy as np
 import torch
 
-from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes, with_overrides
-from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.members import members_of
-from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.made import MadeSource, Recipe
 
-_set_default_dtype = torch._C._set_default_dtype
 _LISTS = "parametrizations"
 _OWN = "torch.nn.utils.parametrizations"
 _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
@@ -128,92 +120,12 @@ def _is_own(cls: type) -> bool:
 
 @outside_modes
 def _computed(parametrization: Any) -> Any:
-    """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
-    steps = members_of((getattr(parametrization, "__dict__", None) or {}).get("_modules"))
-    if all(_is_own(type(step)) for _, step in steps):
-        with with_overrides():
-            return _copy_of(parametrization)()
-    set_back = map(call, _setters(parametrization))
-    try:
-        with with_overrides():
-            return _copy_of(parametrization)()
-    finally:
-        # One call of C, which no Ctrl-C ends before the last of them.
-        list(set_back)
-
-
-def _setters(parametrization: Any) -> list[Callable[[], object]]:
-    """Return what sets back the generators that may be asked, and the default dtype: functions written in C."""
-    devices = {one.device for _, one in _originals(parametrization)}
-    generators = [torch.default_generator]
-    generators += [torch.cuda.default_generators[device.index] for device in devices if device.type == "cuda"]
-    # The module's own functions are methods of it.
-    ours: Any = getattr(random.getstate, "__self__")  # noqa: B009
-    return [
-        *(partial(one.set_state, one.get_state()) for one in generators),
-        partial(np.random.set_state, np.random.get_state()),
-        partial(_random.Random.setstate, ours, _random.Random.getstate(ours)),
-        partial(setattr, ours, "gauss_next", ours.gauss_next),
-        partial(_set_default_dtype, torch.get_default_dtype()),
-    ]
-
-
-def _copy_of(parametrization: Any) -> Any:
-    """Return a copy of all that a parametrization holds, by which nothing that is written reaches the original.
-
-    Modules that are merely attributes are not copied: a whole model may be one.
-    """
-    memo: dict[int, Any] = {}
-    every = list(_registered(parametrization))
-    for module in every:
-        for value in _reached((getattr(module, "__dict__", None) or {}).values()):
-            if is_tensor(value):
-                if form_of(value).state == "remote":
-                    raise NoDataError(f"{_NEEDS_RANKS}; compute the weight yourself, on each")
-                check_parts(value)
-                # Of what autograd has computed, Python makes no copy.
-                memo[id(value)] = value.detach().clone()
-            elif isinstance(value, torch.nn.Module) and not any(value is one for one in every):
-                memo[id(value)] = value
-    try:
-        made = copy.deepcopy(parametrization, memo)
-    except Exception as error:
-        why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
-        raise NoDataError(f"{why}; compute the weight yourself") from None
-    for module in _registered(made):
-        own = getattr(module, "__dict__", None)
-        for name in ("_compiled_call_impl", *(("forward", "_old_forward") if own and "_hf_hook" in own else ())):
-            # accelerate and the compiler bind them to what they were made for.
-            (own or {}).pop(name, None)
-    return made
-
-
-def _registered(module: Any) -> Iterator[Any]:
-    """Yield a module and all that are registered in it, each once."""
-    seen: set[int] = set()
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
-        held = getattr(one, "__dict__", None)
-        if one is None or id(one) in seen:
-            continue
-        if held is None or torch_private.is_scripted_table(held.get("_modules")):
-            raise NoDataError("a parametrization in TorchScript would be run in place; compute the weight yourself")
-        seen.add(id(one))
-        yield one
-        waiting.extend(child for _, child in members_of(held.get("_modules")))
-
-
-def _reached(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield values, and what built-in containers among them hold."""
-    waiting, seen = list(values), set[int]()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        yield value
-        if type(value) in (dict, OrderedDict):
-            waiting.extend(list(value.values()))
-        elif type(value) in (list, tuple, set):
-            waiting.extend(list(value))
+    """Return what a copy of a parametrization gives now; torch's random numbers are set back."""
+    devices = {one.device.index for _, one in _originals(parametrization) if one.device.type == "cuda"}
+    with with_overrides(), torch.random.fork_rng(devices=sorted(devices)):
+        try:
+            made = copy.deepcopy(parametrization)
+        except Exception as error:
+            why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
+            raise NoDataError(f"{why}; compute the weight yourself") from None
+        return made()

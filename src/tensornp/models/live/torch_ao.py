@@ -21,7 +21,6 @@ _MAYBE = "if there is one"
 _SAVED = "_packed_params._packed_params"
 """What a state dict calls the weight and the bias of a linear module, as a pair."""
 _BITS = {"qint8": 8, "quint8": 8, "quint4x2": 4, "float16": 16, "float32": 32}
-_GATES = {"LSTM": 4, "GRU": 3}
 _Held = Mapping[str, Any]
 
 
@@ -40,22 +39,20 @@ class _Facts:
         shape: tuple[Any, ...] | None,
         dtype: str,
         call: str,
-        key: str = "",
         *,
         note: str = "",
         saved_as: str = "",
     ) -> WeightEntry:
-        """Return a weight that a method of the module gives, alone or in a dictionary under `key`."""
+        """Return a weight that a method of the module gives."""
         told = None
         if shape is not None and all(type(size) is int and size >= 0 for size in shape):
             told = shape
-        whole = methodcaller(call)
         source = MadeSource(
-            self.module, (lambda module: whole(module)[key]) if key else whole, Recipe(self.code, packed_of, name),
+            self.module, methodcaller(call), Recipe(self.code, packed_of, name),
             location="cpu", identity=(id(self.packed), name), requires_grad=False, may_be_none=told is None,
         )  # fmt: skip
         nbytes = math.prod(told) * _BITS.get(dtype, 8) // 8 if told is not None else 0
-        code = f"{self.code}.{call}()" + (f"[{key!r}]" if key else "")
+        code = f"{self.code}.{call}()"
         said = ", ".join(filter(None, [self._said, note]))
         return WeightEntry(
             name, "parameter", told, dtype, nbytes, source, code, said, _saved_as=(saved_as,) if saved_as else ()
@@ -128,39 +125,6 @@ def _embedding(facts: _Facts) -> Iterator[WeightEntry]:
     yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight", saved_as="_packed_params._packed_weight")
 
 
-def _rnn(facts: _Facts) -> Iterator[WeightEntry]:
-    """Yield the weights of all layers and directions, by the names that the module had before."""
-    held = facts.held
-    num_gates, num_layers = _GATES.get(held.get("mode", ""), 1), held.get("num_layers")
-    size, width, is_double = held.get("hidden_size"), held.get("input_size"), held.get("bidirectional") is True
-    if type(size) is not int or type(width) is not int or type(num_layers) is not int:
-        return
-    dtype = _name_of(held.get("dtype"))
-    for layer in range(num_layers):
-        for suffix in ("", "_reverse") if is_double else ("",):
-            tail = f"l{layer}{suffix}"
-            num_in = width if not layer else size * (1 + is_double)
-            for name, n in ((f"weight_ih_{tail}", num_in), (f"weight_hh_{tail}", size)):
-                yield facts.entry(name, (num_gates * size, n), dtype, "get_weight", name)
-            for name in (f"bias_ih_{tail}", f"bias_hh_{tail}") if held.get("bias") is True else ():
-                yield facts.entry(name, (num_gates * size,), "float32", "get_bias", name)
-
-
-def _cell(facts: _Facts) -> Iterator[WeightEntry]:
-    """Yield the weights of a cell; tensors by the names of its biases are attributes, which do not have the values."""
-    held = facts.held
-    gates = next((n for name, n in _GATES.items() if _is_called(facts.module, f"{name}Cell")), 1)
-    size, width, dtype = held.get("hidden_size"), held.get("input_size"), _name_of(held.get("weight_dtype"))
-    if type(size) is not int or type(width) is not int:
-        return
-    for side, n in (("ih", width), ("hh", size)):
-        facts.packed = held.get(f"_packed_weight_{side}", facts.module)
-        yield facts.entry(f"weight_{side}", (gates * size, n), dtype, "get_weight", f"weight_{side}")
-        if held.get("bias") is True:
-            key = f"bias_{side}"
-            yield facts.entry(f"_packed_weight_{side}.bias", (gates * size,), "float32", "get_bias", key)
-
-
 def _inner(facts: _Facts) -> _Held:
     """Return what the submodule holds that keeps the packed object."""
     return getattr(facts.held.get("_modules", {}).get("_packed_params"), "__dict__", None) or {}
@@ -170,15 +134,9 @@ def _name_of(dtype: Any) -> str:
     return name_of(dtype) if isinstance(dtype, torch.dtype) else ""
 
 
-def _is_called(module: Any, name: str) -> bool:
-    return any(cls.__name__ == name for cls in type(module).__mro__)
-
-
 _LISTERS: dict[tuple[str, str], _Lister] = {
     (f"{_ROOM}.modules.linear", "Linear"): _linear,
     (f"{_ROOM}.modules.conv", "_ConvNd"): _conv,
     (f"{_ROOM}.modules.embedding_ops", "Embedding"): _embedding,
-    (f"{_ROOM}.dynamic.modules.rnn", "RNNBase"): _rnn,
-    (f"{_ROOM}.dynamic.modules.rnn", "RNNCellBase"): _cell,
 }
 """By module and name of a class, also where one that derives from it is met."""
