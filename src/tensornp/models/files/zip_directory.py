@@ -13,7 +13,6 @@ from tensornp.models.files.overlap import overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"
-_END, _END64, _LOCATOR = struct.Struct("<4s4H2IH"), struct.Struct("<4sQ2H2I4Q"), struct.Struct("<4sIQI")
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 MAX_DIRECTORY_NBYTES = 2**25
 """Bytes of the list of members: some hundred thousands."""
@@ -42,7 +41,6 @@ def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> di
     try:
         with zipfile.ZipFile(Readable(source, max_nbytes)) as archive:
             members = archive.infolist()
-            is_told_once = _is_told_once(source, archive, len(members))
     except TensornpError:
         raise
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as error:
@@ -51,37 +49,12 @@ def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> di
             raise error.__context__ from None
         why = "the list of its members, at its end, is damaged or cut off"
         raise CheckpointError(f"{source.said} is not a valid zip file; {why}") from None
-    if not is_told_once:
-        why = "the list of its members does not lie where its end says, and other readers may find another one"
-        raise CheckpointError(f"{source.said} is not a valid zip file; {why}")
     times = Counter(one.filename for one in members)
     records = {one.filename: _record(source, one, is_alone=times[one.filename] == 1) for one in members}
     spans = {name: (one.offset, _stored_nbytes(one)) for name, one in records.items() if not one.problem}
     for name in overlapping(spans):
         records[name] = records[name]._replace(problem="overlaps another one")
     return records
-
-
-def _is_told_once(source: ByteSource, archive: zipfile.ZipFile, num_members: int) -> bool:
-    """Return whether the directory that Python found is the one to which the records at the end lead others.
-
-    Python takes what lies before those records, wherever they say that it begins; miniz, which torch uses, goes there,
-    and takes as many members as they tell.
-    """
-    at = source.nbytes - _END.size - len(archive.comment)
-    signature, _, _, _, num, nbytes, first, _ = _END.unpack(read_bytes(source, at, _END.size))
-    if signature != EMPTY_ZIP_MAGIC:
-        return False
-    if at >= _LOCATOR.size:
-        signature, _, place, _ = _LOCATOR.unpack(read_bytes(source, at - _LOCATOR.size, _LOCATOR.size))
-        if signature == b"PK\x06\x07":
-            at -= _LOCATOR.size + _END64.size
-            if at < 0 or place != at:
-                return False
-            signature, *_, num, nbytes, first = _END64.unpack(read_bytes(source, at, _END64.size))
-            if signature != b"PK\x06\x06":
-                return False
-    return (num, first + nbytes) == (num_members, at)
 
 
 def _stored_nbytes(record: Record) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from tensornp.errors import CheckpointError
@@ -14,7 +12,6 @@ from tensornp.models.pickles.records import XRay
 from tensornp.models.pickles.tensors import PickledTensor
 
 _MAX_ORDER_NBYTES = 8
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 class TorchZip(NamedTuple):
@@ -39,25 +36,22 @@ def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip
 
 def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
     """Return what a zip of these members holds, as `read_torch_zip`."""
-    # torch finds a member whatever the case of its name.
-    times = Counter(map(_folded, members))
-    records = {name: _uncompressed(one, is_alone=times[_folded(name)] == 1) for name, one in members.items()}
-    folded = {_folded(name): one for name, one in records.items()}
-    pickles = [name for name in folded if name.rpartition("/")[2] == "data.pkl"]
+    records = {name: _uncompressed(one) for name, one in members.items()}
+    pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
         raise CheckpointError(f"{source.said} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
-    prefix, place = pickles[0].removesuffix("data.pkl"), folded[pickles[0]]
+    prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
     if place.problem:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {place.problem}")
     if place.nbytes > max_nbytes:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl has {place.nbytes:,} bytes")
     found = looked_through(source.said, read_bytes(source, place.offset, place.nbytes))
-    is_swapped, why = _order_of(source, folded.get(f"{prefix}byteorder"))
+    is_swapped, why = _order_of(source, records.get(f"{prefix}byteorder"))
     if why:
         records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
     there = f"{prefix}data/"
-    storages = {name[len(there) :]: one for name, one in records.items() if _folded(name).startswith(there)}
-    constants = (name.removeprefix(f"{prefix}constants/") for name in folded)
+    storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
+    constants = (name.removeprefix(f"{prefix}constants/") for name in records)
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
@@ -93,13 +87,7 @@ def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
     return told == b"big", "" if told in (b"big", b"little") else "has its bytes in an order that is not known"
 
 
-def _folded(name: str) -> str:
-    return name.translate(_LOWER)
-
-
-def _uncompressed(record: Record, *, is_alone: bool) -> Record:
+def _uncompressed(record: Record) -> Record:
     """Return a record that has a problem where a view of a part of it could not be read by its offset."""
-    if not is_alone:
-        return record._replace(problem="is there more than once")
     is_compressed = record.packed_nbytes is not None and not record.problem
     return record._replace(problem="is compressed") if is_compressed else record

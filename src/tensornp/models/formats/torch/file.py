@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -67,8 +66,6 @@ def read_legacy(file: ListedFile) -> Contents | None:
     """Return what a file of the format before the zip holds; None of another one, CheckpointError if not sound."""
     if not _is_legacy(file.read(0, min(file.nbytes, 64))):
         return None
-    if _is_tar(file):
-        raise CheckpointError(f"{file.path!r} is a tar archive besides, of which torch.load would run other pickles")
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):
@@ -104,15 +101,6 @@ def read_legacy(file: ListedFile) -> Contents | None:
             NotListed(f"{counted(rest, 'byte')} at its end can belong to no tensor that is listed")
         )
     return contents
-
-
-def _is_tar(file: ListedFile) -> bool:
-    """Return whether the file begins as a tar archive, for which torch takes it first: the format of torch 0.1."""
-    try:
-        tarfile.TarInfo.frombuf(file.read(0, min(file.nbytes, tarfile.BLOCKSIZE)), "utf-8", "surrogateescape")
-    except tarfile.HeaderError:
-        return False
-    return True
 
 
 def _pickle_at(there: Reader, at: int, file: ListedFile) -> XRay:
