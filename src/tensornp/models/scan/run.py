@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
-from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
@@ -35,13 +26,6 @@ from tensornp.models.storage.totals import identity_of
 _Found = tuple[WeightEntry, TensorStats | str]
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
-_MAX_TRIES = 2
-_STALLED_S = 60.0
-"""Seconds without a finished task after which that is told."""
-_EXECUTORS = {"ipyparallel": "client.executor()", "distributed": "client.get_executor()"}
-"""By their packages, what others than executors lead to one."""
-_DEATHS = ("EngineError", "KilledWorker")
-"""Errors of ipyparallel and dask for a worker that has died."""
 _TOLD_EVERY_S = 0.2
 
 
@@ -110,12 +94,8 @@ class _StoppedError(Exception):
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
-    leads_to = _EXECUTORS.get(type(executor).__module__.partition(".")[0])
-    is_other = leads_to is not None and not isinstance(executor, Executor)
-    if isinstance(executor, type) or is_other or not callable(getattr(executor, "submit", None)):
-        what = f"the class {executor.__name__}" if isinstance(executor, type) else an_instance(executor)
-        cure = f"; give {leads_to}" if is_other else ""
-        raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {what}{cure}")
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {an_instance(executor)}")
     live = next((one for one in entries if not isinstance(one._source, StoredSource) and not one.problem), None)
     if live is not None:
         raise BadRequestError(
@@ -124,21 +104,21 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
-    """Have threads of this process read, one for each core."""
+    """Read by threads of this process, one for each core."""
     with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         yield from run
 
 
-def _shared(entry: WeightEntry) -> StoredSource | None:
-    """Return where a weight lies that is read in tasks; None of what is in memory, known, or has nothing to count."""
+def _num_tasks(entry: WeightEntry) -> int:
+    """Return in how many tasks a weight is read; 0 for one in memory, or without anything to count."""
     source = entry._source
     if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None:
-        return None
-    return source
+        return 0
+    return source.num_tasks
 
 
 def _at_once(entry: WeightEntry) -> _Found:
-    """Read a weight that is not shared out: one in memory, with gaps, or whose statistics are known."""
+    """Read a weight that is not shared out."""
     try:
         return entry, entry.stats()
     except TensornpError as error:
@@ -156,116 +136,66 @@ def no_memory_for(entry: WeightEntry) -> str:
 
 
 def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
-    """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
-    tasks = _SharedTasks(executor, told)
+    """Read weights in tasks of bounded size; what they find is merged in the order of the file."""
+    asked: deque[tuple[_Reading, Future[Tally]]] = deque()
     try:
         for entry in entries:
-            source = _shared(entry)
-            num_tasks = source.num_tasks if source is not None else 0
-            if source is None or not num_tasks:
+            num_tasks = _num_tasks(entry)
+            if not num_tasks:
                 yield _at_once(entry)
                 told.add(entry.nbytes)
                 continue
-            reading = _Reading(entry, source, num_tasks)
+            reading = _Reading(entry, num_tasks)
             for number in range(num_tasks):
-                while tasks.num_asked >= _MAX_WAITING:
-                    yield from tasks.finished()
-                tasks.ask(reading, number)
-        while tasks.num_asked:
-            yield from tasks.finished()
+                if len(asked) == _MAX_WAITING:
+                    yield from _finished(*asked.popleft(), told)
+                asked.append((reading, _submit(executor, entry, number)))
+        while asked:
+            yield from _finished(*asked.popleft(), told)
     finally:
-        tasks.cancel()
+        for _, future in asked:
+            future.cancel()
 
 
 @dataclass
 class _Reading:
-    """A weight that is read in tasks: what they have brought, and why one has brought nothing."""
+    """A weight that is read in tasks: what they have found so far, and why one has failed."""
 
     entry: WeightEntry
-    source: StoredSource
     num_tasks: int
-    tallies: dict[int, Tally] = field(default_factory=dict)
+    tallies: list[Tally] = field(default_factory=list)
     num_done: int = 0
     why: str = ""
 
-    def outcome(self) -> TensorStats | str:
-        """Return the statistics of all tasks, or why there are none."""
-        return self.why or self.source.put_together(self.tallies[number] for number in sorted(self.tallies))
+
+def _submit(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally]:
+    source: Any = entry._source
+    try:
+        future = executor.submit(tally_of, Sent(source, entry.name, entry.code), number)
+    except Exception as error:
+        raise BadRequestError(f"the executor cannot submit tasks: {_words_of(error)}") from None
+    if not isinstance(future, Future):
+        raise BadRequestError(f"executor.submit() must return a Future, got {an_instance(future)}")
+    return future
 
 
-class _SharedTasks:
-    """The tasks that an executor has at the moment."""
-
-    def __init__(self, executor: Executor, told: _Told) -> None:
-        self._executor, self._told = executor, told
-        self._asked: dict[Future[Tally], tuple[_Reading, int, int]] = {}
-
-    @property
-    def num_asked(self) -> int:
-        """How many there are."""
-        return len(self._asked)
-
-    def ask(self, reading: _Reading, number: int, tries: int = 1) -> None:
-        """Have one task done; BadRequestError if the executor takes none."""
-        try:
-            sent = Sent(reading.source, reading.entry.name, reading.entry.code)
-            future = self._executor.submit(tally_of, sent, number)
-        except BrokenExecutor as error:
-            future = Future()
-            future.set_exception(error)
-        except Exception as error:
-            raise BadRequestError(f"the executor cannot submit tasks: {_words_of(error)}") from None
-        if not isinstance(future, Future):
-            raise BadRequestError(f"executor.submit() must return a Future, got {an_instance(future)}")
-        self._asked[future] = reading, number, tries
-
-    def finished(self) -> Iterator[_Found]:
-        """Wait until some are done, and yield the weights of which all are."""
-        while not (done := wait(self._asked, _STALLED_S, FIRST_COMPLETED).done):
-            tasks = counted(len(self._asked), "task")
-            _log.warning("a scan: none of the %s that the executor has was finished for a minute", tasks)
-        for future in done:
-            reading, number, tries = self._asked.pop(future)
-            try:
-                tally = future.result()
-                if not isinstance(tally, Tally):
-                    raise TypeError(f"its worker brought {an_instance(tally)}, and no Tally")
-                reading.tallies[number] = tally
-            except TensornpError as error:
-                reading.why = str(error)
-            except Exception as error:
-                is_dead = _is_death(error)
-                if is_dead and tries < _MAX_TRIES:
-                    self.ask(reading, number, tries + 1)
-                    continue
-                reading.why = f"its worker died: {_words_of(error)}" if is_dead else _why_failed(error)
-            reading.num_done += 1
-            self._told.add(reading.entry.nbytes / reading.num_tasks)
-            if reading.num_done == reading.num_tasks:
-                reading.source.give_back()
-                yield reading.entry, reading.outcome()
-
-    def cancel(self) -> None:
-        """Take back what has not begun."""
-        for future in self._asked:
-            future.cancel()
+def _finished(reading: _Reading, future: Future[Tally], told: _Told) -> Iterator[_Found]:
+    """Wait for a task, and yield its weight if it was the last one."""
+    try:
+        reading.tallies.append(future.result())
+    except (Exception, CancelledError) as error:
+        reading.why = _words_of(error)
+    reading.num_done += 1
+    told.add(reading.entry.nbytes / reading.num_tasks)
+    if reading.num_done == reading.num_tasks:
+        source: Any = reading.entry._source
+        source.give_back()
+        yield reading.entry, reading.why or source.put_together(reading.tallies)
 
 
-def _is_death(error: Exception) -> bool:
-    """Return whether an error tells that a worker has died, and not that its task has failed."""
-    is_told = isinstance(error, BrokenExecutor | CancelledError | OSError | EOFError)
-    return is_told or any(cls.__name__ in _DEATHS for cls in type(error).__mro__)
-
-
-def _words_of(error: Exception) -> str:
+def _words_of(error: BaseException) -> str:
     """Return what an error says; some say nothing but their class."""
     return str(error) or type(error).__name__
-
-
-def _why_failed(error: Exception) -> str:
-    """Return why a task has failed; ipyparallel's errors tell the class of that of the engine by a name."""
-    name, said = getattr(error, "ename", "") or type(error).__name__, _words_of(error)
-    return f"its worker lacks a library ({said}); install tensornp there" if name == "ModuleNotFoundError" else said
 
 
 class Sent(NamedTuple):
@@ -277,8 +207,5 @@ class Sent(NamedTuple):
 
 
 def tally_of(sent: Sent, number: int) -> Tally:
-    """Carry one task out; what an executor calls, where the same file can be read."""
+    """Carry one task out; an executor calls it where the same file can be read."""
     return sent.source.tally(Called(sent.name, sent.code), number)
-
-
-_log = logging.getLogger("tensornp")
