@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 import torch
 from child import in_fork
+from counted_reads import counted_reads
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
-from test_npy import counted_reads
 
 import tensornp as tnp
 from tensornp.models.formats.gguf.file import PLAIN, QUANTIZED, WITHOUT_VALUES

@@ -11,11 +11,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from counted_reads import counted_reads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.models.files.source_file import OpenFile
 
 NUMBERS = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 >i2 >u4 >i8 >f2 >f4 >f8 >c8".split()
 FORMATS = [(1, 0), (2, 0), (3, 0)]
@@ -42,14 +42,6 @@ def opened(folder: Path, data: bytes) -> Any:
     path = folder / "x.npy"
     path.write_bytes(data)
     return tnp.weights(path)
-
-
-def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the list to which the bytes of each read of a file are added from now on."""
-    read: list[int] = []
-    read_into = OpenFile.read_into
-    monkeypatch.setattr(OpenFile, "read_into", lambda *a: read.append(a[1].size) or read_into(*a))
-    return read
 
 
 @pytest.mark.slow

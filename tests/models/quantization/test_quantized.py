@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from counted_reads import counted_reads
 from safetensors.torch import save_file
-from test_npy import counted_reads
 from torch import nn
 
 import tensornp as tnp

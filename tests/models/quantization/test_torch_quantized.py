@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_npy import counted_reads
+from counted_reads import counted_reads
 
 import tensornp as tnp
 

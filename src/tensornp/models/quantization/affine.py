@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,41 +19,16 @@ MAX_VALUE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Numbers that stand in the pickle itself, as torch wrote them before 1.4; `key` is equal for the same ones."""
-
-    values: np.ndarray[tuple[int], Any] = field(compare=False)
-    are_integers: bool
-    key: bytes
-
-    @classmethod
-    def of(cls, told: list[Any]) -> Row | None:
-        """Return the numbers of a list; None of one that has anything else, or what is not finite."""
-        if not all(map(is_number, told)):
-            return None
-        values, are_integers = np.array(list(map(float, told))), all(type(one) is int for one in told)
-        return cls(values, are_integers, blake2b(values.tobytes() + bytes([are_integers])).digest())
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many there are."""
-        return self.values.shape
-
-
-Numbers = FileSource | Row | float
-
-
-@dataclass(frozen=True, slots=True)
 class AffineCodes(Codec):
     """Makes values of integer `codes`, by one scale and one zero point, or by those of each index along `axis`.
 
-    `has_float_zeros` tells that zero points are floats, as only those along an axis are.
+    Zero points along an axis may be floats.
     """
 
     codes: str
     axis: int | None
-    scales: Numbers
-    zeros: Numbers
+    scales: FileSource | float
+    zeros: FileSource | int
     has_float_zeros: bool = False
 
     @property
@@ -107,20 +81,16 @@ class AffineCodes(Codec):
             return np.asarray(wide.astype(VALUES) * np.float32(scales.item()))
         made = codes.astype(VALUES)
         made -= zeros
-        # The scales are floats, or doubles.
         return np.asarray(np.multiply(made, scales).astype(VALUES, copy=False))
 
     def _numbers(self, ranges: Ranges, beside: Sequence[Array]) -> tuple[Array, Array]:
         """Return the scales and zero points of all codes, or of the wanted indices; NoDataError for NaN."""
         if self.axis is None:
             return np.array(self.scales), np.array(self.zeros)
-        along, read = ranges[self.axis], iter(beside)
-        scales, zeros = (
-            one.values[along.slice] if isinstance(one, Row) else next(read) for one in (self.scales, self.zeros)
-        )
+        along, (scales, zeros) = ranges[self.axis], beside
         most = np.iinfo(self.codes)
-        low, high = (-MAX_VALUE, MAX_VALUE) if self.has_float_zeros else (most.min, most.max)
         self._check("scale", scales, np.abs(scales) <= MAX_VALUE, along)
+        low, high = (-MAX_VALUE, MAX_VALUE) if self.has_float_zeros else (most.min, most.max)
         self._check("zero point", zeros, (zeros >= low) & (zeros <= high), along)
         return scales.astype(np.float32 if self.has_float_zeros else np.float64), zeros.astype(VALUES)
 

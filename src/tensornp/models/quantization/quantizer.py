@@ -14,25 +14,23 @@ from tensornp.models.entries.in_file import FileSource
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Global
 from tensornp.models.pickles.tensors import PickledTensor
-from tensornp.models.quantization.affine import AffineCodes, Row, is_number
+from tensornp.models.quantization.affine import AffineCodes, is_number
 
 _MAX_SAID = 60
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
-_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _BY_CHANNEL = ("per_channel_affine", "per_channel_affine_float_qparams")
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 Laid = Callable[[PickledTensor], WeightEntry]
 """Gives what a tensor in a pickle shows of the file."""
-Rows = dict[int, Row | None]
-"""Those of a file by the identity of each list, which any number of tensors may have."""
 
 
-def quantized(codes: WeightEntry, quantizer: Any, laid: Laid, rows: Rows) -> WeightEntry:
+def quantized(codes: WeightEntry, quantizer: Any, laid: Laid) -> WeightEntry:
     """Return a weight of integer codes as what they mean; `quantizer` is what the pickle says of it.
 
-    `laid` gives what a tensor in there shows of the file, and `rows` are lists of numbers that were met in it.
+    `laid` gives what a tensor in there shows of the file.
     """
     assert isinstance(codes._source, FileSource)
-    told = told_of(quantizer, codes._source, laid, rows)
+    told = told_of(quantizer, codes._source, laid)
     dtype = f"q{codes.dtype}"
     if isinstance(told, str):
         return codes._with_(dtype=dtype, problem=codes.problem or told, note="")
@@ -40,7 +38,7 @@ def quantized(codes: WeightEntry, quantizer: Any, laid: Laid, rows: Rows) -> Wei
     return noted(codes._with_(dtype=dtype, _source=source), told.note)
 
 
-def told_of(quantizer: Any, codes: FileSource, laid: Laid, rows: Rows) -> AffineCodes | str:
+def told_of(quantizer: Any, codes: FileSource, laid: Laid) -> AffineCodes | str:
     """Return what codes mean, or why it is not told, in a sentence."""
     name = _scheme_of(quantizer)
     if name == "per_tensor_affine" and len(quantizer) == 3:
@@ -51,7 +49,7 @@ def told_of(quantizer: Any, codes: FileSource, laid: Laid, rows: Rows) -> Affine
             return f"its zero point is none of q{codes.dtype}"
         return AffineCodes(codes.dtype, None, float(scale), zero)
     if name in _BY_CHANNEL and len(quantizer) == 4:
-        return _told_by_channel(quantizer, codes, laid, rows)
+        return _told_by_channel(quantizer, codes, laid)
     said = f" {legible(name[:_MAX_SAID])}" if name else ""
     return f"its scheme of quantization{said} is not known"
 
@@ -61,39 +59,29 @@ def _scheme_of(quantizer: Any) -> str:
     return scheme.name if isinstance(scheme, Global) and scheme.module == "torch" else ""
 
 
-def _told_by_channel(quantizer: tuple[Any, ...], codes: FileSource, laid: Laid, rows: Rows) -> AffineCodes | str:
-    scheme, scales, zeros, axis = quantizer
+def _told_by_channel(quantizer: tuple[Any, ...], codes: FileSource, laid: Laid) -> AffineCodes | str:
+    _, scales, zeros, axis = quantizer
     if type(axis) is not int or not 0 <= axis < len(codes.shape):
         return f"its channels lie along no axis of shape {codes.shape}"
-    found: list[FileSource | Row] = []
+    found: list[FileSource] = []
     for what, told, dtypes in (("scales", scales, _FLOATS), ("zero points", zeros, (*_INTEGERS, *_FLOATS))):
-        some = _numbers_of(told, laid, rows)
+        some = _numbers_of(told, laid)
         if isinstance(some, str):
             return f"its {what} cannot be read: {some}"
         if some.shape != (codes.shape[axis],):
             return f"its {what} are of shape {some.shape}, and axis {axis} has {codes.shape[axis]:,} indices"
-        if isinstance(some, FileSource) and some.dtype not in dtypes:
+        if some.dtype not in dtypes:
             return f"its {what} are {some.dtype}"
         found.append(some)
     first, second = found
-    # As torch decides it.
-    has_floats = second.dtype in _FLOATS if isinstance(second, FileSource) else scheme.name != _BY_CHANNEL[0]
-    if isinstance(second, Row) and not has_floats:
-        values = second.values
-        is_any = bool(values.size)
-        if not second.are_integers or (is_any and not _are_codes(values.min(), values.max(), codes)):
-            return f"its zero points are none of q{codes.dtype}"
+    has_floats = second.dtype in _FLOATS
     if has_floats and codes.dtype == "int32":
         return "its zero points are floats, of which torch makes no values of qint32"
     return AffineCodes(codes.dtype, axis, first, second, has_floats)
 
 
-def _numbers_of(told: Any, laid: Laid, rows: Rows) -> FileSource | Row | str:
-    """Return a tensor or a list of numbers, or why it is not read."""
-    if type(told) is list:
-        if id(told) not in rows:
-            rows[id(told)] = Row.of(told)
-        return rows[id(told)] or "they are no finite numbers"
+def _numbers_of(told: Any, laid: Laid) -> FileSource | str:
+    """Return a tensor of numbers, or why it is not read."""
     tensor = tensor_of((), told) if isinstance(told, Call) else None
     if tensor is None or tensor.is_quantized or not tensor.dtype:
         return tensor.problem if tensor is not None and tensor.problem else "they are no tensor"

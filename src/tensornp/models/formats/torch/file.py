@@ -28,7 +28,7 @@ from tensornp.models.pickles.look_through import MAX_NBYTES, xray
 from tensornp.models.pickles.records import XRay
 from tensornp.models.pickles.tensors import STORAGES, PickledTensor, StorageTold, first_told, storage_key, told_storage
 from tensornp.models.pickles.wanted import wanted_of
-from tensornp.models.quantization.quantizer import Rows, quantized
+from tensornp.models.quantization.quantizer import quantized
 from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -201,7 +201,6 @@ class _Laying:
     ) -> None:
         self._file, self._storages, self._wanted, self._first = file, storages, wanted, first
         self._is_swapped = is_swapped
-        self._rows: Rows = {}
 
     def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
         """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
@@ -215,7 +214,7 @@ class _Laying:
         elif tensor.is_wrapper:
             made = _wrapper(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
         elif tensor.is_quantized:
-            made = quantized(laid(tensor), tensor.quantizer, laid, self._rows)
+            made = quantized(laid(tensor), tensor.quantizer, laid)
         else:
             made = laid(tensor._replace(problem=tensor.problem or self._why_other(tensor)))
         kind = "parameter" if tensor.is_parameter else "tensor"
