@@ -72,14 +72,14 @@ def notes(weights: dict[str, torch.Tensor]) -> dict[str, str]:
 
 
 def test_how_a_part_is_unlike_the_others_is_said_of_all_of_it():
-    """In one word where all weights are so, each fact by itself, and "elsewhere" only where all others are so."""
+    """Each fact by itself, beside what most others are."""
     half = {i: torch.zeros(4, 4).bfloat16() for i in (3, 4)}
     every = {key: half for key in ("k", "q", "up", "down")}
-    assert notes(layers(**every)) == {"h.{3..4}": "all 4 are bfloat16, elsewhere float32"}
+    assert notes(layers(**every)) == {"h.{3..4}": "k, q, up and 1 more are bfloat16, elsewhere float32"}
     wide = {3: torch.zeros(9, 4).bfloat16(), 4: half[4]}
     assert notes(layers(**{**every, "up": wide})) == {
-        "h.3": "all 4 are bfloat16, in {0..2,5..11} float32; up is (9, 4), elsewhere (4, 4)",
-        "h.4": "all 4 are bfloat16, in {0..2,5..11} float32",
+        "h.3": "k, q, up and 1 more are bfloat16, in most others float32; up is (9, 4), in most others (4, 4)",
+        "h.4": "k, q, up and 1 more are bfloat16, in most others float32",
     }
     usual = {**layers(), "h.2.up": torch.zeros(9, 4).bfloat16(), "h.2.bias": torch.zeros(1)}
     usual |= {"h.2.down": torch.zeros(4, 9), "h.2.q": torch.zeros(3, 3)}

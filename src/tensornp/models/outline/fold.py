@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -20,7 +19,6 @@ _MAX_NAMED = 3
 """Weights that are named where one part differs from the others."""
 _NUM_SAID = 4
 """Facts of a kind that are said where they differ."""
-_MAX_NUMBERS = 12
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """What each quantized weight has of its own."""
 _FOLDED = re.compile(r"\{[\d.,]+\}")
@@ -190,11 +188,10 @@ def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
     usual = max(alike, key=lambda key: len(alike[key]))
     found = {key: _merged(group) if len(group) >= _MIN_FOLDED else group[0] for key, group in alike.items()}
     numbered = {key: _patterns(one) for key, one in found.items() if type(key) is int}
-    values = _Values(numbered.values())
-    numbers = found[usual].label.partition("}")[0] + "}"
+    where = "elsewhere" if len(numbered) == 2 else "in most others"
     for key, own in numbered.items():
         if key != usual:
-            found[key].unlike = _difference(own, numbered[usual], numbers, values) or found[key].unlike
+            found[key].unlike = _difference(own, numbered[usual], where) or found[key].unlike
     return list(found.values())
 
 
@@ -230,70 +227,40 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     return top
 
 
-class _Values:
-    """What the weights of a pattern are in several groups of numbers: each value by how many groups have it."""
-
-    def __init__(self, groups: Iterable[Mapping[str, _Kind]]) -> None:
-        self._counts: dict[tuple[str, int], Counter[Any]] = {}
-        for group in groups:
-            for pattern, kind in group.items():
-                for i, value in enumerate(kind):
-                    self._counts.setdefault((pattern, i), Counter())[value] += 1
-
-    def is_everywhere_else(self, value: Any, patterns: Iterable[str], i: int) -> bool:
-        """Return whether, of these patterns, one group alone has not this value."""
-        counts = (self._counts[pattern, i] for pattern in patterns)
-        return all(one.total() == one[value] + 1 for one in counts)
-
-
-def _difference(own: Mapping[str, _Kind], others: Mapping[str, _Kind], numbers: str, values: _Values) -> str:
-    """Return in a few words how a branch differs from the usual one, of those numbers; empty where no word is found."""
-    if own.keys().isdisjoint(others):
-        # Another kind of layer, which lacks nothing.
+def _difference(own: Mapping[str, _Kind], usual: Mapping[str, _Kind], where: str) -> str:
+    """Return in a few words how a branch differs from the usual one; empty for another kind of layer."""
+    lacks = [pattern for pattern in usual if pattern not in own]
+    extra = [pattern for pattern in own if pattern not in usual]
+    if own.keys().isdisjoint(usual) or not all(lacks + extra):
         return ""
-    missing = [pattern for pattern in others if pattern not in own]
-    extra = [pattern for pattern in own if pattern not in others]
-    if not all(missing + extra):
-        return ""
-    lacks = [(missing, f"has no {_named(missing)}")] if missing else []
-    has = [(extra, f"has {_named(extra)} besides")] if extra else []
-    said = [*lacks, *has, *_unlike(own, others, numbers, values)]
-    more = len({pattern for patterns, _ in said[_MAX_NAMED:] for pattern in patterns})
-    return "; ".join([*(text for _, text in said[:_MAX_NAMED]), *([f"and {more:,} more"] if more else [])])
+    said = [f"has no {_named(lacks)}"] if lacks else []
+    said += [f"has {_named(extra)} besides"] if extra else []
+    said += _unlike(own, usual, where)
+    more = len(said) - _MAX_NAMED
+    return "; ".join([*said[:_MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
-def _unlike(
-    own: Mapping[str, _Kind], others: Mapping[str, _Kind], numbers: str, values: _Values
-) -> Iterator[tuple[list[str], str]]:
-    """Yield which weights are of another kind, shape or dtype, or have another note, than usual, and that in words."""
-    found: dict[tuple[int, Any, Any], list[str]] = {}
+def _unlike(own: Mapping[str, _Kind], usual: Mapping[str, _Kind], where: str) -> Iterator[str]:
+    """Yield which weights are of another kind, shape or dtype, or have another note."""
+    found: dict[tuple[Any, Any], list[str]] = {}
     for pattern, mine in own.items():
-        # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
-        for i, (a, b) in enumerate(zip(mine[:_NUM_SAID], others.get(pattern, mine)[:_NUM_SAID], strict=True)):
+        # States have the shapes of their parameters.
+        facts = zip(mine[:_NUM_SAID], usual.get(pattern, mine)[:_NUM_SAID], strict=True)
+        for i, (a, b) in enumerate(facts):
             if a != b and not (i == 1 and mine[0] == "state"):
-                found.setdefault((i, a, b), []).append(pattern)
-    for (i, a, b), patterns in found.items():
-        # Without a shape or a dtype nothing is known of it: its file is not there. That of a number is ().
-        untold = "plain" if i == _NUM_SAID - 1 else "not known"
-        own_value, usual = (untold if one in (None, "") else one for one in (a, b))
-        is_elsewhere = values.is_everywhere_else(b, patterns, i)
-        where = "elsewhere" if is_elsewhere else f"in {numbers}" if len(numbers) <= _MAX_NUMBERS else "in others"
-        yield patterns, f"{_subject(patterns, own)} {own_value}, {where} {usual}"
-
-
-def _subject(patterns: Sequence[str], own: Mapping[str, _Kind]) -> str:
-    """Return of which weights something is said: of all in one word, where there are many."""
-    if len(patterns) == 1:
-        return f"{patterns[0] or 'it'} is"
-    if len(patterns) <= _MAX_NAMED or len(patterns) < len(own) or len(own) >= _MAX_COMPARED:
-        return f"{_named(patterns)} are"
-    return f"all {len(own):,} are" if not any("{" in one for one in own) else "all are"
+                # A note may be empty; a shape or a dtype is unknown if the file is not there. That of a number is ().
+                unknown = "plain" if i == _NUM_SAID - 1 else "not known"
+                pair = unknown if a in (None, "") else a, unknown if b in (None, "") else b
+                found.setdefault(pair, []).append(pattern)
+    for (a, b), patterns in found.items():
+        verb = "is" if len(patterns) == 1 else "are"
+        yield f"{_named([one or 'it' for one in patterns])} {verb} {a}, {where} {b}"
 
 
 def _named(patterns: Sequence[str]) -> str:
     """Return some names, and how many more there are."""
     more = len(patterns) - _MAX_NAMED
-    return ", ".join([*patterns[:_MAX_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+    return ", ".join(patterns[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _patterns(branch: Branch) -> dict[str, _Kind]:
