@@ -60,7 +60,9 @@ def test_a_window_reads_no_more_than_its_rows(entries, monkeypatch):
     """Sixteen rows of a matrix, however long it is."""
     entry, read = entries["matrix"], []
     opened = type(entry._source.file).opened
-    monkeypatch.setattr(type(entry._source.file), "opened", lambda file: read.append(file) or opened(file))
+    monkeypatch.setattr(
+        type(entry._source.file), "opened", lambda file, **how: read.append(file) or opened(file, **how)
+    )
     values = entry._values()
     subject = subject_of(values)
     read_window(subject, window_of(subject.shape, axes=None, corner=(), num_rows=16, num_columns=12))
