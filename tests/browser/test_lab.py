@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from browser.contrast import illegible
-from browser.lab import Notebook, Server
+from browser.lab import Notebook, Server, close_notebooks
 
 LOAD = "%load_ext tensornp\nimport torch"
 SHOW_W = "w = torch.arange(3.)\nw"
@@ -65,9 +65,7 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     expect(notebook.outputs(2)).to_have_text(f"read-only\n{seen} {seen} {seen} [0.0, 1.0, 2.0]")
 
 
-def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(
-    lab: Page, page: Page, server: Server
-) -> None:
+def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(lab: Page, server: Server) -> None:
     """The last shown card has the toggle, the one before is static again, and the file opens complete anywhere."""
     arrays = {1: "array([0., 1., 2.], dtype=float32)", 2: "array([7., 8.], dtype=float32)"}
     server.write("saved.ipynb", [LOAD, SHOW_W, SHOW_V])
@@ -93,15 +91,16 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(
         for fact in ("float32", "cpu", "array: shared, read-only", array, "0 bytes copied"):
             assert fact in words
 
+    close_notebooks(lab)
     server.end_sessions()
-    opened = Notebook(page, server, "saved.ipynb")
+    opened = Notebook(lab, server, "saved.ipynb")
     for index, array in arrays.items():
         expect(opened.cell(index).get_by_text("array: shared, read-only")).to_be_visible()
         expect(opened.cell(index).get_by_text(array)).to_be_visible()
         opened.cell(index).locator("summary").click()
         expect(opened.cell(index).get_by_text("0 bytes copied")).to_be_visible()
     expect(opened.toggles()).to_have_count(0)
-    expect(page.get_by_text("model not found")).to_have_count(0)
+    expect(lab.get_by_text("model not found")).to_have_count(0)
 
 
 def test_after_a_reload_and_after_closing_the_toggle_is_back(page: Page, server: Server) -> None:

@@ -19,13 +19,13 @@ CELLS = [
 LAST_CARD = 4
 
 
-def test_after_run_all_the_toggle_always_answers(page: Page, server: Server) -> None:
+def test_after_run_all_the_toggle_always_answers(lab: Page, server: Server) -> None:
     """Each time, with the settings that everybody has; the page meets no error, and the file holds no trace."""
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    lab.on("pageerror", lambda error: errors.append(str(error)))
+    lab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     server.write("all.ipynb", CELLS)
-    notebook = Notebook(page, server, "all.ipynb")
+    notebook = Notebook(lab, server, "all.ipynb")
     errors.clear()
     card = notebook.cell(LAST_CARD)
     for time in range(TIMES):
@@ -42,12 +42,12 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server) -> 
     assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"
 
 
-def test_after_run_all_everything_answers_while_the_last_cell_runs(page: Page, server: Server) -> None:
+def test_after_run_all_everything_answers_while_the_last_cell_runs(lab: Page, server: Server) -> None:
     """Whoever runs all and waits for a training looks at the tensors meanwhile."""
     training = "import pathlib, time\nwhile not pathlib.Path('ended').exists(): time.sleep(0.05)"
     shown = ["model = torch.nn.Linear(3, 2)\nmodel", "%weights model", "w = torch.arange(3.)\nw"]
     server.write("training.ipynb", [LOAD, *shown, training])
-    notebook = Notebook(page, server, "training.ipynb")
+    notebook = Notebook(lab, server, "training.ipynb")
     notebook.menu("Run", "Run All Cells")
     try:
         for index in (1, 2):
