@@ -103,15 +103,15 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(lab:
     expect(lab.get_by_text("model not found")).to_have_count(0)
 
 
-def test_after_a_reload_and_after_closing_the_toggle_is_back(page: Page, server: Server) -> None:
+def test_after_a_reload_and_after_closing_the_toggle_is_back(lab: Page, server: Server) -> None:
     """The kernel lives on, and so does the toggle, in its card and with its mode; and there is one of it."""
     server.write("reloaded.ipynb", [LOAD, SHOW_W, SHOW_V])
-    notebook = Notebook(page, server, "reloaded.ipynb")
+    notebook = Notebook(lab, server, "reloaded.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
     notebook.radio("share").click()
     notebook.save()
-    page.reload()
+    lab.reload()
     expect(notebook.radio("share")).to_be_checked()
     notebook.radio("copy").click()
     expect(notebook.cell(1).get_by_text("array: copy, 12 bytes")).to_be_visible()
@@ -119,9 +119,9 @@ def test_after_a_reload_and_after_closing_the_toggle_is_back(page: Page, server:
 
     # The page keeps the widgets of a closed notebook, which have no kernel any more and leave the card alone.
     notebook.save()
-    page.locator(".lm-TabBar-tab.jp-mod-current .lm-TabBar-tabCloseIcon").first.click()
-    expect(page.locator(".jp-NotebookPanel")).to_have_count(0)
-    page.locator(".jp-DirListing-item", has_text="reloaded.ipynb").dblclick()
+    lab.locator(".lm-TabBar-tab.jp-mod-current .lm-TabBar-tabCloseIcon").first.click()
+    expect(lab.locator(".jp-NotebookPanel")).to_have_count(0)
+    lab.locator(".jp-DirListing-item", has_text="reloaded.ipynb").dblclick()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
     expect(notebook.toggles()).to_have_count(1)
