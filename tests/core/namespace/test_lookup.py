@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.parametrizations import weight_norm
 
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.search import search
+from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.paths import expression_of
 from tensornp.errors import BadRequestError
 
@@ -106,7 +106,7 @@ def test_every_name_that_a_search_gives_is_found_again(names):
     """What `%tensors` and cards print can be watched by that name, and is the same object."""
     namespace = names
     places = []
-    assert search(namespace, 600, lambda *place: places.append(place)).is_complete
+    assert Search(namespace, 600, lambda *place: places.append(place)).is_complete
     keys, found = {}, [(obj, path) for obj, _, path in places]
     for obj, kind, path in places:
         if kind == "parameter":

@@ -22,7 +22,7 @@ from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, o
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
 from tensornp.core.memory.footprint import extents_of, is_one_storage, overlap, spans_of, storage_of
 from tensornp.core.namespace.caller import names_of_caller
-from tensornp.core.namespace.search import Searched, search
+from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
@@ -188,7 +188,7 @@ def find_aliases(
     max_seconds: float,
     seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
-) -> tuple[list[Aliases], Searched]:
+) -> tuple[list[Aliases], Search]:
     """Return the aliases of each of `objs`, and the search that found all.
 
     `seen` knows the former aliases of the first of `objs`, and takes those of now. `unguarded` is as in `search`.
@@ -215,11 +215,11 @@ def find_aliases(
 
     with modes.outside_modes():
         targets = [Target(obj) for obj in objs]
-        searched = search(namespace, max_seconds, visit, unguarded=unguarded)
+        searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
 
 
-def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
+def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
         Alias(expression_of(path, keys), kind, how, where, note, cls.__name__)

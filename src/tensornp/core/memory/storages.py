@@ -14,7 +14,7 @@ from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.extents import Span, merge_spans
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.namespace.members import in_dict
-from tensornp.core.namespace.search import Visit, history_name, search
+from tensornp.core.namespace.search import Search, Visit, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
 Holding = Literal["name", "history", "traceback"]
@@ -71,9 +71,9 @@ class Survey:
         self.results: dict[int, dict[str, None]] = defaultdict(dict)
         found: list[Found] = []
         with modes.outside_modes():
-            named = search(namespace, max_seconds, self._collect(found, "name"))
+            named = Search(namespace, max_seconds, self._collect(found, "name"))
             # A magic that has called what failed has the whole namespace among its locals.
-            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
+            behind = Search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
             is_complete = self._search_results(namespace, max_seconds, also or {})
         self.has_all_names = named.is_complete and not named.left_out
         is_complete = is_complete and named.is_complete and behind.is_complete
@@ -108,7 +108,7 @@ class Survey:
             def visit(obj: Any, kind: Kind, path: Path, known_as: dict[str, None] = known_as) -> None:
                 self.results[id(obj)].update(known_as)
 
-            searched = search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
+            searched = Search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
             is_complete = is_complete and searched.is_complete
         return is_complete
 

@@ -22,8 +22,7 @@ from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_for
 
 _AT_ONCE = 16
 """Items that are asked together whether there is any to look at."""
-_BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
-"""By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
+_BUFFERS = (memoryview, bytearray, array.array, mmap.mmap)
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
     "matplotlib multiprocessing subprocess weakref inspect importlib".split()
@@ -34,9 +33,8 @@ _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 _TABLES: dict[str, Kind] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": ""}
 """What a module has registered lies in these, by the kind of each."""
 _TRACED = "_actual_script_module"
-_BY_INDEX = frozenset(map(id, (torch.nn.ModuleList, torch.nn.ParameterList)))
-_BY_KEY = frozenset(map(id, (torch.nn.ModuleDict, torch.nn.ParameterDict)))
-_BY_PLACE = frozenset((id(torch.nn.Sequential),))
+_BY_INDEX = (torch.nn.ModuleList, torch.nn.ParameterList)
+_BY_KEY = (torch.nn.ModuleDict, torch.nn.ParameterDict)
 
 
 Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
@@ -54,11 +52,11 @@ def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
 
 def visitor_for(cls: type) -> Visitor | None:
     """Return the visitor of the children of an instance of `cls`, or None if it cannot hold a tensor."""
-    if id(cls) in _ATOMS:
+    if cls in _ATOMS:
         return None
-    if issubclass(cls, torch.Tensor) or id(cls) in _STORAGES:
+    if issubclass(cls, torch.Tensor) or cls in STORAGES:
         return IS_TENSOR
-    if issubclass(cls, np.ndarray) or id(cls) in _BUFFERS:
+    if issubclass(cls, np.ndarray) or cls in _BUFFERS:
         return IS_ARRAY
     visitor = _visitor_of_holder(cls)
     return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
@@ -70,8 +68,7 @@ def _visitor_of_holder(cls: type) -> Visitor | None:
             return visitor
     if issubclass(cls, torch.nn.Module):
         return in_module
-    # As `is_foreign` asks, without a call of it for each class.
-    if issubclass(cls, type) or cls.__module__.partition(".")[0] in _FOREIGN:
+    if issubclass(cls, type) or is_foreign(cls):
         return None
     return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
 
@@ -81,11 +78,10 @@ def is_foreign(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in _FOREIGN
 
 
-_ATOMS = frozenset(map(id, (
+_ATOMS = frozenset((
     int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
     types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
-)))  # fmt: skip
-_STORAGES = frozenset(map(id, STORAGES))
+))  # fmt: skip
 
 
 def _in_container(container: Container) -> Visitor:
@@ -95,7 +91,7 @@ def _in_container(container: Container) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         children = items(obj)
         while some := list(itertools.islice(children, _AT_ONCE)):
-            if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
+            if _ATOMS.issuperset(map(type, map(itemgetter(1), some))):
                 # One for all of them, at which the search asks how late it is.
                 yield "", None, ""
             else:
@@ -132,9 +128,8 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     if "_parameters" not in held and _TRACED in held:
         # What `torch.jit.trace` returns hands on all that it is asked for.
         held = object.__getattribute__(held[_TRACED], "__dict__")
-    # Asked of each module of a model, and so in one pass.
-    bases = [id(cls) for cls in type(module).__mro__]
-    is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
+    is_dict, is_list = isinstance(module, _BY_KEY), isinstance(module, _BY_INDEX)
+    is_row = isinstance(module, torch.nn.Sequential)
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
