@@ -16,9 +16,6 @@ from tensornp.errors import NoDataError
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
 """Formats of memoryviews that NumPy understands; others are read as bytes."""
-_interface, _base, _strides, _shape, _dtype = (
-    getattr(np.ndarray, name).__get__ for name in ("__array_interface__", "base", "strides", "shape", "dtype")
-)
 
 
 class Origin(NamedTuple):
@@ -41,10 +38,10 @@ def array_over(obj: Any) -> np.ndarray[Any, Any]:
 
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
     """Return the place of the elements of `array`; overrides of a subclass are ignored."""
-    dtype: np.dtype[Any] = _dtype(array)
-    address = int(_interface(array)["data"][0])
+    plain = np.ndarray.view(array, np.ndarray)
+    dtype: np.dtype[Any] = plain.dtype
     meaning = dtype.name if dtype.isnative else dtype.str
-    return Extent("cpu", address, _shape(array), _strides(array), dtype.itemsize, meaning)
+    return Extent("cpu", plain.__array_interface__["data"][0], plain.shape, plain.strides, dtype.itemsize, meaning)
 
 
 def origin_of(array: np.ndarray[Any, Any]) -> Origin:
@@ -71,7 +68,7 @@ def bases_of(obj: Any) -> Iterator[Any]:
 def base_of(obj: Any) -> Any:
     """Return the object that `obj` is a view of; None if it owns its memory."""
     if is_array(obj):
-        return _base(obj)
+        return np.ndarray.base.__get__(obj)
     if isinstance(obj, memoryview):
         return obj.obj
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.

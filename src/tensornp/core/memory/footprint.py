@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.ordinary import is_strided
+from tensornp.core.lowlevel.torch_private import is_strided
 from tensornp.core.memory.arrays import array_over, extent_of_array, origin_of
 from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
@@ -22,6 +22,7 @@ from tensornp.errors import NotReadError
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
 _MAX_DEPTH = 8
+storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
 
 
 def spans_of(obj: Any) -> list[Span]:
@@ -41,11 +42,10 @@ def spans_of(obj: Any) -> list[Span]:
     return found
 
 
-def overlap(spans: Iterable[Span], others: Iterable[Span]) -> bool:
+def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
     """Return whether storages or buffers have a byte in common."""
-    some = tuple(others)
     return any(
-        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in some
+        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in others
     )
 
 
@@ -58,8 +58,7 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
         extent = extent_of_array(array_over(held))
         return () if extent.is_empty else (extent,)
     with modes.outside_modes():
-        parts = [(part, holders) for part, holders in _parts_under(held) if part.numel() and _is_held(part)]
-        return tuple([_extent_of(part, holders) for part, holders in parts])
+        return tuple([_extent_of(part, names) for part, names in _parts_under(held) if part.numel() and _is_held(part)])
 
 
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
@@ -70,12 +69,9 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
     with modes.outside_modes():
-        if not all(_is_held(part) for part, _ in _parts_under(tensor, has_all=True)):
-            raise NotReadError("its memory was freed, and cannot be read")
-
-
-def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
-    return torch.Tensor.untyped_storage(tensor)
+        for part, _ in _parts_under(tensor, has_all=True):
+            if not _is_held(part):
+                raise NotReadError("its memory was freed, and cannot be read")
 
 
 def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
-from tensornp.core.memory.extents import Span, merge_spans
+from tensornp.core.memory.extents import Span, nbytes_by_device
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.namespace.members import in_dict
 from tensornp.core.namespace.search import Search, Visit, history_name
@@ -40,22 +40,12 @@ class Group:
     spans: list[Span]
     nbytes: int = 0
 
-    def nbytes_by_device(self) -> dict[str, int]:
-        """Return the bytes of its storages on each device, each byte once."""
-        return merge_spans(self.spans)
-
 
 class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
 
-    Attributes
-    ----------
-    stopped : str
-        "search stopped at 12,345 names", or empty.
-    has_all_names : bool
-        Whether the namespace was searched to its end; only then is anything known to have no name.
-    results : dict
-        The names of the results of cells that reach a tensor or array, by its identity: "Out[3]", "_".
+    `stopped` says where the search ended, or is empty. Unless it `has_all_names`, nothing is known to have no name.
+    `results` are the names of the results of cells that reach an object, by its identity: "Out[3]", "_".
     """
 
     def __init__(
@@ -77,9 +67,9 @@ class Survey:
             is_complete = self._search_results(namespace, max_seconds, also or {})
         self.has_all_names = named.is_complete and not named.left_out
         is_complete = is_complete and named.is_complete and behind.is_complete
-        stopped = [] if is_complete else [stopped_text(named.num_names + behind.num_names)]
-        stopped += [NOT_LOOKED_AT] if named.left_out or behind.left_out else []
-        self.stopped = "; ".join(stopped)
+        stopped = "" if is_complete else stopped_text(named.num_names + behind.num_names)
+        left_out = NOT_LOOKED_AT if named.left_out or behind.left_out else ""
+        self.stopped = "; ".join(filter(None, (stopped, left_out)))
         self.groups = grouped(found)
 
     def _collect(self, found: list[Found], holding: Holding) -> Visit:
@@ -157,5 +147,5 @@ def grouped(found: list[Found]) -> list[Group]:
         group.found.append(item)
         group.spans += item.spans
     for group in groups.values():
-        group.nbytes = sum(merge_spans(group.spans).values())
+        group.nbytes = sum(nbytes_by_device(group.spans).values())
     return list(groups.values())

@@ -14,7 +14,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.ordinary import is_of_torch
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, in_module, visitor_for
 from tensornp.core.tensor.containers import items_of
 from tensornp.core.tensor.paths import Kind, Path
@@ -22,8 +22,8 @@ from tensornp.core.tensor.paths import Kind, Path
 _CHECK_EVERY = 64
 _TURN = 512
 _RESULT = re.compile(r"_{1,3}|_\d+")
+_OF_IPYTHON = re.compile(r"In|_[iod]h|_{1,3}|_i{1,3}|_i*\d+|exit|quit|open|get_ipython")
 _OF_IMPORT = frozenset(("__loader__", "__spec__"))
-_OF_IPYTHON = frozenset("In _ih _oh _dh _ __ ___ _i _ii _iii exit quit open get_ipython".split())
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
@@ -181,7 +181,7 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
         if name in _OF_IMPORT:
             continue
         # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
-        is_history = outputs is not None and is_history_name(name)
+        is_history = outputs is not None and _OF_IPYTHON.fullmatch(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""
 
@@ -192,8 +192,3 @@ def history_name(namespace: Mapping[str, Any]) -> str:
     if not issubclass(type(outputs), dict):
         return ""
     return "Out" if namespace.get("Out") is outputs else "_oh"
-
-
-def is_history_name(name: str) -> bool:
-    """Return whether IPython binds `name` itself, such as ``_3`` and ``In``."""
-    return name in _OF_IPYTHON or (name[:1] == "_" and name[1:].lstrip("i").isdecimal())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.extents import Relation, merge_spans, num_apart
+from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.alike import Alike, alike
@@ -39,9 +38,9 @@ _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 class CensusRow:
     """One name in the table.
 
-    `shape` is None if it cannot be read. `nbytes` are the bytes of its own elements in this process, `nbytes_elsewhere`
-    those of other ranks. `shared_with` is the first name of its group, or another that it overlaps, and the relation:
-    "w: same elements"; empty for the first one. `type_name` is the class of an array, or of another buffer.
+    `shape` is None if it cannot be read. `nbytes_elsewhere` are the bytes on other ranks. `shared_with` is the first
+    name of its group, or another that it overlaps, and the relation: "w: same elements". `type_name` is the class of
+    an array, or of another buffer.
     """
 
     name: str
@@ -137,20 +136,18 @@ def census_of(
         CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(survey, group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
-    totals: dict[str, int] = defaultdict(int)
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
         owners[_owner_of(group)] += group.nbytes
-        for device, nbytes in merge_spans(group.spans).items():
-            totals[device] += nbytes
+    spans = [span for group in groups for span in group.spans]
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
     num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
     return Census(
         groups=shown,
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
-        num_storages=sum(num_apart(group.spans) for group in groups),
-        totals=dict(sorted(totals.items())),
+        num_storages=len(merge_spans(spans)),
+        totals=nbytes_by_device(spans),
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,

@@ -27,9 +27,8 @@ _SOUGHT = ("nan", "inf", "min", "max")
 class StatsSummary:
     """The statistics of one tensor or array, as a page shows them.
 
-    `card` has its metadata, None of an array. `places` are those of NaN and infinity, where there are any, and of the
-    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for, and `axis_runs` which
-    indices of the whole these are, of what is spread over ranks. `has_pictures` says whether a histogram is drawn.
+    `card` has the metadata of a tensor. `places` are those of NaN, infinity and the extremes. `by_axis` are the
+    statistics of each index of `axis`; for a sharded tensor, `axis_runs` are these indices.
     """
 
     name: str

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.workers import carried_out
+from tensornp.core.lowlevel.threads import carried_out
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.files.address import HTTP, Address, Version
 from tensornp.models.files.source_file import Array, ListedFile, Reader
