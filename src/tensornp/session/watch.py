@@ -239,7 +239,7 @@ def _is_count(snapshot: Snapshot) -> bool:
 
 def _described(obj: Any) -> str:
     from tensornp.core.lowlevel.attributes import is_array
-    from tensornp.core.memory.arrays import extent_of_array
+    from tensornp.core.memory.footprint import extent_of_array
     from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.tensor.info import inspect
 

@@ -18,10 +18,17 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.arrays import array_over, origin_of
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
-from tensornp.core.memory.footprint import extents_of, is_one_storage, overlap, spans_of, storage_of
-from tensornp.core.namespace.caller import names_of_caller
+from tensornp.core.memory.footprint import (
+    array_over,
+    extents_of,
+    is_one_storage,
+    origin_of,
+    overlap,
+    spans_of,
+    storage_of,
+)
+from tensornp.core.namespace.lookup import names_of_caller
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
@@ -200,9 +207,8 @@ def find_aliases(
             if relation is not None:
                 found[number].append((path, kind, relation, bounds, type(other)))
 
-    with modes.outside_modes():
-        targets = [Target(obj) for obj in objs]
-        searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
+    targets = [Target(obj) for obj in objs]
+    searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
 
 

@@ -17,8 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.arrays import bases_of
-from tensornp.core.memory.footprint import parts_under, storage_of
+from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
 from tensornp.core.tensor.form import Bare, form_of, is_storage, tensor_of
 from tensornp.core.tensor.kinds import STRIDED
 

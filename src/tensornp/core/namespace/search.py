@@ -28,7 +28,7 @@ _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
 Visit = Callable[[Any, Kind, Path], object]
-"""What is called with each tensor and array, its kind and the path to it; the search ends where it returns True."""
+"""Takes each tensor and array, its kind and the path to it; the search ends if it returns True."""
 
 
 class Search:
@@ -169,18 +169,18 @@ class Search:
                     self._held_by.setdefault(id(child), []).append(id(holder))
                 yield (path, step), child, kind
         except Exception:
-            # Another thread changes it just now, or a class of C hides what it holds.
+            # Another thread changes it, or a class of C hides its members.
             self._skipped = True
 
 
 def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the names that are the user's: not those that IPython and the import system bind."""
+    """Yield the names of the user, without those that IPython and the import system bind."""
     outputs = namespace["_oh"] if history_name(namespace) else None
     results = {id(value) for value in list(outputs.values())} if outputs is not None else set()
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         if name in _OF_IMPORT:
             continue
-        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
+        # `_` and `_3` are the user's unless they are results of cells: after `for _ in ...`.
         is_history = outputs is not None and _OF_IPYTHON.fullmatch(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""

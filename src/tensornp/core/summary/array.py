@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.memory.arrays import check_array
+from tensornp.core.memory.footprint import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
 from tensornp.core.values.shown.print_options import printed_without_formatter, printing
@@ -76,7 +76,7 @@ def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
     more = ", …" if array.size > number else ""
     some: Any = array.flat[:number]
     if isinstance(some, np.ma.MaskedArray):
-        # As NumPy prints these: each element by itself, and a word for those that are hidden.
+        # NumPy prints each element by itself, and a word for hidden ones.
         each: Any = some.astype(object)
         return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
     with printing(options.printoptions, some):

@@ -89,9 +89,11 @@ def is_told_whole(info: TensorInfo) -> bool:
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
     """Return the surroundings, and `info` completed by them; never raises."""
+    if look is None:
+        return info, NO_SURROUNDINGS
     try:
         seen = (tensor, info) if is_tensor(tensor) or info.inner is None else (stood_for(tensor), info.inner)
-        around = look(*seen) if look is not None else NO_SURROUNDINGS
+        around = look(*seen)
     except Exception as error:
         around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
     if not is_tensor(tensor):
@@ -121,20 +123,14 @@ def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: in
 Show = Callable[[torch.Tensor, TensorInfo, ConversionPlan], Preview]
 
 
-def _guarded(
-    tensor: torch.Tensor,
-    options: DisplayOptions,
-    show: Show,
-    look: Look | None = None,
-) -> TensorSummary:
+def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Look | None = None) -> TensorSummary:
     """Return a summary; every exception ends as the card's sentence."""
     name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
         mode, plan = _planned(info, options)
-        seen = show(tensor, info, plan) if info.shard is None else _shown(tensor, info, plan, show)
-        return TensorSummary(name, mode, info, plan, "", seen, around)
+        return TensorSummary(name, mode, info, plan, "", _shown(tensor, info, plan, show), around)
     except TooLargeError as error:
         shown = _shown_all_the_same(tensor, info, show, str(error))
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)

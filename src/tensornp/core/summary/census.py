@@ -1,4 +1,4 @@
-"""The table of all tensors and arrays of a namespace, as records."""
+"""Gather the table of all tensors and arrays of a namespace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.aliases import Target
-from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
-from tensornp.core.memory.footprint import overlap
+from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.alike import Alike, alike
 from tensornp.core.summary.stats_budget import StatsBudget
@@ -168,7 +167,7 @@ class _Rows:
         first = ordered[0]
         rows = []
         for found in ordered:
-            # Of tensors that consist of several, some of a group overlap only others.
+            # A member need not overlap the first one.
             others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
             beside = first if first in others or not others else others[0]
             relation = "" if found is first else f"{self._survey.name(beside)}: {_relation(beside.obj, found.obj)}"
@@ -217,7 +216,7 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
     for i, size in enumerate(sizes):
         if left <= 0:
             return
-        # One tensor that was shown again and again must not hide all others.
+        # A tensor with many names must not hide all others.
         others = len(sizes) - i - 1
         limit = min(size, max(left - others, min(left, MIN_ROWS_OF_GROUP)))
         left -= limit
@@ -227,7 +226,7 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     names = [expression_of(found.path) for found in group.found]
     return any(
-        # First as it stands: for a wildcard, [3] would be one character.
+        # First literally: in a wildcard, [3] is one character.
         name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
         for name in names
         for pattern in patterns
@@ -270,7 +269,7 @@ def _ordered(group: Group) -> list[Found]:
     listed = [found for found in group.found if _is_own_name(found) or id(found.obj) not in named]
 
     def key(found: Found) -> Any:
-        # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
+        # An expanded tensor has more bytes than its storage.
         nbytes = min(_nbytes_of(found.obj), group.nbytes)
         return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
 

@@ -14,9 +14,8 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import legible, quoted
-from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.memory.footprint import extent_of_array, extents_of
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -79,15 +78,10 @@ class Numbers(list[Any]):
 @modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    found, is_complete = _leaves(container)
+    reached, is_complete = _leaves(container)
     # An empty container is a leaf of itself.
-    found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
-    table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
-    return replace(table, type_name=type(container).__name__, length=_length(container, found), is_complete=is_complete)
-
-
-def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
-    """Return the table of some leaves."""
+    reached = [(path, leaf) for path, leaf in reached if path is not None or leaf is not container]
+    found = list(_with_numbers_together(reached, MAX_LEAVES))
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
@@ -96,20 +90,20 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     named = _names([path for path, _ in found])
     budget = StatsBudget(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
-    # A stand-in may compute its tensor: only those that have rows are asked.
+    # A stand-in may compute its tensor: only those with a row are asked.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
     stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
     known = {id(tensor): tensor for tensor in tensors if id(tensor) not in stand_ins}
+    nbytes = _nbytes([*known.values(), *arrays])
     return ContainerSummary(
-        type_name="",
-        length=len(found),
+        type_name=type(container).__name__,
+        length=_length(container, reached),
         rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes([*known.values(), *arrays])
-        + sum(info.nbytes for info in stand_ins.values() if info is not None),
-        is_complete=True,
+        nbytes=nbytes + sum(info.nbytes for info in stand_ins.values() if info is not None),
+        is_complete=is_complete,
         is_measured=None not in stand_ins.values(),
         nbytes_elsewhere=sum(map(_nbytes_elsewhere, known.values())),
         num_arrays=len(arrays),
