@@ -81,4 +81,4 @@ class Surveyor:
     def _survey(self, max_seconds: float) -> Survey:
         from tensornp.core.memory.storages import Survey
 
-        return Survey(self._session.names, self._history.traceback_names(), max_seconds, self._history.other_names())
+        return Survey(self._session.names, self._history.traceback_names(), max_seconds)

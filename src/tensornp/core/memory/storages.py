@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +11,6 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.extents import Span, nbytes_by_device
 from tensornp.core.memory.footprint import spans_of
-from tensornp.core.namespace.members import in_dict
 from tensornp.core.namespace.search import Search, Visit, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
@@ -45,28 +42,19 @@ class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
 
     `stopped` says where the search ended, or is empty. Unless it `has_all_names`, nothing is known to have no name.
-    `results` are the names of the results of cells that reach an object, by its identity: "Out[3]", "_".
     """
 
-    def __init__(
-        self,
-        namespace: Mapping[str, Any],
-        tracebacks: Mapping[str, Any],
-        max_seconds: float,
-        also: Mapping[int, list[str]] | None = None,
-    ) -> None:
-        """Search each for `max_seconds`; `also` has IPython's other names for a result, by identity: ``_``."""
+    def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+        """Search each for `max_seconds`."""
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
-        self.results: dict[int, dict[str, None]] = defaultdict(dict)
         found: list[Found] = []
         with modes.outside_modes():
             named = Search(namespace, max_seconds, self._collect(found, "name"))
             # A magic that has called what failed has the whole namespace among its locals.
             behind = Search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
-            is_complete = self._search_results(namespace, max_seconds, also or {})
         self.has_all_names = named.is_complete and not named.left_out
-        is_complete = is_complete and named.is_complete and behind.is_complete
+        is_complete = named.is_complete and behind.is_complete
         stopped = "" if is_complete else stopped_text(named.num_names + behind.num_names)
         left_out = NOT_LOOKED_AT if named.left_out or behind.left_out else ""
         self.stopped = "; ".join(filter(None, (stopped, left_out)))
@@ -85,22 +73,6 @@ class Survey:
             found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
 
         return visit
-
-    def _search_results(self, namespace: Mapping[str, Any], max_seconds: float, also: Mapping[int, list[str]]) -> bool:
-        """Search each result of a cell by itself, since a name may reach its parts; return whether all were."""
-        entries: dict[int, tuple[Any, list[str]]] = {}
-        for step, result, _ in in_dict(namespace["_oh"]) if self._history else ():
-            entries.setdefault(id(result), (result, []))[1].append(expression_of(((None, self._history), step)))
-        deadline, is_complete = time.thread_time() + max_seconds, True
-        for result, names in entries.values():
-            known_as = dict.fromkeys([*names, *also.get(id(result), [])])
-
-            def visit(obj: Any, kind: Kind, path: Path, known_as: dict[str, None] = known_as) -> None:
-                self.results[id(obj)].update(known_as)
-
-            searched = Search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
-            is_complete = is_complete and searched.is_complete
-        return is_complete
 
     def name(self, found: Found) -> str:
         """Return the expression of a user."""

@@ -132,7 +132,7 @@ def census_of(
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
-        CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(survey, group))
+        CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
     owners = dict.fromkeys(OWNERS, 0)
@@ -233,7 +233,7 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
+def _pins(group: Group) -> tuple[str, ...]:
     """Return the other holders of a group: results of cells and the last traceback."""
     pins: dict[str, None] = {}
     for found in group.found:
@@ -241,7 +241,6 @@ def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
             pins[history_entry(found.path)] = None
         elif found.holding == "traceback":
             pins["the last traceback"] = None
-        pins |= survey.results.get(id(found.obj), {})
     return tuple(pins)
 
 
