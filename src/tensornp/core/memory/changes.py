@@ -115,16 +115,17 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return Change(before.event, "moved", "values not compared")
     if before.fingerprint.one_in != after.fingerprint.one_in:
         return None
+    is_equal = before.fingerprint == after.fingerprint
+    if is_equal and _place(old) != _place(new):
+        return Change(before.event, "moved", coverage)
+    if is_equal and after.fingerprint.one_in == 1:
+        return None
     is_same_counter = before.reference.shares_counter(after.reference)
     is_counted = is_same_counter and old.version != new.version
-    if before.fingerprint != after.fingerprint:
-        cause: Cause = "unknown" if not is_same_counter else "torch" if is_counted else "uncounted"
-        return Change(before.event, cause, coverage, operation=before.operation)
-    if _place(old) != _place(new):
-        return Change(before.event, "moved", coverage)
-    if is_counted and after.fingerprint.one_in > 1:
-        return Change(before.event, "may", coverage)
-    return None
+    if is_equal:
+        return Change(before.event, "may", coverage) if is_counted else None
+    cause: Cause = "unknown" if not is_same_counter else "torch" if is_counted else "uncounted"
+    return Change(before.event, cause, coverage, operation=before.operation)
 
 
 def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:

@@ -153,8 +153,8 @@ class WeakView:
 
     def keep(self) -> None:
         """Keep the memory until `share` is called."""
-        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
-        # Memory that is not torch's own, as of an array, has an owner that torch does not count.
+        storage = self._living()
+        # Memory of an array has an owner that torch does not count.
         self._kept = storage if storage is not None and storage.resizable() else None
 
     def share(self) -> None:
@@ -164,11 +164,14 @@ class WeakView:
 
     def tensor(self) -> torch.Tensor | None:
         """Return a tensor over the same elements; None if their memory was freed, or is not known."""
-        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
+        storage = self._living()
         if storage is None:
             return None
         with modes.outside_modes():
             return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
+
+    def _living(self) -> torch.UntypedStorage | None:
+        return torch_private.storage_of_weak(self._storage) if self._storage is not None else None
 
 
 def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:
