@@ -31,7 +31,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
-    "xxhash": {"core/memory/digest"},
+    "xxhash": {"core/memory/fingerprint"},
     "numba": {"core/values/stats/fast", "core/values/stats/kernels", "core/values/compare/kernels"},
     "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},

@@ -1,23 +1,6 @@
-"""Every error that tensornp raises on purpose.
+"""Define every error that tensornp raises on purpose.
 
-    TensornpError
-    ├── NotATensorError         (TypeError)   the argument holds no tensor where one is needed
-    ├── UnsupportedTensorError  (TypeError)   a kind of tensor that has no conversion
-    ├── UnsupportedArrayError   (TypeError)   an array that torch has no dtype for
-    ├── NoDataError             (ValueError)  the tensor has no values to give
-    │   └── NotReadError                      or none that can be read at this moment
-    ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
-    ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
-    ├── MissingLibraryError     (ImportError) JAX, CuPy or gguf is not here, or cannot work
-    ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
-    ├── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
-    ├── CheckpointError         (ValueError)  a file that is malformed, or not understood
-    ├── ChangedFileError        (OSError)     a file that is another one than when it was listed
-    ├── RanksError              (RuntimeError) ranks that did not all come, or failed, where all are needed
-    ├── NoSuchWeightError       (KeyError)    a name that an explorer does not have
-    └── NoSuchCallError         (KeyError)    a name of which no call was followed
-
-Each message is one sentence: what, where, the cure.
+Each message is one sentence: the argument, its problem, the cure.
 """
 
 from __future__ import annotations
@@ -36,7 +19,7 @@ class TensornpError(Exception):
     Attributes
     ----------
     entry : str
-        Where in a container it arose: ``['layers.3.weight']``, with which the message then begins; or empty.
+        The place in a container, which begins the message: ``['layers.3.weight']``; or empty.
     """
 
     entry = ""
@@ -54,7 +37,7 @@ class TensornpError(Exception):
         try:
             before = self.__cause__ or (None if self.__suppress_context__ else self.__context__)
             if traceback is not self.__traceback__ and not _is_of_user(before):
-                # The sentence says what it says.
+                # The message repeats it.
                 self.__cause__ = None
             made: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, traceback, tb_offset=1)
             return made
@@ -88,7 +71,7 @@ class TooLargeError(TensornpError, MemoryError):
     Attributes
     ----------
     nbytes : int
-        What it would take, with all that are made together with it.
+        The bytes of all arrays that are made together.
     """
 
     def __init__(self, message: str, nbytes: int = 0) -> None:
@@ -97,11 +80,11 @@ class TooLargeError(TensornpError, MemoryError):
 
 
 class MissingLibraryError(TensornpError, ImportError):
-    """A library that is not required is not installed, or cannot work on this machine."""
+    """An optional library (JAX, CuPy, gguf) is not installed, or cannot work on this machine."""
 
 
 class BadRequestError(TensornpError, ValueError):
-    """An argument that names no mode, no dtype, or nothing that can be done."""
+    """An argument has no meaning: an unknown mode or dtype."""
 
 
 class NameTakenError(TensornpError, ValueError):
@@ -125,7 +108,7 @@ class RanksError(TensornpError, RuntimeError):
 
 
 class NoSuchWeightError(TensornpError, KeyError):
-    """A name, or the beginning of one, that an explorer does not have."""
+    """An explorer has no weight of that name."""
 
 
 class NoSuchCallError(TensornpError, KeyError):
@@ -137,13 +120,13 @@ class NotReadError(NoDataError):
 
 
 def _before_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """Return the lines up to the call of ours; all of them where that was the first."""
+    """Return the lines before the call of tensornp; all of them if that was the first."""
     rows: list[tuple[FrameType, int, int]] = []
     at = traceback
     while at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
         rows.append((at.tb_frame, at.tb_lasti, at.tb_lineno))
         at = at.tb_next
-    # IPython leaves out the first one, its own.
+    # IPython drops the first line, its own.
     if len(rows) < 2 or at is None:
         return traceback
     made = None
@@ -153,7 +136,7 @@ def _before_ours(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_of_user(error: BaseException | None) -> bool:
-    """Return whether an error arose in code that is neither ours nor that of a library."""
+    """Return whether an error arose in code of the user."""
     at = error.__traceback__ if error is not None else None
     names = []
     while at is not None:

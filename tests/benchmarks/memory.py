@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from side_by_side import Figure, interleave, timed
 
 from tensornp.core.memory.fingerprint import fingerprint
-from tensornp.core.namespace.search import search
+from tensornp.core.namespace.search import Search
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
@@ -63,7 +63,7 @@ def _beside_bare(what: str, names: dict[str, Any], quick: bool, at_most: float |
     beside = "the card without the search for other names"
     yield timed(f"a card among {what}", seconds["looked"], beside, seconds["bare"], at_most=at_most)
     places: list[object] = []
-    searched = search(names, MAX_SEARCH_SECONDS, lambda *place: places.append(place))
+    searched = Search(names, MAX_SEARCH_SECONDS, lambda *place: places.append(place))
     if not searched.is_complete:
         yield f"Among {what} the search stops in its {1000 * MAX_SEARCH_SECONDS:.0f} ms, at {len(places):,}."
 

@@ -117,13 +117,6 @@ def test_what_a_function_returns_has_its_view_as_a_card(kind):
         assert part in seen
 
 
-def test_a_list_of_aliases_that_became_another_is_a_list():
-    """It holds what somebody has put into it."""
-    found = tnp.aliases(values(), {})
-    found.append(torch.ones(3))
-    assert "of 1" in tnp.card(found).text
-
-
 ARRAYS = {
     "plain": (np.arange(6.0).reshape(2, 3), ["(2, 3)", "float64", "48 bytes", "C-contiguous, strides (24, 8)"]),
     "transposed": (np.arange(6).reshape(2, 3).T, ["(3, 2)", "int64", "Fortran-contiguous, strides (8, 24)"]),

@@ -21,9 +21,6 @@ class FakeSession:
         self.results: dict[int, Any] = {}
         self.in_traceback: dict[str, Any] = {}
 
-    def other_names(self) -> dict[int, list[str]]:
-        return {id(value): [f"Out[{number}]"] for number, value in self.results.items()}
-
     def traceback_names(self) -> dict[str, Any]:
         return dict(self.in_traceback)
 

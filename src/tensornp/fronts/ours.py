@@ -25,10 +25,9 @@ def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
         return not (isinstance(obj, list) and has_other_display(type(obj)))
     if "torch" not in sys.modules:
         return False
-    from tensornp.core.summary.module import is_module
     from tensornp.core.tensor.containers import is_container, leaves
 
-    if is_module(obj):
+    if holds_tensors(obj):
         return not has_other_display(type(obj))
     if not is_container(obj) or has_other_display(type(obj)):
         return False
@@ -79,3 +78,24 @@ def unshown_text(obj: Any, reason: str) -> str | None:
         return None
 
     return f"{type(obj).__name__} (not shown: {reason})"
+
+
+def holds_tensors(obj: Any) -> bool:
+    """Return whether `obj` is a module that holds parameters, buffers or packed weights."""
+    from torch.nn import Module
+
+    try:
+        return issubclass(type(obj), Module) and any(map(_holds_tensors, Module.modules(obj)))
+    except Exception:
+        # Module.__init__ was not called, or a table of members is not a table.
+        return False
+
+
+def _holds_tensors(module: Any) -> bool:
+    import torch
+
+    if any(isinstance(one, torch.Tensor) for table in (module._parameters, module._buffers) for one in table.values()):
+        return True
+    # Quantized modules keep their weights in an object of C++.
+    is_packing = any(cls.__module__.startswith("torch.ao.nn.quantized") for cls in type(module).__mro__)
+    return is_packing and any(type(value) is torch.ScriptObject for value in vars(module).values())

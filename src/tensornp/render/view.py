@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.summary.card import TensorSummary
-from tensornp.core.summary.module import is_of_module_class
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, summary_of
@@ -27,7 +27,7 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expres
     `expression` is what gives a module, where that is known.
     """
     view = view_of(obj)
-    if view is None and is_of_module_class(obj):
+    if view is None and is_module(obj):
         return _shown_of_module(obj, options, expression)
     if view is None:
         return summary_of(obj, options, look)

@@ -74,8 +74,7 @@ def view_of(obj: Any) -> View | None:
     for cls in _mro_of(type(obj)):
         path = _PATHS.get(_name_of(cls))
         if path is not None and getattr(sys.modules.get(path[0]), path[1], None) is cls:
-            # A list of aliases may have become another.
-            return VIEWS[".".join(path)] if path[1] != "Aliases" or obj.holds_aliases else None
+            return VIEWS[".".join(path)]
     return None
 
 

@@ -25,9 +25,6 @@ class Session(Protocol):
 class History(Protocol):
     """What a front end itself keeps alive: results of cells, and the frames of the last traceback."""
 
-    def other_names(self) -> dict[int, list[str]]:
-        """Return by which other names of its own it holds an object, by the object's identity."""
-
     def traceback_names(self) -> dict[str, Any]:
         """Return what the functions of the last traceback still hold, by a name that says where."""
 

@@ -42,6 +42,7 @@ class Surveyor:
         Nothing is dropped if the search for names was not complete, because one of them may reach it.
         """
         from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.memory.extents import nbytes_by_device
         from tensornp.core.memory.identity import MemoryReference
         from tensornp.core.memory.storages import history_entry
 
@@ -51,7 +52,9 @@ class Surveyor:
             entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
             numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
             is_in_traceback = any(f.holding == "traceback" for group in groups for f in group.found)
-            memory = [([MemoryReference(f.obj) for f in group.found], group.nbytes_by_device()) for group in groups]
+            memory = [
+                ([MemoryReference(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups
+            ]
             is_complete, stopped = survey.has_all_names, survey.stopped
             del survey, groups
         held = [*numbers.values()] + ["the locals of the last traceback"] * is_in_traceback
@@ -66,11 +69,11 @@ class Surveyor:
         gc.collect()
         freed: dict[str, int] = {}
         kept = 0
-        for references, nbytes_by_device in memory:
+        for references, nbytes in memory:
             is_gone = all(reference.is_gone for reference in references)
-            for device, nbytes in nbytes_by_device.items():
-                freed[device] = freed.get(device, 0) + nbytes * is_gone
-                kept += nbytes * (not is_gone)
+            for device, of_device in nbytes.items():
+                freed[device] = freed.get(device, 0) + of_device * is_gone
+                kept += of_device * (not is_gone)
         came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"
@@ -78,4 +81,4 @@ class Surveyor:
     def _survey(self, max_seconds: float) -> Survey:
         from tensornp.core.memory.storages import Survey
 
-        return Survey(self._session.names, self._history.traceback_names(), max_seconds, self._history.other_names())
+        return Survey(self._session.names, self._history.traceback_names(), max_seconds)

@@ -183,7 +183,7 @@ class _Reader:
         """Return the tensors and arrays of an expression by name, and whether there are more."""
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
         from tensornp.core.namespace.lookup import look_up
-        from tensornp.core.namespace.search import search
+        from tensornp.core.namespace.search import Search
         from tensornp.core.tensor.form import is_of_collective
         from tensornp.core.tensor.paths import Kind, Path, expression_of
 
@@ -205,7 +205,7 @@ class _Reader:
                 places.append((obj, path))
             return len(places) >= MAX_TENSORS
 
-        is_partial = not search({expression: value}, MAX_SECONDS, visit).is_complete
+        is_partial = not Search({expression: value}, MAX_SECONDS, visit).is_complete
         found: dict[str, Any] = {}
         for obj, path in places:
             # Members of a set, and keys that are tensors, have one name for all of them.
@@ -239,7 +239,7 @@ def _is_count(snapshot: Snapshot) -> bool:
 
 def _described(obj: Any) -> str:
     from tensornp.core.lowlevel.attributes import is_array
-    from tensornp.core.memory.arrays import extent_of_array
+    from tensornp.core.memory.footprint import extent_of_array
     from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.tensor.info import inspect
 

@@ -37,8 +37,6 @@ def test_a_look_is_silent_where_every_warning_is_an_error():
     every = [CSR, MAKES[1][1], torch.quantize_per_tensor(*MAKES[2][1:]), torch.nested.nested_tensor([torch.ones(2)])]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="beta"):
-            CSR.detach()
         for tensor in every:
             assert "not shown" not in str(tnp.card(tensor))
             tnp.to_numpy(tensor, copy=True)

@@ -14,7 +14,7 @@ from unchanged import unchanged
 from writes import sees
 
 import tensornp as tnp
-from tensornp.core.namespace.search import search
+from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.paths import expression_of
 
 CALLS: list[str] = []
@@ -188,7 +188,7 @@ def test_a_huge_holder_does_not_hide_the_others():
     """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
     t = torch.zeros(2)
     names = {"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}
-    searched = search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
+    searched = Search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
     assert not searched.is_complete, "it was found, and the search ended there"
     assert searched.num_names < 10_000
 
@@ -198,11 +198,11 @@ def test_plain_values_are_passed_over_and_hide_nothing():
     """Numbers and texts hold no tensor: several are one name to the search, and still others have their turn."""
     t = torch.zeros(2)
     names = {"numbers": [0] * 3_000_000, "texts": dict.fromkeys(range(1_000_000), ""), "small": {"t": t}}
-    searched = search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
+    searched = Search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
     assert not searched.is_complete, "it was found, and the search ended there"
     assert searched.num_names < 2000
     found = []
-    searched = search(names, 600, lambda obj, kind, path: found.append(expression_of(path)))
+    searched = Search(names, 600, lambda obj, kind, path: found.append(expression_of(path)))
     assert found == ["small['t']"]
     assert searched.is_complete
     assert searched.num_names < 300_000
@@ -213,7 +213,7 @@ def test_the_parameters_of_a_scripted_module_are_found():
     """They lie in C++, and so do its buffers; each name gives the very object."""
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
     found = {}
-    searched = search({"model": model}, 600, lambda obj, kind, path: found.update({expression_of(path): (obj, kind)}))
+    searched = Search({"model": model}, 600, lambda obj, kind, path: found.update({expression_of(path): (obj, kind)}))
     assert searched.is_complete
     assert sum(kind == "parameter" for _, kind in found.values()) == 4
     assert sum(kind == "buffer" for _, kind in found.values()) == 3

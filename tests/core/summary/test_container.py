@@ -73,7 +73,7 @@ def test_what_torch_has_words_for_is_shown_by_these():
     )
     assert texts["class"] == "<class 'torch.Tensor'>"
     assert texts["own"] == "(Loud)"
-    assert len(texts["long"]) == 80
+    assert len(texts["long"]) < 80
 
 
 @pytest.mark.filterwarnings("error")

@@ -15,8 +15,8 @@ from tensornp.core.convert.plan import ConversionPlan, check_shard, flag
 from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
-from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.saved import saved_for

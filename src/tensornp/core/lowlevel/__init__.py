@@ -1,6 +1,4 @@
-"""Private names of torch, modes, and text; nothing here knows tensors of tensornp.
+"""Hold the private names of torch, leave its modes, and format text.
 
-In: any object, an address, a function. Out: what it is and holds, its bytes, the function outside of every mode.
-Each private name of torch has another way beside it, and each raw read one switch.
-Start with `modes.py`, in which all that touches values runs.
+Start with `modes.py`: all code that reads values runs outside of modes.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 _DESCRIPTORS: WeakKeyDictionary[type, tuple[tuple[int, str], ...]] = WeakKeyDictionary()
-"""By class, the base and the name of each descriptor; a descriptor itself would keep the class alive."""
+"""The base and the name of each descriptor of a class; a descriptor itself would keep the class alive."""
 
 
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import TypeVar
 
 RAISE = "TENSORNP_RAISE"
-"""The environment variable that lets errors out with their tracebacks, for whoever works on tensornp."""
+"""The environment variable that lets errors out with their tracebacks."""
 MAX_REASON = 200
 _PACKAGE = Path(__file__).parents[2]
 _told: set[str] = set()
@@ -19,8 +19,7 @@ _Made = TypeVar("_Made")
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
     """Return the result of `way`, or of the first of the `simpler` ways that works.
 
-    The last of them must be one that cannot raise. `what` says in the log what could not be made; a place in the source
-    is told of once in a process.
+    The last of them must not raise. `what` names the failed view in the log; each place in the source is logged once.
     """
     try:
         return way()
@@ -53,7 +52,7 @@ def told(what: str, error: Exception) -> str:
 
 
 def _place_of(traceback: TracebackType | None) -> str:
-    """Return the innermost line of ours through which an error has come."""
+    """Return the innermost line of tensornp in a traceback."""
     place = "a line of tensornp"
     while traceback is not None:
         if is_own(traceback.tb_frame):
@@ -64,5 +63,5 @@ def _place_of(traceback: TracebackType | None) -> str:
 
 
 def is_own(frame: FrameType) -> bool:
-    """Return whether what runs in `frame` is a function of tensornp."""
+    """Return whether `frame` runs a function of tensornp."""
     return Path(frame.f_code.co_filename).is_relative_to(_PACKAGE)

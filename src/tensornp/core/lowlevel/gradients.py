@@ -40,7 +40,7 @@ class Unguarded:
 def backward_runs_elsewhere() -> bool:
     """Return whether another thread runs a backward or `zero_grad`; reading `.grad` then crashes.
 
-    The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it anew, and no other
+    The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it again, and no other
     thread gets it within the switch interval.
     """
     time.sleep(0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
 from typing import Any, TypeVar, cast, overload
 
 import torch
@@ -15,8 +15,17 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_is_own_call = ContextVar("_is_own_call", default=False)
 _NOTHING = nullcontext()
+
+
+class _State(threading.local):
+    """How the code of this thread runs; torch keeps its modes for each thread, too."""
+
+    is_outside = False
+    is_own_call = False
+
+
+_state = _State()
 
 
 @overload
@@ -29,11 +38,11 @@ def outside_modes(function: _F | None = None) -> _F | AbstractContextManager[Non
     Autograd records nothing there. Ctrl-C acts as in any `with` block.
     """
     if function is None:
-        return _NOTHING if _is_outside() else _outside()
+        return _NOTHING if _state.is_outside else _outside()
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _is_outside():
+        if _state.is_outside:
             return function(*args, **kwargs)
         with _outside():
             return function(*args, **kwargs)
@@ -43,7 +52,7 @@ def outside_modes(function: _F | None = None) -> _F | AbstractContextManager[Non
 
 def is_own_call() -> bool:
     """Return whether the current code was called from an `outside_modes` block."""
-    return _is_own_call.get()
+    return _state.is_own_call
 
 
 @contextmanager
@@ -55,18 +64,11 @@ def with_overrides() -> Generator[None, None, None]:
     with ExitStack() as stack:
         for _ in range(torch_private.num_function_modes()):
             stack.callback(torch_private.push_function_mode, torch_private.pop_function_mode())
+        # The user's code may enter modes again.
+        stack.callback(setattr, _state, "is_outside", _state.is_outside)
+        _state.is_outside = False
         with torch_private.EnableTorchFunction():
             yield
-
-
-def _is_outside() -> bool:
-    return (
-        _is_own_call.get()
-        and torch_private.is_torch_function_off()
-        and not torch.is_grad_enabled()
-        and not torch.is_inference_mode_enabled()
-        and not torch_private.is_in_dispatch_mode_or_transform()
-    )
 
 
 @contextmanager
@@ -80,12 +82,12 @@ def _outside() -> Generator[None, None, None]:
     ):
         if torch_private.is_in_dispatch_mode_or_transform():
             _leave_dispatch_modes_and_transforms(stack)
-        was_own_call = _is_own_call.get()
-        _is_own_call.set(True)
+        was_own_call = _state.is_own_call
+        _state.is_outside = _state.is_own_call = True
         try:
             yield
         finally:
-            _is_own_call.set(was_own_call)
+            _state.is_outside, _state.is_own_call = False, was_own_call
 
 
 def _leave_dispatch_modes_and_transforms(stack: ExitStack) -> None:

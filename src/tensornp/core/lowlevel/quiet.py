@@ -1,9 +1,7 @@
 """Drop the warnings of torch that only a display causes.
 
-A user who only looks must not be told that the support of a kind is new, or goes away. Filters of warnings are those of
-the whole process, and torch warns in the name of the innermost frame of Python: where the globals of that name no
-module, Python drops the warning (`warn_explicit` in ``Python/_warnings.c``, where it means that the interpreter is
-shutting down).
+Warning filters belong to the whole process. torch warns in the name of the innermost frame of Python; if the globals
+there name no module, Python drops the warning (`warn_explicit` in ``Python/_warnings.c``).
 """
 
 from __future__ import annotations

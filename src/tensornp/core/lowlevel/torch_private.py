@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch._C import (
     DisableTorchFunction,
     _get_tracing_state,
-    _is_torch_function_all_disabled,
     _len_torch_dispatch_stack,
     _len_torch_function_stack,
 )
@@ -31,13 +30,20 @@ PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_disp
 disable_functorch: Any = torch._C._DisableFuncTorch
 disable_dispatch_modes = _disable_current_modes
 functorch_level = peek_interpreter_stack
-is_torch_function_off = _is_torch_function_all_disabled
 num_function_modes = _len_torch_function_stack
 pop_function_mode: Any = torch._C._pop_torch_function_stack
 push_function_mode: Any = torch._C._push_on_torch_function_stack
 tracing_state = _get_tracing_state
 set_tracing_state: Any = _private._set_tracing_state
-_data_address: Any = _private._data_address
+is_functorch_wrapper = is_functorch_wrapped_tensor
+is_functional_wrapper: Any = torch._is_functional_tensor
+"""Whether functionalization wraps a tensor; its `numpy()` would return garbage."""
+is_zero_tensor: Any = torch._is_zerotensor
+"""Whether a tensor is a symbolic zero of autograd, which has no memory."""
+num_stored: Any = torch.Tensor._nnz
+"""The number of elements (or blocks) that a sparse tensor stores, duplicates counted."""
+storage_address: Any = _private._data_address
+"""The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
 _storage_use_count: Any = torch._C._storage_Use_Count
 _scripted_table: Any = torch.jit._script.OrderedDictWrapper
@@ -59,29 +65,14 @@ def is_in_dispatch_mode_or_transform() -> bool:
     return has_dispatch_mode() or peek_interpreter_stack() is not None or _get_tracing_state() is not None
 
 
-def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
-    """Return whether a torch.func transform wraps `tensor`."""
-    return bool(is_functorch_wrapped_tensor(tensor))
-
-
 def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
     """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
     functorch: Any = torch._C._functorch
     is_batched = False
-    while is_functorch_wrapped_tensor(wrapper):
+    while is_functorch_wrapper(wrapper):
         is_batched = is_batched or functorch.is_batchedtensor(wrapper)
         wrapper = functorch.get_unwrapped(wrapper)
     return wrapper, is_batched
-
-
-def is_functional_wrapper(tensor: torch.Tensor) -> bool:
-    """Return whether functionalization wraps `tensor`; its `numpy()` would return garbage."""
-    return bool(torch._is_functional_tensor(tensor))
-
-
-def is_zero_tensor(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is a symbolic zero of autograd, which has no memory."""
-    return bool(torch._is_zerotensor(tensor))
 
 
 def is_mkldnn(layout: torch.layout) -> bool:
@@ -93,11 +84,6 @@ def has_tangent(tensor: torch.Tensor) -> bool:
     """Return whether forward-mode differentiation carries a tangent with `tensor`."""
     level = forward_ad._current_level
     return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None
-
-
-def num_stored(sparse: Any) -> int:
-    """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
-    return int(torch.Tensor._nnz(sparse))
 
 
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -133,14 +119,9 @@ def quantized_like(
     return quietly(private._make_per_channel_quantized_tensor, codes, scales, zero_points, axis)  # type: ignore[no-any-return]
 
 
-def storage_address(tensor: torch.Tensor) -> int:
-    """Return the address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
-    return int(_data_address(tensor))
-
-
 def address_of(tensor: torch.Tensor) -> int:
     """Return the address of the first element, or 0."""
-    start = storage_address(tensor)
+    start: int = storage_address(tensor)
     return start and start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
 
 
@@ -200,3 +181,19 @@ def is_scripted_table(table: Any) -> bool:
 def set_version(tensor: torch.Tensor, version: int) -> None:
     """Set the number of counted writes of a tensor and its views."""
     torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+
+def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
+    """Return whether an object is a Tensor or Parameter, and not of a subclass."""
+    cls = type(obj)
+    return cls is torch.Tensor or cls is torch.nn.Parameter
+
+
+def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
+    """Return whether an object is an ordinary strided tensor."""
+    return is_of_torch(obj) and obj.layout is torch.strided and not obj.is_nested
+
+
+def is_module(obj: Any) -> bool:
+    """Return whether `obj` is a module, with or without tensors."""
+    return issubclass(type(obj), torch.nn.Module)

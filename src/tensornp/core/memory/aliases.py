@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import weakref
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
@@ -18,11 +18,18 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
-from tensornp.core.memory.footprint import extents_of, is_one_storage, overlap, spans_of, storage_of
-from tensornp.core.namespace.caller import names_of_caller
-from tensornp.core.namespace.search import Searched, search
+from tensornp.core.memory.footprint import (
+    array_over,
+    extents_of,
+    is_one_storage,
+    origin_of,
+    overlap,
+    spans_of,
+    storage_of,
+)
+from tensornp.core.namespace.lookup import names_of_caller
+from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
@@ -30,8 +37,8 @@ from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
-DANGLING = "its memory was freed when the storage moved: do not read or write it"
-OUTDATED = "it keeps the memory that the tensor has left"
+_LONGEST = 1e9
+_STALE = "it lies in memory that the tensor has left"
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -66,8 +73,8 @@ class Alias:
 class Aliases(list[Alias]):
     """A list of `Alias`, the closest first.
 
-    `num_names` objects were compared; `is_complete` says whether the search reached everything; `left_out` says why
-    gradients were not read, if they were not.
+    `num_names` objects were compared; `is_complete` says whether these were all; `left_out` says why gradients were
+    not read, if they were not.
     """
 
     def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
@@ -82,11 +89,6 @@ class Aliases(list[Alias]):
         width = max((len(alias.name) for alias in self), default=0)
         lines = [f"{alias.name:<{width}}  {alias.relation:<13}  {alias.kind}" for alias in self]
         return "\n".join(filter(None, [*lines, self.remark]))
-
-    @property
-    def holds_aliases(self) -> bool:
-        """Whether the list holds nothing else."""
-        return all(type(alias) is Alias for alias in self)
 
     @property
     def remark(self) -> str:
@@ -135,19 +137,11 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
-        raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
-    (found,), _ = find_aliases([obj], namespace, _seconds(max_seconds))
+        raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
+    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
+        raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
+    (found,), _ = find_aliases([obj], namespace, max_seconds)
     return found
-
-
-def _seconds(asked: Any) -> float:
-    try:
-        seconds = float(asked)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        seconds = math.nan
-    if math.isnan(seconds):
-        raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(asked)}")
-    return seconds
 
 
 class SeenAliases:
@@ -188,12 +182,12 @@ def find_aliases(
     max_seconds: float,
     seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
-) -> tuple[list[Aliases], Searched]:
+) -> tuple[list[Aliases], Search]:
     """Return the aliases of each of `objs`, and the search that found all.
 
     `seen` knows the former aliases of the first of `objs`, and takes those of now. `unguarded` is as in `search`.
     """
-    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
+    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
 
     def visit(other: Any, kind: Kind, path: Path) -> None:
@@ -202,28 +196,27 @@ def find_aliases(
         for number, target in enumerate(targets):
             own = seen if number == 0 else None
             try:
-                relation, bounds, note = target.compare(other)
+                relation, bounds = target.compare(other)
                 if relation is None and own is not None and other in own:
-                    relation, note = "stale", OUTDATED
-                elif own is not None and relation not in (None, "stale", "same object"):
+                    relation = "stale"
+                elif own is not None and relation not in (None, "same object"):
                     own.note(other)
             except Exception:
-                # What cannot be read has no known address.
+                # An unreadable object has no known address.
                 continue
             if relation is not None:
-                found[number].append((path, kind, relation, bounds, note, type(other)))
+                found[number].append((path, kind, relation, bounds, type(other)))
 
-    with modes.outside_modes():
-        targets = [Target(obj) for obj in objs]
-        searched = search(namespace, max_seconds, visit, unguarded=unguarded)
+    targets = [Target(obj) for obj in objs]
+    searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
     return [_listed(hits, keys, searched) for hits in found], searched
 
 
-def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
+def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(expression_of(path, keys), kind, how, where, note, cls.__name__)
-        for path, kind, how, where, note, cls in hits
+        Alias(expression_of(path, keys), kind, relation, bounds, _STALE if relation == "stale" else "", cls.__name__)
+        for path, kind, relation, bounds, cls in hits
     ]
     return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")
 
@@ -239,40 +232,15 @@ class Target:
         self._high = max((high for _, _, high in self._spans), default=0)
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
-    def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None, str]:
-        """Return the relation of `other`, the common bytes, and a note."""
+    def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
+        """Return the relation of `other` and the common bytes."""
         if other is self._obj:
-            return "same object", None, ""
+            return "same object", None
         other = tensor_of(other) if is_storage(other) else other
-        array = None if is_tensor(other) else array_over(other)
-        low, high = self._bounds_of_storage(other) if array is None else origin_of(array).bounds
-        if low < self._high and high > self._low:
-            relation, bounds = self._relation_to(extents_of(other), other)
-            if relation is not None:
-                return relation, bounds, ""
-        return ("stale", None, DANGLING) if array is not None and self._is_dangling(array) else (None, None, "")
-
-    def _bounds_of_storage(self, other: Any) -> tuple[int, int]:
-        try:
-            start = torch_private.storage_address(other)
-            if start:
-                return start, start + storage_of(other).nbytes()
-        except (RuntimeError, NotImplementedError):
-            pass
-        # Sparse layouts and wrappers consist of parts that lie anywhere.
-        spans = spans_of(other)
-        return min((low for _, low, _ in spans), default=0), max((high for _, _, high in spans), default=0)
-
-    def _is_dangling(self, array: np.ndarray[Any, Any]) -> bool:
-        """Return whether the array was made of a tensor in the storage of the target, which has moved since."""
-        base = origin_of(array).tensor
-        return (
-            base is not None
-            and is_tensor(self._obj)
-            and not extent_of_array(array).is_empty
-            and has_left(array, base)
-            and is_one_storage(base, self._obj)
-        )
+        low, high = _bounds_of_storage(other) if is_tensor(other) else origin_of(array_over(other)).bounds
+        if low >= self._high or high <= self._low:
+            return None, None
+        return self._relation_to(extents_of(other), other)
 
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
         """Return the closest relation of any of my extents to any of `extents`."""
@@ -295,3 +263,15 @@ class Target:
         if best[0] is None and extents and self._extents and overlap(self._spans, spans_of(other)):
             return "same storage", None
         return best
+
+
+def _bounds_of_storage(tensor: torch.Tensor) -> tuple[int, int]:
+    try:
+        start = torch_private.storage_address(tensor)
+        if start:
+            return start, start + storage_of(tensor).nbytes()
+    except (RuntimeError, NotImplementedError):
+        pass
+    # Sparse layouts and wrappers consist of parts that lie anywhere.
+    spans = spans_of(tensor)
+    return min((low for _, low, _ in spans), default=0), max((high for _, _, high in spans), default=0)

@@ -1,4 +1,4 @@
-"""Record a tensor at one moment, and tell how it has changed since: for cards, tables and the watch."""
+"""Record a tensor at one moment, and describe how it has changed since."""
 
 from __future__ import annotations
 
@@ -21,23 +21,9 @@ Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 class Snapshot:
     """A tensor or an array at one moment; it is not kept alive.
 
-    Attributes
-    ----------
-    event : str
-        The event and its cell: "the conversion in In[4]".
-    reference : TensorReference or weakref.ref
-    info : TensorInfo or None
-        None for an array.
-    fingerprint : Fingerprint or None
-        None if the bits cannot be read, or must not be.
-    max_nbytes : int
-        The budget of the fingerprint.
-    values : numpy.ndarray or None
-        A copy of the values, if one was made.
-    has_grad : bool or None
-        None if that was never read.
-    operation : int
-        The number of the first operation that autograd may have recorded since.
+    `event` names the cell: "the conversion in In[4]". `reference` is a weak reference for an array, and `info` is None.
+    `max_nbytes` is the budget of the fingerprint. `operation` is the number of the first operation that autograd may
+    have recorded since.
     """
 
     event: str
@@ -77,33 +63,25 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a tensor or an array.
+    """A change of a tensor or an array since an event.
 
     Attributes
     ----------
-    since : str
-        "the conversion in In[4]".
     cause : str
         "torch" (values changed, and torch has counted a write, maybe not the only one), "uncounted" (values changed,
         and torch has counted no write), "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
         values in another storage, or on another device or with other strides); "may" (torch has counted a write, the
         sample is unchanged). Empty for arrays and for facts.
-    coverage : str
-        The part that was compared: "all blocks" or "sampled 1/64".
-    was : str
-        Dtype and shape before, if they were others.
-    rows : str
-        The changed indices of the first dimension: "rows 0, 3–5 of 10"; empty if they were not compared.
-    delta : str
-        The largest absolute difference and its place: "largest |Δ| 2 at [3, 1]".
-    size : float
-        The same as a number; 0 if it is not known.
+    coverage, was : str
+        "all blocks" or "sampled 1/64"; dtype and shape before, if they were others.
+    rows, delta, size : str, str, float
+        The changed rows, "rows 0, 3–5 of 10"; the largest difference, "largest |Δ| 2 at [3, 1]", and as a number.
     facts : tuple of str
         Other changes, if asked for: "got a .grad", "moved from cpu to cuda:0".
     operation : int
         The number of the first operation that autograd may have recorded since.
     alarm : str
-        New non-finite values: "all NaN", "3 NaN, 1 +Inf"; empty if that is not known.
+        New non-finite values: "all NaN", "3 NaN, 1 +Inf".
     """
 
     since: str
@@ -137,16 +115,17 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return Change(before.event, "moved", "values not compared")
     if before.fingerprint.one_in != after.fingerprint.one_in:
         return None
+    is_equal = before.fingerprint == after.fingerprint
+    if is_equal and _place(old) != _place(new):
+        return Change(before.event, "moved", coverage)
+    if is_equal and after.fingerprint.one_in == 1:
+        return None
     is_same_counter = before.reference.shares_counter(after.reference)
     is_counted = is_same_counter and old.version != new.version
-    if before.fingerprint != after.fingerprint:
-        cause: Cause = "unknown" if not is_same_counter else "torch" if is_counted else "uncounted"
-        return Change(before.event, cause, coverage, operation=before.operation)
-    if _place(old) != _place(new):
-        return Change(before.event, "moved", coverage)
-    if is_counted and after.fingerprint.one_in > 1:
-        return Change(before.event, "may", coverage)
-    return None
+    if is_equal:
+        return Change(before.event, "may", coverage) if is_counted else None
+    cause: Cause = "unknown" if not is_same_counter else "torch" if is_counted else "uncounted"
+    return Change(before.event, cause, coverage, operation=before.operation)
 
 
 def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
@@ -158,37 +137,25 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
         if old.shape != new.shape:
             facts.append(f"shape {old.shape} to {new.shape}")
-        moved = _moved(before, after)
         if old.device != new.device:
             facts.append(f"moved from {old.device} to {new.device}")
-        elif moved:
-            facts.append(moved)
+        elif new.data_state == "freed" != old.data_state:
+            facts.append("its storage was freed")
+        elif old.data_state != new.data_state:
+            facts.append(f"{old.data_state} to {new.data_state}")
+        elif old.storage and new.storage and before.reference.storages != after.reference.storages:
+            facts.append("its storage is another one now")
+        elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
+            facts.append("its storage was resized")
+        elif _place(old) != _place(new):
+            facts.append("its elements lie elsewhere now, in the same storage")
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
-        if old.data_state != new.data_state and moved != _FREED:
-            facts.append(f"{old.data_state} to {new.data_state}")
         if old.requires_grad != new.requires_grad:
             facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append("got a .grad" if after.has_grad else "lost its .grad")
     return tuple(facts)
-
-
-def _moved(before: Snapshot, after: Snapshot) -> str:
-    """Return the change of the storage in words; empty if the elements are where they were."""
-    old, new = before.info, after.info
-    if old is None or new is None or not old.storage or not new.storage:
-        return ""
-    if before.reference.storages != after.reference.storages:
-        return "its storage is another one now"
-    if new.data_state == "freed" != old.data_state:
-        return _FREED
-    if old.storage.nbytes != new.storage.nbytes:
-        return "its storage was resized"
-    return "its elements lie elsewhere now, in the same storage" if _place(old) != _place(new) else ""
-
-
-_FREED = "its storage was freed"
 
 
 def _place(info: TensorInfo) -> int | None:

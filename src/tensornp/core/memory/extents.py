@@ -126,25 +126,23 @@ def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(start, tuple(n for _, n in pairs), tuple(s for s, _ in pairs)))
 
 
-def merge_spans(spans: list[Span]) -> dict[str, int]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return the union of some spans as spans that do not overlap."""
+    found: list[Span] = []
+    for device, low, high in sorted(set(spans)):
+        if found and found[-1][0] == device and low < found[-1][2]:
+            found[-1] = (device, found[-1][1], max(high, found[-1][2]))
+        else:
+            found.append((device, low, high))
+    return found
+
+
+def nbytes_by_device(spans: Iterable[Span]) -> dict[str, int]:
     """Return the bytes that the spans cover on each device, each byte once."""
     covered: dict[str, int] = defaultdict(int)
-    at: tuple[str, int] = ("", 0)
-    for device, low, high in sorted(set(spans)):
-        start = max(low, at[1]) if device == at[0] else low
-        covered[device] += max(high - start, 0)
-        at = (device, max(high, at[1]) if device == at[0] else high)
+    for device, low, high in merge_spans(spans):
+        covered[device] += high - low
     return covered
-
-
-def num_apart(spans: list[Span]) -> int:
-    """Return the number of storages and buffers; those that overlap are one."""
-    found, at = 0, ("", 0)
-    for device, low, high in sorted(set(spans)):
-        is_next = device != at[0] or low >= at[1]
-        found += is_next
-        at = (device, high if is_next else max(high, at[1]))
-    return found
 
 
 class Piece(NamedTuple):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.ordinary import is_strided
-from tensornp.core.memory.arrays import array_over, extent_of_array, origin_of
+from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.reading import held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.errors import NotReadError
+from tensornp.errors import NoDataError, NotReadError
 
+_MAX_BASES = 100
+_FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
+"""Formats of memoryviews that NumPy understands; others are read as bytes."""
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
 _MAX_DEPTH = 8
+storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
 
 
 def spans_of(obj: Any) -> list[Span]:
@@ -41,11 +45,10 @@ def spans_of(obj: Any) -> list[Span]:
     return found
 
 
-def overlap(spans: Iterable[Span], others: Iterable[Span]) -> bool:
+def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
     """Return whether storages or buffers have a byte in common."""
-    some = tuple(others)
     return any(
-        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in some
+        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in others
     )
 
 
@@ -58,8 +61,7 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
         extent = extent_of_array(array_over(held))
         return () if extent.is_empty else (extent,)
     with modes.outside_modes():
-        parts = [(part, holders) for part, holders in _parts_under(held) if part.numel() and _is_held(part)]
-        return tuple([_extent_of(part, holders) for part, holders in parts])
+        return tuple([_extent_of(part, names) for part, names in _parts_under(held) if part.numel() and _is_held(part)])
 
 
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
@@ -70,12 +72,9 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
     with modes.outside_modes():
-        if not all(_is_held(part) for part, _ in _parts_under(tensor, has_all=True)):
-            raise NotReadError("its memory was freed, and cannot be read")
-
-
-def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
-    return torch.Tensor.untyped_storage(tensor)
+        for part, _ in _parts_under(tensor, has_all=True):
+            if not _is_held(part):
+                raise NotReadError("its memory was freed, and cannot be read")
 
 
 def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -103,7 +102,7 @@ def _parts_under(
         return
     has_strides = form.state == "available" and form.kind.has_strides
     if has_strides:
-        yield (tensor if is_strided(tensor) else plain(tensor)), tuple(filter(None, holders))
+        yield (tensor if is_of_torch(tensor) else plain(tensor)), tuple(filter(None, holders))
     name, inner = "", []
     if form.state == "wrapped" or form.kind.has_other_meaning:
         name = type(tensor).__name__
@@ -138,3 +137,74 @@ def _extent_of(part: torch.Tensor, holders: tuple[str, ...]) -> Extent:
         nbytes = -(-num_reached(shape, part.stride()) * _num_bits(part) // 8)
         return Extent(device, address, (nbytes,), (1,), 1, meaning)
     return Extent(device, address, shape, tuple([step * itemsize for step in part.stride()]), itemsize, meaning)
+
+
+class Origin(NamedTuple):
+    """The bytes of the outermost array under an array, and the tensor under it, if there is one."""
+
+    bounds: tuple[int, int]
+    tensor: torch.Tensor | None
+
+
+def array_over(obj: Any) -> np.ndarray[Any, Any]:
+    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap.
+
+    Raises ValueError for a released memoryview.
+    """
+    if is_array(obj):
+        return obj
+    view = obj if isinstance(obj, memoryview) else memoryview(obj)
+    return np.asarray(view) if view.format in _FORMATS else np.frombuffer(view, np.uint8)
+
+
+def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
+    """Return the place of the elements of `array`; overrides of a subclass are ignored."""
+    plain = np.ndarray.view(array, np.ndarray)
+    dtype: np.dtype[Any] = plain.dtype
+    meaning = dtype.name if dtype.isnative else dtype.str
+    return Extent("cpu", plain.__array_interface__["data"][0], plain.shape, plain.strides, dtype.itemsize, meaning)
+
+
+def origin_of(array: np.ndarray[Any, Any]) -> Origin:
+    """Return the memory that `array` is a view of, through arrays, memoryviews and stride tricks."""
+    low, high = extent_of_array(array).bounds
+    for base in bases_of(array):
+        if is_array(base):
+            bottom, top = extent_of_array(base).bounds
+            low, high = min(low, bottom), max(high, top)
+        if is_tensor(base):
+            return Origin((low, high), base)
+    return Origin((low, high), None)
+
+
+def bases_of(obj: Any) -> Iterator[Any]:
+    """Yield each object that an array or a memoryview is a view of, up to the owner of the memory."""
+    for _ in range(_MAX_BASES):
+        obj = base_of(obj)
+        if obj is None:
+            return
+        yield obj
+
+
+def base_of(obj: Any) -> Any:
+    """Return the object that `obj` is a view of; None if it owns its memory."""
+    if is_array(obj):
+        return np.ndarray.base.__get__(obj)
+    if isinstance(obj, memoryview):
+        return obj.obj
+    # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
+    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
+
+
+def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
+    """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
+    start = torch_private.storage_address(base)
+    low, high = extent_of_array(array).bounds
+    return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()
+
+
+def check_array(array: np.ndarray[Any, Any]) -> None:
+    """Raise NoDataError if the tensor under `array` has freed its memory."""
+    base = origin_of(array).tensor
+    if base is not None and has_left(array, base):
+        raise NoDataError("the memory of this array was freed by the tensor that it was made of; make it again")

@@ -1,7 +1,7 @@
-"""Know a tensor again later, without keeping it alive.
+"""Recognize a tensor later without keeping it alive.
 
-Python's and torch's weak references to a tensor make torch refuse `swap_tensors` for it, and with that the conversion
-of a module of subclass parameters. So a tensor is known by its id and its storage, or by its version counter.
+A weak reference to a tensor would make torch refuse `swap_tensors`, and so the conversion of some modules. Its id and
+its storage identify it, or its version counter.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.arrays import bases_of
-from tensornp.core.memory.footprint import parts_under, storage_of
-from tensornp.core.tensor.form import form_of, is_storage
+from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
+from tensornp.core.tensor.form import Bare, form_of, is_storage, tensor_of
 from tensornp.core.tensor.kinds import STRIDED
 
 
 class TensorReference:
     """Recognizes a tensor, and keeps neither it nor its memory alive.
 
-    `id` is the identity of the Python object; once the tensor is gone, another one may have it. `storages` identify
-    the storages in which it lay, for as long as this reference lives.
+    `id` is the identity of the Python object; once the tensor is gone, another one may have it.
     """
 
-    __slots__ = ("_counter", "_storages", "id")
+    __slots__ = ("_counter", "_requires_grad", "_storages", "id")
 
     def __init__(self, tensor: torch.Tensor) -> None:
         with modes.outside_modes():
             self.id = id(tensor)
             self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
+            self._requires_grad = Bare(tensor).requires_grad
             self._counter = _counter_of(tensor)
 
     @property
     def storages(self) -> frozenset[int]:
-        """The identities of the storages."""
+        """The identities of its storages."""
         return frozenset([storage.cdata for storage in self._storages])
 
     @property
@@ -65,14 +64,14 @@ class TensorReference:
         """Return whether torch counts writes to both tensors together, as to a tensor and its views."""
         if self._counter is None or other._counter is None:
             return False
+        # A parameter, which another thread may write to, is its own proof. Others may be a new `.data`.
+        if self._requires_grad and self.id == other.id and self.storages == other.storages:
+            return True
         with modes.outside_modes():
             return _share_counter(self._counter, other._counter)
 
     def find(self, likely: Iterable[Any] = ()) -> torch.Tensor | None:
-        """Return the tensor, or None if it is gone; looks among the `likely` first, then among all objects.
-
-        Costs some tens of milliseconds if it is not among the likely ones.
-        """
+        """Find the tensor among the `likely`, or in tens of milliseconds among all objects."""
         for obj in likely:
             if self.is_of(obj):
                 return obj  # type: ignore[no-any-return]
@@ -80,7 +79,7 @@ class TensorReference:
 
 
 def living(references: list[TensorReference]) -> list[bool]:
-    """Return for each whether its tensor lives; looks among all objects, in some tens of milliseconds."""
+    """Return for each whether its tensor lives; looks among all objects (tens of ms)."""
     # A tensor in a cycle is gone for its user, but still among all objects.
     gc.collect()
     return [tensor is not None for tensor in _find(references)]
@@ -92,14 +91,14 @@ class MemoryReference:
     __slots__ = ("_owner", "_storages")
 
     def __init__(self, obj: Any) -> None:
-        self._owner: Any = None
         *inner, last = obj, *bases_of(obj)
         with modes.outside_modes():
-            storages = _storages_of(last) if is_tensor(last) else _untyped(last)
+            last = tensor_of(last) if is_storage(last) else last
+            storages = _storages_of(last) if is_tensor(last) else []
         self._storages = [StorageWeakRef(storage) for storage in storages]
-        if not self._storages:
-            # The owner of the memory, or the last view of it that can have a weak reference.
-            self._owner = next((reference for o in (last, *reversed(inner)) if (reference := _weakly(o))), None)
+        # The owner of the memory, or the last view of it that can have a weak reference.
+        owners = (_weakly(one) for one in (last, *reversed(inner)) if not storages)
+        self._owner = next(filter(None, owners), None)
 
     @property
     def is_gone(self) -> bool:
@@ -109,14 +108,31 @@ class MemoryReference:
         return self._owner is not None and self._owner() is None
 
 
-def _untyped(obj: Any) -> list[torch.UntypedStorage]:
-    if not is_storage(obj):
-        return []
-    return [obj if isinstance(obj, torch.UntypedStorage) else torch_private.untyped(obj)]
+class WeakStorages:
+    """Weak references to storages; while one is kept, no other storage has its key."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, StorageWeakRef] = {}
+
+    def add(self, storage: torch.UntypedStorage) -> int:
+        """Add a storage and return its key."""
+        key: int = storage._cdata
+        if key not in self._held:
+            self._held[key] = StorageWeakRef(storage)
+        return key
+
+    def are_gone(self, keys: Iterable[int]) -> list[int]:
+        """Return the keys of freed storages."""
+        return [key for key in keys if self._held[key].expired()]
+
+    def let_go(self, keys: Iterable[int] | None = None) -> None:
+        """Forget some storages, or all."""
+        for key in list(self._held if keys is None else keys):
+            self._held.pop(key, None)
 
 
 class WeakView:
-    """The elements of an ordinary tensor, which can be had again for as long as their memory lives."""
+    """Restores an ordinary tensor as long as its memory lives."""
 
     __slots__ = ("_dtype", "_kept", "_place", "_storage")
 
@@ -137,8 +153,8 @@ class WeakView:
 
     def keep(self) -> None:
         """Keep the memory until `share` is called."""
-        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
-        # Memory that is not torch's own, as of an array, has an owner that torch does not count.
+        storage = self._living()
+        # Memory of an array has an owner that torch does not count.
         self._kept = storage if storage is not None and storage.resizable() else None
 
     def share(self) -> None:
@@ -148,11 +164,14 @@ class WeakView:
 
     def tensor(self) -> torch.Tensor | None:
         """Return a tensor over the same elements; None if their memory was freed, or is not known."""
-        storage = torch_private.storage_of_weak(self._storage) if self._storage is not None else None
+        storage = self._living()
         if storage is None:
             return None
         with modes.outside_modes():
             return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
+
+    def _living(self) -> torch.UntypedStorage | None:
+        return torch_private.storage_of_weak(self._storage) if self._storage is not None else None
 
 
 def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:
@@ -186,10 +205,7 @@ def _counter_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
-    """Return whether two tensors have one version counter: a number set on one is then read on the other.
-
-    The number is set back at once.
-    """
+    """Return whether two tensors have one version counter; a number is set on one and set back at once."""
     try:
         version = counter._version
         if tensor._version != version:

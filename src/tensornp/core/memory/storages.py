@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +9,9 @@ from typing import Any, Literal
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
-from tensornp.core.memory.extents import Span, merge_spans
+from tensornp.core.memory.extents import Span, nbytes_by_device
 from tensornp.core.memory.footprint import spans_of
-from tensornp.core.namespace.members import in_dict
-from tensornp.core.namespace.search import Visit, history_name, search
+from tensornp.core.namespace.search import Search, Visit, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
 Holding = Literal["name", "history", "traceback"]
@@ -40,46 +37,27 @@ class Group:
     spans: list[Span]
     nbytes: int = 0
 
-    def nbytes_by_device(self) -> dict[str, int]:
-        """Return the bytes of its storages on each device, each byte once."""
-        return merge_spans(self.spans)
-
 
 class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
 
-    Attributes
-    ----------
-    stopped : str
-        "search stopped at 12,345 names", or empty.
-    has_all_names : bool
-        Whether the namespace was searched to its end; only then is anything known to have no name.
-    results : dict
-        The names of the results of cells that reach a tensor or array, by its identity: "Out[3]", "_".
+    `stopped` says where the search ended, or is empty. Unless it `has_all_names`, nothing is known to have no name.
     """
 
-    def __init__(
-        self,
-        namespace: Mapping[str, Any],
-        tracebacks: Mapping[str, Any],
-        max_seconds: float,
-        also: Mapping[int, list[str]] | None = None,
-    ) -> None:
-        """Search each for `max_seconds`; `also` has IPython's other names for a result, by identity: ``_``."""
+    def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+        """Search each for `max_seconds`."""
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
-        self.results: dict[int, dict[str, None]] = defaultdict(dict)
         found: list[Found] = []
         with modes.outside_modes():
-            named = search(namespace, max_seconds, self._collect(found, "name"))
+            named = Search(namespace, max_seconds, self._collect(found, "name"))
             # A magic that has called what failed has the whole namespace among its locals.
-            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
-            is_complete = self._search_results(namespace, max_seconds, also or {})
+            behind = Search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
         self.has_all_names = named.is_complete and not named.left_out
-        is_complete = is_complete and named.is_complete and behind.is_complete
-        stopped = [] if is_complete else [stopped_text(named.num_names + behind.num_names)]
-        stopped += [NOT_LOOKED_AT] if named.left_out or behind.left_out else []
-        self.stopped = "; ".join(stopped)
+        is_complete = named.is_complete and behind.is_complete
+        stopped = "" if is_complete else stopped_text(named.num_names + behind.num_names)
+        left_out = NOT_LOOKED_AT if named.left_out or behind.left_out else ""
+        self.stopped = "; ".join(filter(None, (stopped, left_out)))
         self.groups = grouped(found)
 
     def _collect(self, found: list[Found], holding: Holding) -> Visit:
@@ -95,22 +73,6 @@ class Survey:
             found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
 
         return visit
-
-    def _search_results(self, namespace: Mapping[str, Any], max_seconds: float, also: Mapping[int, list[str]]) -> bool:
-        """Search each result of a cell by itself, since a name may reach its parts; return whether all were."""
-        entries: dict[int, tuple[Any, list[str]]] = {}
-        for step, result, _ in in_dict(namespace["_oh"]) if self._history else ():
-            entries.setdefault(id(result), (result, []))[1].append(expression_of(((None, self._history), step)))
-        deadline, is_complete = time.thread_time() + max_seconds, True
-        for result, names in entries.values():
-            known_as = dict.fromkeys([*names, *also.get(id(result), [])])
-
-            def visit(obj: Any, kind: Kind, path: Path, known_as: dict[str, None] = known_as) -> None:
-                self.results[id(obj)].update(known_as)
-
-            searched = search({names[0]: result}, deadline - time.thread_time(), visit, besides=[namespace])
-            is_complete = is_complete and searched.is_complete
-        return is_complete
 
     def name(self, found: Found) -> str:
         """Return the expression of a user."""
@@ -157,5 +119,5 @@ def grouped(found: list[Found]) -> list[Group]:
         group.found.append(item)
         group.spans += item.spans
     for group in groups.values():
-        group.nbytes = sum(merge_spans(group.spans).values())
+        group.nbytes = sum(nbytes_by_device(group.spans).values())
     return list(groups.values())

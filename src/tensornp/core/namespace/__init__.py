@@ -1,6 +1,6 @@
 """Find the tensors and arrays that names reach.
 
-In: a namespace, or any object. Out: the tensors and arrays that it leads to, each with the path of a user's expression.
-In bounded time, nearest first, and nothing of the user's runs.
+In: a namespace, or any object. Out: the tensors and arrays that it reaches, each with the path of an expression. The
+search takes bounded time and runs no code of the user.
 Start with `search.py`.
 """

@@ -1,19 +1,20 @@
-"""Find the object of a name such as ``model.fc.weight`` or ``d['a'][0]``; no property or method runs."""
+"""Find the names that a caller sees, and the object of one: ``model.fc.weight``, ``d['a'][0]``."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import sys
 import types
 from collections import deque, namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.containers import kept_in
@@ -66,20 +67,16 @@ def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
             return getattr(module, node.func.attr)(ast.literal_eval(node.args[0]))
     if not isinstance(node, (ast.Attribute, ast.Subscript)):
         raise BadRequestError(
-            f"{ast.unparse(node)} would have to be run after each cell; "
-            "watch names, with attributes and constant keys: model.fc.weight, d['a'][0]"
+            f"{ast.unparse(node)} would have to be run; use names, attributes and constant keys: model.fc.weight"
         )
     obj = _reached(node.value, namespace)
-    is_data = is_tensor(obj) or (is_array(obj) and not obj.dtype.hasobject)
     if isinstance(node, ast.Attribute):
         found = _attribute(obj, node.attr)
     else:
-        found = _MISSING if is_data else _item(obj, _key(node.slice, namespace))
-    if found is not _MISSING:
-        return found
-    if is_data:
-        raise BadRequestError(f"{ast.unparse(node)} gives a new object each time; name the tensor that it is made of")
-    raise LookupError(f"{ast.unparse(node)} is not stored there, and no property or method is run")
+        found = _item(obj, _key(node.slice, namespace))
+    if found is _MISSING:
+        raise LookupError(f"{ast.unparse(node)} is not stored there, and nothing is run to compute it")
+    return found
 
 
 def _attribute(obj: Any, name: str) -> Any:
@@ -109,8 +106,6 @@ def _item(obj: Any, key: Any) -> Any:
         return dict.get(obj, key, _MISSING)
     if isinstance(obj, torch.nn.Module) or torch_private.is_scripted_table(obj):
         return obj[key]
-    if is_array(obj) and not isinstance(found := obj[key], np.ndarray):
-        return found
     table = kept_in(type(obj))
     return _item(_attribute(obj, table), key) if table else _MISSING
 
@@ -120,7 +115,42 @@ def _key(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        key = _reached(node, namespace)
+        key = _reached(node, namespace) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
     if not is_tensor(key):
         raise LookupError(f"[{ast.unparse(node)}] is not a constant key")
     return key
+
+
+def names_of_caller(frame: types.FrameType) -> dict[str, Any]:
+    """Return the names that are seen where the function of this frame was called."""
+    return _names_in(frame.f_back or frame)
+
+
+def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
+    """Return a name that is bound to `obj` itself, but not ``_`` or ``_12``; empty if there is none."""
+    names = (name for name, value in namespace.items() if value is obj and type(name) is str)
+    return next((name for name in names if name.isidentifier() and name.strip("_0123456789")), "")
+
+
+def names_of_now(frame: types.FrameType) -> Callable[[], Mapping[str, Any]]:
+    """Return a function that returns the names that the caller of a frame's function sees by then."""
+    return functools.partial(_names_at, id(frame.f_back or frame))
+
+
+def _names_at(address: int) -> Mapping[str, Any]:
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and id(frame) != address:
+        frame = frame.f_back
+    return _names_in(frame) if frame is not None else {}
+
+
+def _names_in(frame: types.FrameType) -> dict[str, Any]:
+    """Return the names that a frame sees; its locals are not kept alive, as Python 3.12 would do."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary again when it is next needed. It must stay if somebody else holds it: the frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found

@@ -21,44 +21,42 @@ from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_for
 
 _AT_ONCE = 16
-"""Items that are asked together whether there is any to look at."""
-_BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
-"""By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
+"""Items that are checked together for plain values."""
+_BUFFERS = (memoryview, bytearray, array.array, mmap.mmap)
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
     "matplotlib multiprocessing subprocess weakref inspect importlib".split()
 )
-"""Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
+"""Packages whose objects are skipped: they reach the whole kernel."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
-"""What every module holds: three dictionaries of what it consists of, flags and hooks."""
+"""Attributes of every module: the tables of its members, flags and hooks."""
 _TABLES: dict[str, Kind] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": ""}
-"""What a module has registered lies in these, by the kind of each."""
+"""The tables of the members of a module, and the kind of each."""
 _TRACED = "_actual_script_module"
-_BY_INDEX = frozenset(map(id, (torch.nn.ModuleList, torch.nn.ParameterList)))
-_BY_KEY = frozenset(map(id, (torch.nn.ModuleDict, torch.nn.ParameterDict)))
-_BY_PLACE = frozenset((id(torch.nn.Sequential),))
+_BY_INDEX = (torch.nn.ModuleList, torch.nn.ParameterList)
+_BY_KEY = (torch.nn.ModuleDict, torch.nn.ParameterDict)
 
 
 Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
 
 
 def IS_TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    """Stand for a tensor, which holds nothing that is looked for here."""
+    """Mark the class of a tensor."""
     return ()
 
 
 def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    """Stand for an array, or another buffer."""
+    """Mark the class of an array or a buffer."""
     return ()
 
 
 def visitor_for(cls: type) -> Visitor | None:
     """Return the visitor of the children of an instance of `cls`, or None if it cannot hold a tensor."""
-    if id(cls) in _ATOMS:
+    if cls in _ATOMS:
         return None
-    if issubclass(cls, torch.Tensor) or id(cls) in _STORAGES:
+    if issubclass(cls, torch.Tensor) or cls in STORAGES:
         return IS_TENSOR
-    if issubclass(cls, np.ndarray) or id(cls) in _BUFFERS:
+    if issubclass(cls, np.ndarray) or cls in _BUFFERS:
         return IS_ARRAY
     visitor = _visitor_of_holder(cls)
     return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
@@ -70,8 +68,7 @@ def _visitor_of_holder(cls: type) -> Visitor | None:
             return visitor
     if issubclass(cls, torch.nn.Module):
         return in_module
-    # As `is_foreign` asks, without a call of it for each class.
-    if issubclass(cls, type) or cls.__module__.partition(".")[0] in _FOREIGN:
+    if issubclass(cls, type) or is_foreign(cls):
         return None
     return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
 
@@ -81,11 +78,10 @@ def is_foreign(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in _FOREIGN
 
 
-_ATOMS = frozenset(map(id, (
+_ATOMS = frozenset((
     int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
     types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
-)))  # fmt: skip
-_STORAGES = frozenset(map(id, STORAGES))
+))  # fmt: skip
 
 
 def _in_container(container: Container) -> Visitor:
@@ -95,7 +91,7 @@ def _in_container(container: Container) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         children = items(obj)
         while some := list(itertools.islice(children, _AT_ONCE)):
-            if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
+            if _ATOMS.issuperset(map(type, map(itemgetter(1), some))):
                 # One for all of them, at which the search asks how late it is.
                 yield "", None, ""
             else:
@@ -130,59 +126,49 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     """Yield the name, step, object and kind of each registered member, None included."""
     held = object.__getattribute__(module, "__dict__")
     if "_parameters" not in held and _TRACED in held:
-        # What `torch.jit.trace` returns hands on all that it is asked for.
+        # A traced module forwards every attribute.
         held = object.__getattribute__(held[_TRACED], "__dict__")
-    # Asked of each module of a model, and so in one pass.
-    bases = [id(cls) for cls in type(module).__mro__]
-    is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
+    is_dict, is_list = isinstance(module, _BY_KEY), isinstance(module, _BY_INDEX)
+    is_row = isinstance(module, torch.nn.Sequential)
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
-            # torch takes a number put in there by hand, too, and a text of a class of the user's.
+            # A key put there by hand may be a number, or of a subclass of str.
             name = str.__str__(key) if issubclass(type(key), str) else str(key)
             if is_row and kind == "":
-                # Its members are counted, whatever their names.
+                # An index counts members, whatever their names.
                 step: Any = f"[{i}]"
             elif is_dict and (kind == "" or isinstance(module, torch.nn.ParameterDict)):
                 step = (name,)
             elif is_list and name.isdecimal():
                 step = f"[{name}]"
             elif (is_scripted or key is not name) and not is_attribute_name(name):
-                # `get_submodule` finds none.
+                # `get_submodule` does not find it.
                 step = f".{table}[{key!r}]"
             else:
                 step = _attribute(name, kind or "submodule")
             yield name, step, child, kind
 
 
-def broken_tables(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each attribute of a `torch.nn.Module` that should be a table of members and is not."""
-    held = object.__getattribute__(module, "__dict__")
-    for name in _TABLES:
-        table = held.get(name)
-        if table is not None and not issubclass(type(table), dict) and not torch_private.is_scripted_table(table):
-            yield name, table
-
-
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of one table of a module; a scripted module keeps its own in C++."""
     if type(table) is dict and not table:
-        # As most of them are.
+        # The usual case.
         return iter(())
     if not torch_private.is_scripted_table(table):
         return items_of(table) if issubclass(type(table), dict) else iter(())
     own = dict(own_attributes(table))
-    # Those of its submodules that have a Python object have it in a dictionary beside.
+    # Submodules with a Python object are in a dictionary.
     return items_of(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
 
 
 def _attribute(name: str, kind: str) -> str:
-    """Return how a member of a module is reached, whose name may be any text."""
+    """Return the step to a member of a module; its name may be any text."""
     return f".{name}" if is_attribute_name(name) else f".get_{kind}({name!r})"
 
 
 def _own_attribute(name: Any) -> str:
-    """Return how an attribute is reached, whose name `setattr` takes as any text."""
+    """Return the step to an attribute; its name may be any text."""
     return f".{name}" if is_attribute_name(name) else f".__dict__[{key_text(name)}]"
 
 
@@ -200,7 +186,7 @@ def _in_stand_in(visitor: Visitor | None) -> Visitor:
 
 
 def _in_mapping(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the items of a mapping by their keys, and what else it holds than the dictionary of these."""
+    """Yield the items of a mapping by their keys, and its other attributes."""
     table = kept_in(type(obj))
     for name, child in own_attributes(obj):
         if name == table and issubclass(type(child), dict):

@@ -28,7 +28,7 @@ def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
     """
     taken: dict[int, Alike] = {}
     for members in _candidates(names, facts):
-        # Of names that look the same, each stands for itself.
+        # Equal names stay apart.
         free = list({names[i]: i for i in reversed(members) if i not in taken}.values())[::-1]
         if len(free) >= _MIN_ALIKE:
             one = Alike(_pattern([names[i] for i in free]), tuple(free))

@@ -1,15 +1,16 @@
-"""Everything that a card says of a NumPy array."""
+"""Gather the content of an array's card."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.memory.arrays import check_array
+from tensornp.core.memory.footprint import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
 from tensornp.core.values.shown.print_options import printed_without_formatter, printing
@@ -24,8 +25,7 @@ _REFUSAL = "the values are not shown: printing them would run the code of their 
 class ArraySummary:
     """One array as a card shows it; `refusal` says why it is not printed.
 
-    `strides` are in bytes, and `order` says in which order its elements lie; `note` says how the text differs from
-    what NumPy prints.
+    `strides` are in bytes. `note` says how the text differs from NumPy's.
     """
 
     type_name: str
@@ -42,10 +42,7 @@ class ArraySummary:
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
-    """Return the summary of `array`; never raises, and reads the printed elements only.
-
-    With `num_first`, the text is of so many elements, the first, without brackets.
-    """
+    """Return the summary of `array`, or of its first elements; never raises."""
     plain = np.ndarray.view(array, np.ndarray)
     text = refusal = note = ""
     try:
@@ -53,7 +50,8 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
             raise NotReadError(_REFUSAL)
         check_array(plain)
         shown = array if type(array) in _MASKED else plain
-        text, note = printed_without_formatter(lambda: _text_of(shown, options, num_first))
+        make = partial(_printed, shown, options) if num_first is None else partial(_first_of, shown, options, num_first)
+        text, note = printed_without_formatter(make)
     except TensornpError as error:
         refusal = str(error)
     except Exception as error:
@@ -63,10 +61,6 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
         type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
         bool(plain.flags.writeable), text, refusal, note=note,
     )  # fmt: skip
-
-
-def _text_of(array: np.ndarray, options: DisplayOptions, num_first: int | None) -> str:
-    return _printed(array, options) if num_first is None else _first_of(array, options, num_first)
 
 
 def _printed(array: np.ndarray, options: DisplayOptions) -> str:
@@ -82,7 +76,7 @@ def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
     more = ", …" if array.size > number else ""
     some: Any = array.flat[:number]
     if isinstance(some, np.ma.MaskedArray):
-        # As NumPy prints these: each element by itself, and a word for those that are hidden.
+        # NumPy prints each element by itself, and a word for hidden ones.
         each: Any = some.astype(object)
         return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
     with printing(options.printoptions, some):

@@ -1,4 +1,4 @@
-"""Everything that a card says of a tensor, gathered once for all renderers."""
+"""Gather the content of a tensor's card, once for all renderers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,20 @@ from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
 LINE_VALUES = 6
-"""Values that a line shows of a tensor that has more."""
+"""The first values that a line shows."""
 MAX_WHOLE_IN_LINE = 10
-"""Values that a line shows in place of their figures."""
+"""Elements up to which a line shows all values instead of statistics."""
 MAX_ROW_CHARACTERS = 50
 """Characters of an array that stands in the row of its badges."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """One tensor as a card shows it: what it is, what it would become, and what NumPy would print.
+    """One tensor as a card shows it: its metadata, its conversion and the text of its array.
 
-    `info` is None only where even the metadata could not be read; `plan` is None where there is no array, and `refusal`
-    then says why. `preview` is None where no value is shown, and `refusal` says why too. `too_large` is how many bytes
-    an array would take for which there is no room, else 0. `surroundings` is what was found around it, where someone
-    looked; `stats` are its figures, where they were computed. `style` is "card", "line" (badges and values in one row)
-    or, where that is left to the renderer, "tiny".
+    `info` is None if even the metadata could not be read. `plan` is None if there is no array, and `preview` if no
+    value is shown; `refusal` says why. `too_large` are the bytes of an array that does not fit into memory. `style` is
+    "card", "line" (badges and values in one row) or "tiny" (a short array in the row of badges).
     """
 
     type_name: str
@@ -57,7 +55,7 @@ class TensorSummary:
 
     @property
     def has_values_in_row(self) -> bool:
-        """Whether values stand in the row of badges: all of few, or the first where figures are missing."""
+        """Whether values stand in the row of badges: all of few, or the first if there are no statistics."""
         if self.style == "line":
             return self.stats is None or self.info is None or is_told_whole(self.info)
         return self.style == "tiny"
@@ -65,10 +63,7 @@ class TensorSummary:
 
 @modes.outside_modes
 def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
-    """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing.
-
-    `look` looks around it, which the tensor itself cannot.
-    """
+    """Return the summary of `tensor`; never raises and changes nothing. `look` searches its surroundings."""
 
     def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         if options.style == "line":
@@ -77,7 +72,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         return preview(tensor, info, plan, max_elements=MAX_ELEMENTS, printoptions=options.printoptions)
 
     summary = _guarded(tensor, options, show, look)
-    # What could be an array has figures, whether or not it could be printed.
+    # A tensor with an array has statistics, even if it could not be printed.
     if summary.info is None or (summary.plan is None and summary.preview is None):
         return summary
     style = options.style
@@ -88,15 +83,17 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
 
 
 def is_told_whole(info: TensorInfo) -> bool:
-    """Return whether a line shows all values, in the place of figures."""
+    """Return whether a line shows all values instead of statistics."""
     return info.numel <= MAX_WHOLE_IN_LINE
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
-    """Return `info` with what only the surroundings tell, and these; looking never fails."""
+    """Return the surroundings, and `info` completed by them; never raises."""
+    if look is None:
+        return info, NO_SURROUNDINGS
     try:
         seen = (tensor, info) if is_tensor(tensor) or info.inner is None else (stood_for(tensor), info.inner)
-        around = look(*seen) if look is not None else NO_SURROUNDINGS
+        around = look(*seen)
     except Exception as error:
         around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
     if not is_tensor(tensor):
@@ -126,20 +123,14 @@ def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: in
 Show = Callable[[torch.Tensor, TensorInfo, ConversionPlan], Preview]
 
 
-def _guarded(
-    tensor: torch.Tensor,
-    options: DisplayOptions,
-    show: Show,
-    look: Look | None = None,
-) -> TensorSummary:
+def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Look | None = None) -> TensorSummary:
     """Return a summary; every exception ends as the card's sentence."""
     name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
         mode, plan = _planned(info, options)
-        seen = show(tensor, info, plan) if info.shard is None else _shown(tensor, info, plan, show)
-        return TensorSummary(name, mode, info, plan, "", seen, around)
+        return TensorSummary(name, mode, info, plan, "", _shown(tensor, info, plan, show), around)
     except TooLargeError as error:
         shown = _shown_all_the_same(tensor, info, show, str(error))
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)

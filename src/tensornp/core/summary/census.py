@@ -1,8 +1,7 @@
-"""The table of all tensors and arrays of a namespace, as records."""
+"""Gather the table of all tensors and arrays of a namespace."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -13,10 +12,9 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.aliases import Target
-from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.extents import Relation, merge_spans, num_apart
-from tensornp.core.memory.footprint import overlap
+from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
+from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.alike import Alike, alike
 from tensornp.core.summary.stats_budget import StatsBudget
@@ -39,9 +37,9 @@ _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 class CensusRow:
     """One name in the table.
 
-    `shape` is None if it cannot be read. `nbytes` are the bytes of its own elements in this process, `nbytes_elsewhere`
-    those of other ranks. `shared_with` is the first name of its group, or another that it overlaps, and the relation:
-    "w: same elements"; empty for the first one. `type_name` is the class of an array, or of another buffer.
+    `shape` is None if it cannot be read. `nbytes_elsewhere` are the bytes on other ranks. `shared_with` is the first
+    name of its group, or another that it overlaps, and the relation: "w: same elements". `type_name` is the class of
+    an array, or of another buffer.
     """
 
     name: str
@@ -134,23 +132,21 @@ def census_of(
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
-        CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(survey, group))
+        CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
-    totals: dict[str, int] = defaultdict(int)
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
         owners[_owner_of(group)] += group.nbytes
-        for device, nbytes in merge_spans(group.spans).items():
-            totals[device] += nbytes
+    spans = [span for group in groups for span in group.spans]
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
     num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
     return Census(
         groups=shown,
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
-        num_storages=sum(num_apart(group.spans) for group in groups),
-        totals=dict(sorted(totals.items())),
+        num_storages=len(merge_spans(spans)),
+        totals=nbytes_by_device(spans),
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
@@ -171,7 +167,7 @@ class _Rows:
         first = ordered[0]
         rows = []
         for found in ordered:
-            # Of tensors that consist of several, some of a group overlap only others.
+            # A member need not overlap the first one.
             others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
             beside = first if first in others or not others else others[0]
             relation = "" if found is first else f"{self._survey.name(beside)}: {_relation(beside.obj, found.obj)}"
@@ -220,7 +216,7 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
     for i, size in enumerate(sizes):
         if left <= 0:
             return
-        # One tensor that was shown again and again must not hide all others.
+        # A tensor with many names must not hide all others.
         others = len(sizes) - i - 1
         limit = min(size, max(left - others, min(left, MIN_ROWS_OF_GROUP)))
         left -= limit
@@ -230,14 +226,14 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     names = [expression_of(found.path) for found in group.found]
     return any(
-        # First as it stands: for a wildcard, [3] would be one character.
+        # First literally: in a wildcard, [3] is one character.
         name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
         for name in names
         for pattern in patterns
     )
 
 
-def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
+def _pins(group: Group) -> tuple[str, ...]:
     """Return the other holders of a group: results of cells and the last traceback."""
     pins: dict[str, None] = {}
     for found in group.found:
@@ -245,7 +241,6 @@ def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
             pins[history_entry(found.path)] = None
         elif found.holding == "traceback":
             pins["the last traceback"] = None
-        pins |= survey.results.get(id(found.obj), {})
     return tuple(pins)
 
 
@@ -273,7 +268,7 @@ def _ordered(group: Group) -> list[Found]:
     listed = [found for found in group.found if _is_own_name(found) or id(found.obj) not in named]
 
     def key(found: Found) -> Any:
-        # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
+        # An expanded tensor has more bytes than its storage.
         nbytes = min(_nbytes_of(found.obj), group.nbytes)
         return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
 

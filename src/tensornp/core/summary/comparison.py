@@ -1,4 +1,4 @@
-"""Everything that is said of two tensors side by side."""
+"""Gather the content of the comparison of two tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensornp.errors import TensornpError
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSummary:
-    """A comparison with the names of the two, and a heat map of their difference where there is one."""
+    """A comparison with the names of the two, and a heat map of their difference if there is one."""
 
     names: tuple[str, str]
     comparison: Comparison
@@ -22,13 +22,13 @@ class ComparisonSummary:
 
 
 def summary_of_comparison(found: Comparison, options: DisplayOptions) -> ComparisonSummary:
-    """Return a comparison as a card shows it, which does not know the two any more."""
+    """Return a comparison as a card shows it, without the two tensors."""
     return ComparisonSummary(("the first", "the second"), found)
 
 
 @modes.outside_modes
 def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
-    """Return what differs between two tensors or arrays; raises as `compare` does."""
+    """Compare two tensors or arrays; raise as `compare` does."""
     comparison = compare(a, b)
     if not options.has_pictures or not comparison._num_changed:
         return ComparisonSummary(names, comparison)

@@ -13,10 +13,9 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.text import legible
-from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.memory.footprint import extent_of_array, extents_of
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -32,7 +31,7 @@ FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
 _NUMBERS = (int, float, complex, bool)
 _WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-_SHOWN_NUMBERS, _SHOWN_CHARACTERS, _SHOWN_BITS = 4, 40, 128
+_SHOWN_NUMBERS, _SHOWN_CHARACTERS = 4, 40
 Leaf = tuple[Path | None, Any]
 """Something in a container, and the path to it."""
 
@@ -52,8 +51,7 @@ class ContainerSummary:
     """The table of a container of tensors.
 
     `num_left_out` leaves are left out after the first `num_first`. There may be more leaves unless it `is_complete`,
-    and more bytes unless it `is_measured`. `nbytes` are those of tensors and arrays; `nbytes_elsewhere` of them belong
-    to other ranks.
+    and more bytes unless it `is_measured`. `nbytes_elsewhere` of the `nbytes` belong to other ranks.
     """
 
     type_name: str
@@ -80,15 +78,10 @@ class Numbers(list[Any]):
 @modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    found, is_complete = _leaves(container)
-    # One that is empty is a leaf of itself.
-    found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
-    table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
-    return replace(table, type_name=type(container).__name__, length=_length(container, found), is_complete=is_complete)
-
-
-def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
-    """Return the table of some leaves."""
+    reached, is_complete = _leaves(container)
+    # An empty container is a leaf of itself.
+    reached = [(path, leaf) for path, leaf in reached if path is not None or leaf is not container]
+    found = list(_with_numbers_together(reached, MAX_LEAVES))
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
@@ -97,20 +90,20 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     named = _names([path for path, _ in found])
     budget = StatsBudget(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
-    # A stand-in may compute its tensor: only those that have rows are asked.
+    # A stand-in may compute its tensor: only those with a row are asked.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
     stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
     known = {id(tensor): tensor for tensor in tensors if id(tensor) not in stand_ins}
+    nbytes = _nbytes([*known.values(), *arrays])
     return ContainerSummary(
-        type_name="",
-        length=len(found),
+        type_name=type(container).__name__,
+        length=_length(container, reached),
         rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes([*known.values(), *arrays])
-        + sum(info.nbytes for info in stand_ins.values() if info is not None),
-        is_complete=True,
+        nbytes=nbytes + sum(info.nbytes for info in stand_ins.values() if info is not None),
+        is_complete=is_complete,
         is_measured=None not in stand_ins.values(),
         nbytes_elsewhere=sum(map(_nbytes_elsewhere, known.values())),
         num_arrays=len(arrays),
@@ -174,12 +167,12 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
 
 
 def _is_cut(path: Path, leaf: Any) -> bool:
-    """Return whether a leaf is a container that lies too deep to be listed."""
+    """Return whether a leaf is a container that is nested too deeply to be listed."""
     return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
 
 
 def _length(container: Any, found: list[Leaf]) -> int:
-    """Return how many items a container has; of a class of its own, `len` may tell something else."""
+    """Return how many items a container has; `len` of a foreign class may mean something else."""
     if container_of(type(container)) is not None:
         try:
             return len(container)
@@ -191,14 +184,14 @@ def _length(container: Any, found: list[Leaf]) -> int:
 
 
 def _nbytes(found: Iterable[Any]) -> int:
-    """Return the bytes of the elements of all tensors and arrays, those that several have once."""
+    """Return the bytes of the elements of all tensors and arrays, each byte once."""
     pieces: list[Piece] = []
     unplaced: dict[int, int] = {}
     for one in found:
         try:
             places, nbytes = _placed(one)
         except Exception:
-            # Its row says what is wrong; it adds no bytes that are known.
+            # Its row says what is wrong.
             continue
         pieces += places
         unplaced[id(one)] = nbytes
@@ -206,14 +199,14 @@ def _nbytes(found: Iterable[Any]) -> int:
 
 
 def _placed(one: Any) -> tuple[list[Piece], int]:
-    """Return where the bytes of a tensor or an array lie, or how many it would have that has none."""
+    """Return where the bytes of a tensor or an array lie, and the number of bytes without a place."""
     if is_array(one):
         return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
     place, nbytes = span_of(one)
     if place is not None:
-        # Of an expanded tensor, an element stands for many.
+        # An expanded element counts once.
         return [Piece(*place, min(nbytes, place[2] - place[1]), 0)], 0
-    # Those of a sparse tensor, or of a nested one, are parts that others can be views of.
+    # Other tensors can be views of the parts of a sparse or nested one.
     parts = extents_of(one) if one.layout is not torch.strided else ()
     pieces = [Piece(part.device, *part.bounds, math.prod(part.shape) * part.itemsize, 0) for part in parts]
     return pieces, 0 if pieces else nbytes
@@ -245,15 +238,11 @@ def _short_text(leaf: Any) -> str:
     if type(leaf) is Numbers:
         count = f"{len(leaf):,} numbers{'' if leaf.is_whole else ' or more'}"
         more = f", … ({count})" if len(leaf) > _SHOWN_NUMBERS else ""
-        return ", ".join(map(_short_text, leaf[:_SHOWN_NUMBERS])) + more
-    if type(leaf) is int and leaf.bit_length() > _SHOWN_BITS:
-        return f"(int of {leaf.bit_length():,} bits)"
-    if type(leaf) in (*_NUMBERS, *_WORDS_OF_TORCH):
-        return repr(leaf)
-    is_class = type(leaf) in (type, type(torch.Tensor))
-    if is_plain_value(leaf) or is_class:
-        text = legible(repr(leaf[:_SHOWN_CHARACTERS] if isinstance(leaf, (str, bytes)) else leaf))
-        limit = 2 * _SHOWN_CHARACTERS if is_class else _SHOWN_CHARACTERS
-        return text if len(text) <= limit else text[: limit - 1] + "…"
+        return ", ".join(map(quoted, leaf[:_SHOWN_NUMBERS])) + more
+    if isinstance(leaf, (str, bytes)) and is_plain_value(leaf):
+        text = quoted(leaf[:_SHOWN_CHARACTERS])
+        return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    if is_plain_value(leaf) or type(leaf) in (*_WORDS_OF_TORCH, type, type(torch.Tensor)):
+        return quoted(leaf)
     of_class = f"({type(leaf).__name__})"
     return f"{leaf!s} {of_class}" if type(leaf).__module__ == "numpy" and isinstance(leaf, np.generic) else of_class

@@ -1,4 +1,4 @@
-"""The changes that one cell has made to watched tensors."""
+"""Report the changes that one cell has made to watched tensors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Literal
 class ReportLine:
     """One tensor or array and its change; `size` is the largest absolute difference, or 0.
 
-    A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`. `alarm` is what is
-    not finite since. What has `come` was not watched before, or is no more: the other lines are of changes.
+    `is_count` marks a single integer, such as the step count of a batch norm. `alarm` are new non-finite values.
     """
 
     name: str
@@ -24,10 +23,7 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change, and the parts that were not read.
-
-    `unchanged` are the names of those that were compared, and have not changed.
-    """
+    """A heading, a line for each change, the parts that were not read, and the names of the unchanged."""
 
     heading: str
     lines: tuple[ReportLine, ...] = ()

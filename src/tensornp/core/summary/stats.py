@@ -27,9 +27,8 @@ _SOUGHT = ("nan", "inf", "min", "max")
 class StatsSummary:
     """The statistics of one tensor or array, as a page shows them.
 
-    `card` has its metadata, None of an array. `places` are those of NaN and infinity, where there are any, and of the
-    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for, and `axis_runs` which
-    indices of the whole these are, of what is spread over ranks. `has_pictures` says whether a histogram is drawn.
+    `card` has the metadata of a tensor. `places` are those of NaN, infinity and the extremes. `by_axis` are the
+    statistics of each index of `axis`; for a sharded tensor, `axis_runs` are these indices.
     """
 
     name: str
@@ -52,7 +51,7 @@ def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSumm
 
 @modes.outside_modes
 def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, name: str = "") -> StatsSummary:
-    """Return all that is said of the values of a tensor or an array; raises as `stats` does."""
+    """Gather the statistics of a tensor or an array; raise as `stats` does."""
     obj = values_of(obj)
     # Refused before anything is read.
     by_axis = stats(obj, axis=axis) if axis is not None else None
@@ -93,5 +92,5 @@ def _picture(obj: Any, index: tuple[int, ...] | None) -> PlaneMap | None:
         is_one = shown is not None and len(shown.tiles.indices) == 1
         return plane_map(obj, index) if index is not None and is_one else shown
     except TensornpError:
-        # What would have to be laid out densely, and is too large for that.
+        # A sparse tensor may be too large to be made dense.
         return None

@@ -1,4 +1,4 @@
-"""Automatic statistics: of main memory, up to so many bytes for one display."""
+"""Read automatic statistics, within a budget for one display."""
 
 from __future__ import annotations
 

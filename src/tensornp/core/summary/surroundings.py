@@ -27,29 +27,10 @@ _HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 class Surroundings:
     """The aliases of a tensor, the operations that have saved it, and its last change.
 
-    Attributes
-    ----------
-    name : str
-        An expression that reaches it, if possible the one that the user typed; or empty.
-    typed : str
-        The expression that the user typed to see it; empty if it is not known.
-    aliases, grad_aliases : tuple of Alias
-        The aliases of the tensor and of its ``.grad``.
-    stopped : str
-        "search stopped at 12,345 names", or empty.
-    left_out : str
-        Why gradients were not read; or empty.
-    saved_for : tuple of str
-        Operations that have saved its elements for backward.
-    oldest_saver : int
-        The number of the first of these operations.
-    module_with_grads : str
-        The innermost module that holds it and in which others have a ``.grad``, if it has none.
-    change : Change or None
-    is_buffer : bool
-        Whether a module has registered it as a buffer.
-    is_fused : bool
-        Whether a fused optimizer updates it.
+    `name` is an expression that reaches it, if possible the one that the user `typed`. `stopped` says where the search
+    ended early, and `left_out` why gradients were not read. `oldest_saver` is the number of the first operation in
+    `saved_for`. `module_with_grads` is the innermost module that holds it and in which others have a ``.grad``, if it
+    has none. `is_fused` says whether a fused optimizer updates it.
     """
 
     name: str = ""
@@ -101,21 +82,21 @@ def find_surroundings(
     unguarded = Unguarded()
     with modes.outside_modes():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
-    objs = [tensor, *([grad] if grad is not None else [])]
+    objs = [tensor] if grad is None else [tensor, grad]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
     name = _own_name(found, shown_as, namespace)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
         module = searched.trained_module_of(tensor)
     saved = saved_for(tensor, searched.tracked, max_seconds)
-    stopped = [] if found.is_complete else [stopped_text(found.num_names)]
-    stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
+    stopped = "" if found.is_complete else stopped_text(found.num_names)
+    stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
     is_left_out = searched.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
         aliases=tuple(found),
-        grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
-        stopped="; ".join(stopped),
+        grad_aliases=tuple(alias for found_of_grad in rest for alias in found_of_grad if alias.kind != "grad"),
+        stopped="; ".join(filter(None, (stopped, stopped_graph))),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         oldest_saver=saved.oldest,

@@ -32,9 +32,9 @@ Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
-    """Return the summary of `obj`; None for what has no card. `look` looks around a tensor.
+    """Return the summary of `obj`; None if it has no card. `look` searches the surroundings of a tensor.
 
-    It never raises: of what cannot be gathered whole, the metadata of a tensor is left, or the class alone.
+    Never raises: if the summary fails, the metadata of a tensor is left, or the class alone.
     """
     name = type(obj).__name__
     return first_that_works(
@@ -48,7 +48,7 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
 def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary | None:
     if is_tensor_like(obj):
         return summarize(obj, options, look)
-    # The card of a tensor, which is the first in most kernels, needs none of the others.
+    # Most kernels show a tensor first; its card should not import the others.
     if is_array(obj):
         from tensornp.core.summary.array import summarize_array
 

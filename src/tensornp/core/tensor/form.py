@@ -9,9 +9,9 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import legible
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 

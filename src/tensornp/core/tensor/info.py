@@ -12,8 +12,8 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
 from tensornp.core.lowlevel.text import legible
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo

@@ -20,17 +20,6 @@ class History:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
 
-    def other_names(self) -> dict[int, list[str]]:
-        """Return which of ``_``, ``__`` and ``___`` hold an object, by its identity."""
-        hook, namespace = self._shell.displayhook, self._shell.user_ns
-        names: dict[int, list[str]] = {}
-        for under in _UNDERS:
-            value = namespace.get(under, "")
-            # IPython stops setting these once a user has.
-            if value is getattr(hook, under, None) and not (type(value) is str and not value):
-                names.setdefault(id(value), []).append(under)
-        return names
-
     def traceback_names(self) -> dict[str, Any]:
         """Return the locals of the last traceback by a name that says where."""
         names: dict[str, Any] = {}

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.entries.entry import WeightEntry

@@ -14,7 +14,7 @@ from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
-from tensornp.core.lowlevel.ordinary import is_of_torch, is_strided
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_whole, plain_part

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.ordinary import is_of_torch
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import TensornpError

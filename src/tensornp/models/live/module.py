@@ -10,7 +10,8 @@ import torch
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.namespace.members import broken_tables, registered_names
+from tensornp.core.lowlevel.torch_private import is_module
+from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
@@ -157,7 +158,7 @@ class _Walk:
         for step, names, brackets, value, has_code in attributes_of(module):
             if value is None:
                 self.cut.add(".".join((*place.names, *names)))
-            elif _is_module(value):
+            elif is_module(value):
                 self._hidden[id(value)] = value
             elif is_packed_object(value):
                 self._packed.setdefault(id(value), ".".join((*place.names, *names)))
@@ -236,25 +237,18 @@ def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
     for name, step, child, kind in members:
-        if kind == "" and _is_module(child):
+        if kind == "" and is_module(child):
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
             shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
             yield child, _Place(names, (*place.every, name), (place.path, step), shelves, place.is_unpacked)
 
 
 def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
-    """Yield in a sentence each what is registered as a module and is none, and what is no table of members."""
+    """Yield a sentence for each registered module that is not a module."""
     for name, _, child, kind in members:
-        if kind == "" and child is not None and not _is_module(child):
+        if kind == "" and child is not None and not is_module(child):
             where = shown_name(".".join((*place.names, name)))
             yield f"{where} is {an_instance(child)}, and no module; nothing of it is listed"
-    for attribute, table in broken_tables(module):
-        where = shown_name(".".join(place.names)) if place.names else "the module"
-        yield f"{attribute} of {where} is {an_instance(table)}, and no dictionary; nothing of it is listed"
-
-
-def _is_module(obj: Any) -> bool:
-    return issubclass(type(obj), torch.nn.Module)
 
 
 def _is_wrapped(module: Any, name: str) -> bool:
@@ -271,7 +265,7 @@ def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> l
     """
     if model is None:
         return None
-    if not _is_module(model):
+    if not is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
     for entry in entries_of_module(model, expression)[0]:

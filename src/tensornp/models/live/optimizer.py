@@ -11,7 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.search import search
+from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.containers import IN_SET, items_of, leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
 from tensornp.errors import BadRequestError
@@ -153,7 +153,7 @@ class Reached:
                     return all(any(own <= names.keys() for names in modules.values()) for own in each)
             return len(paths) == len(wanted)
 
-        search(others, _MAX_SECONDS, visit, besides=self._optimizers)
+        Search(others, _MAX_SECONDS, visit, besides=self._optimizers)
         return _first_expressions(paths, others), modules
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.ordinary import is_strided
-from tensornp.core.memory.extents import Extent, Piece, Span, counted_once, merge_spans
+from tensornp.core.lowlevel.torch_private import is_strided
+from tensornp.core.memory.extents import Extent, Piece, Span, counted_once, nbytes_by_device
 from tensornp.core.memory.footprint import extents_of, spans_of
 from tensornp.core.tensor.form import plain_part
 
@@ -27,7 +27,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
             # What a class of the user's does not tell hides no other.
             continue
         spans += own
-    return counted_once(pieces)[0], sum(merge_spans(spans).values())
+    return counted_once(pieces)[0], sum(nbytes_by_device(spans).values())
 
 
 def _pieces_of(one: Any, own: list[Span]) -> list[Piece]:

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.ordinary import is_of_torch
-from tensornp.core.lowlevel.weak_storages import WeakStorages
+from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.memory.identity import WeakStorages
 from tensornp.passes.recording.modules_among import items_of, modules_among
 from tensornp.passes.recording.seen_tensors import version_of
 from tensornp.passes.records import GIVEN, NOT_SEEN, PUT_IN, WRITTEN

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.weak_storages import WeakStorages
+from tensornp.core.memory.identity import WeakStorages
 from tensornp.passes.recording.seen_tensors import Seen, SeenTensors, storage_key, version_of
 
 _MOST_NAMES, _MOST_ELEMENTS = 64, 2**24

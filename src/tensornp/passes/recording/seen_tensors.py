@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.ordinary import is_of_torch
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.weak_storages import WeakStorages
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.footprint import check_parts
+from tensornp.core.memory.identity import WeakStorages
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import Bare, form_of, plain
 from tensornp.errors import NotReadError

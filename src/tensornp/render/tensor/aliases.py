@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.core.memory.aliases import DANGLING, Alias, Aliases
+from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.layout.document import Document, Lines
 from tensornp.render.layout.once import once_for_each_card
@@ -70,7 +70,7 @@ def folded_lines(around: Surroundings) -> list[str]:
 
 def _is_news(alias: Alias) -> bool:
     """Return whether a name tells more than that the tensor has it, or that IPython has kept it."""
-    return alias.note == DANGLING or not (alias.relation == "same object" or alias.name.startswith("Out["))
+    return alias.relation != "same object" and not alias.name.startswith("Out[")
 
 
 def stopped_text(around: Surroundings) -> str:
@@ -84,15 +84,10 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
         return
     for words, relations in _GROUPS:
         group = [alias for alias in aliases if alias.relation in relations]
-        dangling = [alias for alias in group if alias.note == DANGLING]
-        group = [alias for alias in group if alias.note != DANGLING]
         if group:
             left_out = len(group) - MAX_NAMES
             rest = f" and {left_out:,} more" if left_out > 0 else ""
             yield MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest)
-        if dangling:
-            names = tuple(map(_named, dangling[:MAX_NAMES]))
-            yield MemoryLine("do not touch", names, ": the storage has moved, and what lies there was given back")
 
 
 def aliases_document(aliases: Aliases) -> Document:

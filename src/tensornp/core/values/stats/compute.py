@@ -13,8 +13,8 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
+from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.weight import values_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.memory.digest import digest_of
+from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.values.block import Block
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.scopes import PARTIAL

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.workers import carried_out
+from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.address import Address, Place

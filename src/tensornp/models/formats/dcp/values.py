@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.lowlevel.workers import carried_out
+from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.entries.not_listed import NotListed
