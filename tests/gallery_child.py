@@ -57,6 +57,9 @@ def check(name: str) -> str:
     for surroundings in SURROUNDINGS:
         with surroundings():
             assert _text(case) == text, f"another text in {surroundings}"
+    # To convert what a collective is making waits for it, and changes its card.
+    for surroundings in SURROUNDINGS:
+        with surroundings():
             _check_values_within(case)
     _check_stats(case)
     _check_follow(case)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from older import is_since
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
@@ -249,28 +250,36 @@ CALLS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "autocast": lambda model, x: torch.autocast("cpu", torch.bfloat16)(model)(x).float(),
     "thread": in_thread,
 }
-PROGRAMS: dict[str, Program] = {
-    f"{model}, {call}": Program(MODELS[model], lambda training, call=call: scored(training, CALLS[call]))  # type: ignore[misc]
-    for model in MODELS
-    for call in CALLS
-    # Of an LSTM, torch computes bfloat16 only where the processor has instructions for it.
-    if (model, call) != ("lstm", "autocast") or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-} | {
-    "scaler": Program(MODELS["batch norm"], lambda training: scored(training, CALLS["autocast"]), scale=4.0),
-    "scaler that skips": Program(small, lambda training: scored(training, plain), scale=2.0**127),
-    "scaler, fused": Program(small, lambda training: scored(training, plain), adam_fused, scale=2.0**127),
-    "accumulated": Program(MODELS["dropout"], accumulated),
-    "closure": Program(small, of_a_closure, lbfgs),
-    "fused": Program(small, lambda training: scored(training, plain), adam_fused),
-    "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
-    "functions": Program(small, by_functions),
-    "computed weights": Program(small, of_computed_weights),
-    "inference": Program(lambda: MODELS["encoder"]().eval(), without_gradients),
-    "penalty": Program(small, penalized),
-    "nested": Program(MODELS["dropout"], nested),
-    "two threads": Program(lambda: nn.ModuleList([small(), small()]), two_threads),
-    "compiled": Program(MODELS["dropout"], lambda training: scored(training, compiled_eagerly)),
-}
+PROGRAMS: dict[str, Program] = (
+    {
+        f"{model}, {call}": Program(MODELS[model], lambda training, call=call: scored(training, CALLS[call]))  # type: ignore[misc]
+        for model in MODELS
+        for call in CALLS
+        # Of an LSTM, torch computes bfloat16 only where the processor has instructions for it.
+        if (model, call) != ("lstm", "autocast") or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    }
+    | {
+        "scaler": Program(MODELS["batch norm"], lambda training: scored(training, CALLS["autocast"]), scale=4.0),
+        "scaler that skips": Program(small, lambda training: scored(training, plain), scale=2.0**127),
+        "scaler, fused": Program(small, lambda training: scored(training, plain), adam_fused, scale=2.0**127),
+        "accumulated": Program(MODELS["dropout"], accumulated),
+        "closure": Program(small, of_a_closure, lbfgs),
+        "fused": Program(small, lambda training: scored(training, plain), adam_fused),
+        "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
+        "functions": Program(small, by_functions),
+        "computed weights": Program(small, of_computed_weights),
+        "inference": Program(lambda: MODELS["encoder"]().eval(), without_gradients),
+        "penalty": Program(small, penalized),
+        "nested": Program(MODELS["dropout"], nested),
+        "two threads": Program(lambda: nn.ModuleList([small(), small()]), two_threads),
+    }
+    | (
+        # Before, what dynamo keeps of a module decides whether its parameters can be swapped.
+        {"compiled": Program(MODELS["dropout"], lambda training: scored(training, compiled_eagerly))}
+        if is_since("2.8")
+        else {}
+    )
+)
 compiled_eagerly = compiled("eager")
 INDUCTOR = Program(MODELS["batch norm"], lambda training: scored(training, compiled_by_inductor))
 compiled_by_inductor = compiled("inductor")

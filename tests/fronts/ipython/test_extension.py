@@ -178,7 +178,7 @@ def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
         print(ip.display_formatter.format(ip.user_ns["torch"].ones(2))[0]["text/plain"])
         ip.display_formatter.active_types = ip.display_formatter.format_types
         assert "<img" in ip.display_formatter.format(ip.user_ns["torch"].randn(9, requires_grad=True))[0]["text/html"]
-        ip.run_cell("%tonumpy -c {'a': torch.ones(3)}").raise_error()
+        ip.run_cell("import tensornp; a = tensornp.to_numpy({'a': torch.ones(3)}, copy=True)").raise_error()
         ip.run_line_magic("unload_ext", "tensornp")
         print(ip.display_formatter.format(ip.user_ns["torch"].ones(2))[0]["text/plain"])
         unmet = {"torch._dynamo", "torch._inductor", "torch.distributed.tensor", "tensornp.models.explorer", "PIL"}

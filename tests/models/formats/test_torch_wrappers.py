@@ -123,6 +123,7 @@ def quantized(name: str) -> dict[str, torch.Tensor]:
     """Return a state dict of torchao's weights of this kind."""
     for library in ("torchao", "torch.utils._pytree"):
         logging.getLogger(library).setLevel(logging.ERROR)
+    pytest.importorskip("torchao", "0.13")
     quantization = pytest.importorskip("torchao.quantization")
     if name == "int4":
         # What is quantized to it on a CPU takes a library of its own.

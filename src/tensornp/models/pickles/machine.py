@@ -168,8 +168,8 @@ class Machine:
             key = pairs[i] if _is_short(pairs[i]) else Call(Global("builtins", "tuple"), pairs[i])
             try:
                 items[key] = pairs[i + 1]
-            except TypeError as error:
-                raise UnsoundError(f"a dictionary has an {error}") from None
+            except TypeError:
+                raise UnsoundError("a dictionary has a key that cannot be one") from None
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from older import needs_override_repr
 from strategies import PRINT_OPTIONS, converted, tensors
 
 import tensornp as tnp
@@ -54,6 +55,7 @@ def test_no_edge_items_do_not_read_all():
     assert result.note == "with edgeitems=0, NumPy measures all elements; only the outer ones are shown"
 
 
+@needs_override_repr
 def test_a_repr_of_the_user_does_not_take_the_corners_for_the_whole():
     """`override_repr` gets small arrays; a big one is printed by NumPy itself."""
     with np.printoptions(override_repr=lambda a: f"mine {a.shape}"):
@@ -72,7 +74,7 @@ def raising(*_: object, **__: object) -> str:
     [
         {"formatter": {"float": lambda x: str(int(x))}},
         {"formatter": {"all": raising}},
-        {"override_repr": raising},
+        pytest.param({"override_repr": raising}, marks=needs_override_repr),
     ],
 )
 def test_a_formatter_that_raises_hides_neither_values_nor_figures(own):
