@@ -20,8 +20,7 @@ from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.tasks import ALL_NUMEL
+from tensornp.core.values.stats.compute import ALL_NUMEL, scan
 from tensornp.render.tensor.card import tensor_html, tensor_text
 
 NAIVE = "(t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))"

@@ -15,7 +15,7 @@ from PIL import Image
 
 from tensornp.core.values.pictures.heatmap import HeatmapBuilder
 from tensornp.core.values.pictures.limits import limits
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text
 from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, img_html, magnification, size_of

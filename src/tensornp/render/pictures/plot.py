@@ -19,7 +19,7 @@ from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.sources import described
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
+from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette

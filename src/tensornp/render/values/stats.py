@@ -15,7 +15,7 @@ from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.tensor.shards import Runs, nth
 from tensornp.core.values.find.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.stats.histogram import NUM_BINS
+from tensornp.core.values.stats.distribution import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Beside, Both, Document, Pictures
 from tensornp.render.layout.style import PICTURE, SMALL_TEXT

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.tensor.shards import Runs
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.differing import ranges_text
@@ -89,6 +89,8 @@ class Location:
 
 
 @never_compiled
+@outside_modes
+@np.errstate(all="ignore")
 def locate(tensor: Any, what: str = "nan") -> Location:
     """Locate NaN, infinities, zeros or extremes in a tensor or an array.
 
@@ -113,32 +115,25 @@ def locate(tensor: Any, what: str = "nan") -> Location:
 
     Notes
     -----
-    Reads every element once, block by block; nothing is changed.
+    Reads every element once, block by block, and twice for an extreme; nothing is changed.
     """
-    search = Search(values_of(tensor), what)
-    search.run()
-    return search.location()
+    source = _source_to_search(values_of(tensor), what)
+    value = None if what in _IS_PLACE else _extreme(source, what)
+    count, first = 0, list[int]()
+    seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in source.shape]
+    for flat in _places(source, what, value):
+        count += len(flat)
+        first += flat[: MAX_INDICES - len(first)].tolist()
+        coordinates = np.unravel_index(flat, source.shape) if source.shape else ()
+        for own, at in zip(seen, coordinates, strict=True):
+            if own is not None:
+                own[at] = True
+    axes = [_axis_text(axis, own) for axis, own in enumerate(_in_whole(seen, source.shard))] if count else ()
+    number = None if value is None else value.item()
+    return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
 
 
-@never_compiled
-def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | None:
-    """Return the first such element behind the index `after`, or the first of all.
-
-    Stops when it is found. An extreme is always the first of its kind.
-    """
-    search = Search(tensor, what)
-    if what in _IS_PLACE:
-        search.after = place_of(after, search.source.shape) if after else -1
-        search.run(is_first_enough=True)
-        found = [search.behind] if search.behind is not None else search.found
-    else:
-        search.run()
-        found = search.found
-    return search.source.index(found[0]) if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(NamedTuple):
     """An element next to a place; it is the one of that `number`, from 1 on, of `count`."""
 
     index: Index
@@ -147,125 +142,87 @@ class Beside:
 
 
 @never_compiled
-def place_beside(tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False) -> Beside | None:
-    """Return the next "nan" or "inf" behind the index `at`, or the last one before it.
+@outside_modes
+@np.errstate(all="ignore")
+def place_beside(
+    tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False, is_counted: bool = True
+) -> Beside | None:
+    """Return the next such element behind the index `at`, or the last one before it; an extreme is always the first.
 
-    Reads every element, to count them.
+    Reads every element, to count them; unless `is_counted`, stops when the next one is found.
     """
-    search = Search(tensor, what)
-    search.after = place_of(at, search.source.shape) if at else -1
-    search.run()
-    if not search.count:
+    source = _source_to_search(tensor, what)
+    value = None if what in _IS_PLACE else _extreme(source, what)
+    here = place_of(at, source.shape) if at and value is None else -1
+    count = num_before = num_here = 0
+    first = last = before = behind = None
+    for flat in _places(source, what, value):
+        if not len(flat):
+            continue
+        left, right = (int(np.searchsorted(flat, here, side)) for side in ("left", "right"))
+        first, last = flat[0] if first is None else first, flat[-1]
+        before = flat[left - 1] if left else before
+        behind = flat[right] if behind is None and right < len(flat) else behind
+        count, num_before, num_here = count + len(flat), num_before + left, num_here + right - left
+        if behind is not None and not is_counted and not is_back:
+            break
+    if first is None or last is None:
         return None
     if is_back:
-        flat, number = (search.before, search.num_before) if search.before is not None else (search.last, search.count)
-    elif search.behind is not None:
-        flat, number = search.behind, search.num_before + search.is_at_place + 1
+        found, number = (last, count) if before is None else (before, num_before)
     else:
-        flat, number = search.found[0], 1
-    return Beside(search.source.index(flat), number, search.count)
+        found, number = (first, 1) if behind is None else (behind, num_before + num_here + 1)
+    return Beside(source.index(int(found)), number, count)
 
 
-class Search:
-    """One search through the elements in the order of their indices."""
+def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:
+    """Yield the numbers of each block, and which of them are shown."""
+    try:
+        for values in source.blocks():
+            flat = np.ma.getdata(values)
+            shown = ~np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else True
+            if flat.dtype.kind == "c":
+                flat = modulus_of(flat)
+            elif what == "absmax" and flat.dtype.kind == "i":
+                # The smallest integer has no opposite in its own dtype.
+                flat = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
+            elif what == "absmax":
+                flat = np.abs(flat)
+            yield flat, shown
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
 
-    def __init__(self, tensor: Any, what: str) -> None:
-        self.source, self.what = _source_to_search(tensor, what), what
-        self.after = -1
-        self.value: Any = None
-        self._forget()
 
-    def _forget(self) -> None:
-        self.count = self.num_before = 0
-        self.found: list[int] = []
-        self.before: int | None = None
-        self.behind: int | None = None
-        self.last, self.is_at_place = -1, False
-        self._seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in self.source.shape]
+def _extreme(source: Source, what: str) -> Any:
+    """Return the extreme of the finite elements, or None."""
+    best = None
+    for flat, shown in _numbers(source, what):
+        finite = flat[np.isfinite(flat) & shown]
+        if finite.size:
+            found = finite.min() if what == "min" else finite.max()
+            is_better = best is None or (found < best if what == "min" else found > best)
+            best = found if is_better else best
+    return best
 
-    @outside_modes
-    @np.errstate(all="ignore")
-    def run(self, *, is_first_enough: bool = False) -> None:
-        """Look at all elements, or until one is found behind `after`."""
-        first = 0
-        try:
-            for values in self.source.blocks():
-                hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-                flat = np.ma.getdata(values)
-                flat = modulus_of(flat) if flat.dtype.kind == "c" else flat
-                self._note(self._places(flat, hidden) + first)
-                first += flat.size
-                if is_first_enough and self.behind is not None:
-                    return
-        except NotReadError as reason:
-            raise NoDataError(f"the values cannot be read: {reason}") from None
 
-    def _places(self, flat: Array, hidden: Array | None) -> Array:
-        """Return the places of the wanted elements in a block."""
-        if self.what not in _IS_PLACE:
-            return self._extremes(flat, hidden)
-        if flat.dtype.kind not in "fc" and self.what != "zero":
-            return np.zeros(0, np.int64)
-        if self.what == "nan" and hidden is None and not np.isnan(flat.max(initial=0)):
+def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
+    """Yield the places of such elements, or of those that equal `value`, block by block."""
+    first = 0
+    for flat, shown in _numbers(source, what):
+        if what == "nan" and not np.isnan(flat.max(initial=0)):
             # One pass instead of three: the largest number is NaN if one of them is.
-            return np.zeros(0, np.int64)
-        is_place = _IS_PLACE[self.what](flat)
-        return np.flatnonzero(is_place if hidden is None else is_place & ~hidden)
-
-    def _extremes(self, flat: Array, hidden: Array | None) -> Array:
-        sizes = np.abs(flat) if self.what == "absmax" and flat.dtype.kind == "f" else flat
-        if self.what == "absmax" and flat.dtype.kind == "i":
-            # The smallest integer has no opposite in its own dtype.
-            sizes = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
-        is_shown = np.isfinite(sizes) if hidden is None else np.isfinite(sizes) & ~hidden
-        shown = sizes[is_shown]
-        if not shown.size:
-            return np.zeros(0, np.int64)
-        best = shown.min() if self.what == "min" else shown.max()
-        if self.value is not None and (best > self.value if self.what == "min" else best < self.value):
-            return np.zeros(0, np.int64)
-        if self.value is None or best != self.value:
-            self.value = best
-            self._forget()
-        return np.flatnonzero((sizes == best) & is_shown)
-
-    def _note(self, flat: Array) -> None:
-        if not len(flat):
-            return
-        before, to = (int(np.searchsorted(flat, self.after, side)) for side in ("left", "right"))
-        self.before = int(flat[before - 1]) if before else self.before
-        self.behind = int(flat[to]) if to < len(flat) and self.behind is None else self.behind
-        self.is_at_place |= to > before
-        self.last = int(flat[-1])
-        self.num_before, self.count = self.num_before + before, self.count + len(flat)
-        self.found += [int(i) for i in flat[: max(MAX_INDICES - len(self.found), 0)]]
-        if self.source.shape:
-            for seen, coordinates in zip(self._seen, np.unravel_index(flat, self.source.shape), strict=True):
-                if seen is not None:
-                    seen[coordinates] = True
-
-    def _seen_in_whole(self) -> list[Array | None]:
-        """Return for each axis of the whole tensor a mask of the indices with any."""
-        shard = self.source.shard
-        if shard is None or shard.held is None or len(shard.held) != len(self._seen):
-            return self._seen
-        return [
-            None if seen is None or size > MAX_SIZE else _in_axis(seen, runs, size)
-            for seen, runs, size in zip(self._seen, shard.held, shard.whole, strict=True)
-        ]
-
-    def location(self) -> Location:
-        """Return the result."""
-        value = None if self.value is None else self.value.item()
-        axes = tuple(_axis_text(axis, seen) for axis, seen in enumerate(self._seen_in_whole())) if self.count else ()
-        first = tuple(self.source.index(flat) for flat in self.found)
-        return Location(self.what, self.count, first, axes, value, self.source.scope)
+            found = np.zeros(0, np.int64)
+        else:
+            is_place = _IS_PLACE[what](flat) if what in _IS_PLACE else flat == value
+            found = np.flatnonzero(is_place & shown)
+        yield found + first
+        first += flat.size
 
 
 def _source_to_search(tensor: Any, what: str) -> Source:
     if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
-    source = outside_modes(source_of)(tensor, in_order=True, caller="locate")
+    source = source_of(tensor, in_order=True, caller="locate")
     if len(source.parts) != 1 or source.zeros:
         cure = "take one of its parts" if source.nested_shapes else "take t.to_dense()"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
@@ -273,11 +230,14 @@ def _source_to_search(tensor: Any, what: str) -> Source:
     return source
 
 
-def _in_axis(seen: Array, runs: Runs, size: int) -> Array:
-    whole, done = np.zeros(size, bool), 0
-    for low, end in runs:
-        whole[low:end] = seen[done : done + end - low]
-        done += end - low
+def _in_whole(seen: list[Array | None], shard: ShardFacts | None) -> list[Array | None]:
+    """Return the masks of indices with any, in the axes of the whole tensor."""
+    if shard is None or shard.held is None or len(shard.held) != len(seen):
+        return seen
+    whole = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in shard.whole]
+    for of_all, own, runs in zip(whole, seen, shard.held, strict=True):
+        if of_all is not None and own is not None:
+            of_all[np.concatenate([np.arange(*run) for run in runs])] = own
     return whole
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.stats.figures import MAX_CANCELLED, Figures
+from tensornp.core.values.stats.figures import MAX_CANCELLED
+from tensornp.core.values.stats.record import TensorStats
 
 Array = np.ndarray[Any, Any]
 MAX_NBYTES_PLAIN = 2**22
@@ -54,7 +55,7 @@ class Kernels(NamedTuple):
     walk: Any
     count: Any
 
-    def figures_of(self, numbers: Array) -> Figures | None:
+    def figures_of(self, numbers: Array) -> TensorStats | None:
         """Return the statistics of float32 numbers; None if some are not finite, or nearly all equal."""
         sums, ends, size = np.empty(2), np.empty(4, np.int64), numbers.size
         self.walk(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
@@ -68,7 +69,7 @@ class Kernels(NamedTuple):
         low, high = np.array(bits, np.uint32).view(np.float32).tolist()
         has_zeros = first == 0 or least == -(2**31)
         zeros = size - int(np.count_nonzero(numbers)) if has_zeros else 0
-        return Figures(size, 0, 0, 0, zeros, low + 0.0, high + 0.0, total, mean, math.sqrt(variance))
+        return TensorStats(size, 0, 0, 0, zeros, low + 0.0, high + 0.0, total, mean, math.sqrt(variance))
 
 
 @functools.cache
@@ -96,7 +97,7 @@ def _check(kernels: Kernels) -> None:
     low_bits = kernels.count(tried.view(np.uint32), counts)
     # All sums are exact.
     expected = (10_003, 1, -0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8)
-    if found is None or (found.count, found.zeros, found.min, found.max, found.total) != expected:
+    if found is None or (found.count, found.zeros, found.min, found.max, found.sum) != expected:
         raise ArithmeticError("it computes wrong sums here")
     if not low_bits or (counts != np.bincount(tried.view(np.uint32) >> 16, minlength=2**16)).any():
         raise ArithmeticError("it computes wrong counts here")
