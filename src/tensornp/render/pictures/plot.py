@@ -95,7 +95,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     tiles = picture.tiles
     return figure_of(
         found, picture.heatmap, named, is_math=is_math,
-        limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title, held=tiles.held,
+        limits_of_colours=picture.limits, heatmap_title=tiles.title, held=tiles.held,
     )  # fmt: skip
 
 

@@ -146,8 +146,8 @@ def picture_html(picture: PlaneMap) -> str:
     """Return a heat map with its legend, as static HTML."""
     said = captioned_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
-    caption = [picture.tiles.caption] if picture.tiles.caption else []
-    return figure_html(image, " · ".join([*caption, legend_text(picture.heatmap, picture.limits)]))
+    legend = legend_text(picture.heatmap, picture.limits)
+    return figure_html(image, " · ".join(filter(None, [picture.tiles.title, legend])))
 
 
 def figure_html(image: str, legend: str) -> str:

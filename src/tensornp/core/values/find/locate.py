@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +133,8 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
 
 
-class Beside(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Beside:
     """An element next to a place; it is the one of that `number`, from 1 on, of `count`."""
 
     index: Index
@@ -153,7 +154,7 @@ def place_beside(
     """
     source = _source_to_search(tensor, what)
     value = None if what in _IS_PLACE else _extreme(source, what)
-    here = place_of(at, source.shape) if at and value is None else -1
+    here, is_back = (place_of(at, source.shape) if at else -1, is_back) if value is None else (-1, False)
     count = num_before = num_here = 0
     first = last = before = behind = None
     for flat in _places(source, what, value):

@@ -1,4 +1,4 @@
-"""Reduce a plane to few pixels; each shows the element of its cell that is farthest from the centre."""
+"""Reduce a plane to few pixels; each shows the element of its cell that is farthest from 0."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Heatmap:
     Attributes
     ----------
     values : numpy.ndarray
-        float64, height × width: the element of each cell that is farthest from `centre`, the larger of two equally far
-        ones; NaN if there is none.
+        float64, height × width: the element of each cell that is farthest from 0, the larger of two equally far ones;
+        NaN if there is none.
     flags : numpy.ndarray
         uint8: `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`. One NaN claims its pixel; else one infinity does, the
         positive one of both.
@@ -30,8 +30,7 @@ class Heatmap:
     cell : tuple of int
         Rows and columns that a pixel covers; the last ones may cover fewer.
     is_signed : bool
-        Whether there are elements on both sides of `centre`, in cells without NaN.
-    centre : float
+        Whether there are elements on both sides of 0, in cells without NaN.
     is_mean : bool
         Whether a value is the root mean square of its cell.
     is_modulus : bool
@@ -43,7 +42,6 @@ class Heatmap:
     shape: tuple[int, int]
     cell: tuple[int, int]
     is_signed: bool
-    centre: float = 0.0
     is_mean: bool = False
     is_modulus: bool = False
 
@@ -61,13 +59,6 @@ class Heatmap:
         """Return the number of pixels with a flag."""
         return int(np.count_nonzero(self.flags == flag))
 
-    def bounds_of(self, row: int, column: int) -> tuple[slice, slice]:
-        """Return the rows and columns that a pixel covers."""
-        starts = row * self.cell[0], column * self.cell[1]
-        ends = (min(start + step, size) for start, step, size in zip(starts, self.cell, self.shape, strict=True))
-        rows, columns = (slice(start, end) for start, end in zip(starts, ends, strict=True))
-        return rows, columns
-
 
 class HeatmapBuilder:
     """Builds a `Heatmap` from blocks in any order.
@@ -75,10 +66,8 @@ class HeatmapBuilder:
     All cells but the last have one size: at 257 columns and at most 256 pixels, a pixel covers 2.
     """
 
-    def __init__(
-        self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH, centre: float = 0.0
-    ) -> None:
-        self.shape, self.centre = shape, centre
+    def __init__(self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH) -> None:
+        self.shape = shape
         self.cell = max(1, -(-shape[0] // max_height)), max(1, -(-shape[1] // max_width))
         size = _size(shape, self.cell)
         self._low, self._high = np.full(size, np.inf), np.full(size, -np.inf)
@@ -100,14 +89,12 @@ class HeatmapBuilder:
         """Return the picture of the blocks so far."""
         low, high = self._low, self._high
         is_nothing, is_nan = low > high, np.isnan(low)
-        with np.errstate(invalid="ignore", over="ignore"):
-            values = np.where(high - self.centre >= self.centre - low, high, low)
+        values = np.where(high >= -low, high, low)
         values[is_nothing] = np.nan
         flags = np.select(
             [is_nothing, is_nan, values == np.inf, values == -np.inf], [NOTHING, NAN, POSINF, NEGINF], FINITE
         ).astype(np.uint8)
-        has_both = bool((low < self.centre).any() and (high > self.centre).any())
-        return Heatmap(values, flags, self.shape, self.cell, has_both, self.centre)
+        return Heatmap(values, flags, self.shape, self.cell, bool((low < 0).any() and (high > 0).any()))
 
 
 class MeanBuilder(HeatmapBuilder):
