@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tensornp.core.values.compare.side_by_side import Side
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.heatmap import NEGINF, POSINF
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.shown.margins import Margin
-from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
+from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Margin, Seen
 from tensornp.render.pictures.palette import DIVERGING, NAMES, SEQUENTIAL, Colour
 from tensornp.render.pictures.palette import NAN as NAN_COLOUR
 from tensornp.render.pictures.palette import NEGINF as NEGINF_COLOUR
@@ -22,7 +20,7 @@ _PIXELS = (
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
 
-def legend_of(seen: Seen | Side, *, is_complex: bool = False, of: str = "this window") -> str:
+def legend_of(seen: Seen, *, is_complex: bool = False, of: str = "this window") -> str:
     """Return the scale, `of` which windows, and what has no place on it.
 
     ``−0.12 … 0.12 of this window · 2 NaN``.

@@ -148,9 +148,9 @@ class Beside:
 def place_beside(
     tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False, is_counted: bool = True
 ) -> Beside | None:
-    """Return the next such element behind the index `at`, or the last one before it; an extreme is always the first.
+    """Return the next such element behind the index `at`, or the last one before it.
 
-    Reads every element, to count them; unless `is_counted`, stops when the next one is found.
+    An extreme is always the first. Reads every element to count them; unless `is_counted`, stops at the next one.
     """
     source = _source_to_search(tensor, what)
     value = None if what in _IS_PLACE else _extreme(source, what)

@@ -97,7 +97,7 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 
 
 def _floats(given: Any) -> Values:
-    """Return one or several numbers; empty if they are none. Those of a tensor come one by one, and lock nothing."""
+    """Return one or several numbers, which may be a tensor; empty if they are none."""
     try:
         # Of one that has a gradient torch would warn otherwise.
         with modes.outside_modes():
@@ -119,7 +119,7 @@ def _hidden(part: Any) -> Values:
 
 
 class _Colours(NamedTuple):
-    """Values before black and white are found; alpha is a share already, and `undone` tells the normalization."""
+    """Values before black and white are found; alpha is a share already."""
 
     colours: Values
     alpha: Values

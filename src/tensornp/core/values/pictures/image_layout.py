@@ -71,7 +71,7 @@ class ImageLayout:
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """The layout, the size and colours, the shown pictures and channels, and the shown rows; the last may be ""."""
+        """The layout, the size, the shown pictures and channels, and the shown rows."""
         sizes = dict(zip(self.name, self.shape, strict=True))
         step = self.steps[self.name.index("H")]
         colours = "grey" if "C" in self.outer else CHANNELS[sizes.get("C", 1)]

@@ -168,5 +168,5 @@ def _draw_window(
             ends = [min(ends[0], float(finite.min())), max(ends[1], float(finite.max()))]
     heatmap = replace(builder.finish(), is_modulus=is_complex)
     # In a mask of which each pixel has some of both, all pixels are of one value.
-    found_limits = Limits(*ends) if is_mask and ends[0] < ends[1] else limits(heatmap)
+    found_limits = Limits(ends[0], ends[1]) if is_mask and ends[0] < ends[1] else limits(heatmap)
     return PlaneMap(heatmap, found_limits, Tiles(window.plane, ()), ends[0] == ends[1])

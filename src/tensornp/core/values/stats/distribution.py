@@ -226,12 +226,13 @@ class Counter:
     def add(self, numbers: Array) -> None:
         """Count a flat block of finite numbers."""
         if self._counts is None:
-            self._kept.append(numbers.astype(np.float64))
             self._num_kept += numbers.size
             if self._num_kept <= MAX_KEPT:
+                self._kept.append(numbers.astype(np.float64))
                 return
             self._counts = np.zeros(NUM_CODES, np.int64)
-            numbers, self._kept = np.concatenate(self._kept), []
+            for kept in self._kept:
+                self.add(kept)
         if self._count is not None and numbers.dtype == np.float32:
             self._is_exact &= not self._count(numbers.view(np.uint32), self._counts)
             return
