@@ -32,7 +32,7 @@ HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
     "xxhash": {"core/memory/digest"},
-    "numba": {"core/values/stats/fast", "core/values/stats/kernels", "core/values/compare/kernels"},
+    "numba": {"core/values/stats/fast"},
     "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},

@@ -222,6 +222,13 @@ def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
     assert tnp.stats(t, histogram=None).histogram is None
 
 
+def test_reading_does_not_lock_the_storage():
+    """FSDP resizes storages after a display; a `.numpy()` would end that for good."""
+    t = torch.randn(300_000)
+    tnp.stats(t), tnp.compare(t, t.clone()), tnp.locate(t), tnp.plot(t)
+    assert t.untyped_storage().resizable()
+
+
 def test_small_and_picklable():
     """Under 300 bytes without a distribution; equal after the way through a pickle."""
     found = tnp.stats(torch.randn(1000, 1000), histogram=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,8 +83,9 @@ class HeatmapBuilder:
             low = high = values
             if shown is not None:
                 low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
-            _add(self._low, np.minimum, low, (first_row, first_column), self.cell)
-            _add(self._high, np.maximum, high, (first_row, first_column), self.cell)
+            first = first_row, first_column
+            for kept, reduce, block in ((self._low, np.minimum, low), (self._high, np.maximum, high)):
+                _merge(kept, reduce, _in_cells(reduce, block, first, self.cell), first, self.cell)
 
     def finish(self) -> Heatmap:
         """Return the picture of the blocks so far."""
@@ -98,7 +100,7 @@ class HeatmapBuilder:
 
 
 class MeanBuilder(HeatmapBuilder):
-    """Builds a `Heatmap` of the root mean square of each cell, from blocks that cover the plane.
+    """Builds a `Heatmap` of the root mean square of each cell, from blocks of sizes that cover the plane.
 
     The farthest elements of cells would hide how few of these are far.
     """
@@ -107,15 +109,19 @@ class MeanBuilder(HeatmapBuilder):
         super().__init__(shape, max_height, max_width)
         self._roots = np.zeros(self._low.shape)
 
+    @np.errstate(all="ignore")
     def add(
         self, values: Plane, first_row: int = 0, first_column: int = 0, *, shown: np.ndarray[Any, Any] | None = None
     ) -> None:
         """Add a block as `HeatmapBuilder` does; a non-finite element claims its pixel."""
         super().add(values, first_row, first_column, shown=shown)
-        if values.size:
-            # `hypot` does not overflow as a square does.
-            finite = np.where(np.isfinite(values), values, 0.0)
-            _add(self._roots, np.hypot, finite, (first_row, first_column), self.cell)
+        finite = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0)
+        # A square of the share of the largest is never too large for a float.
+        largest = finite.max(initial=0.0) or 1.0
+        finite /= largest
+        first = first_row, first_column
+        roots = largest * np.sqrt(_in_cells(np.add, np.square(finite, out=finite), first, self.cell))
+        _merge(self._roots, np.hypot, roots, first, self.cell)
 
     def finish(self) -> Heatmap:
         """Return the picture of the blocks so far."""
@@ -133,12 +139,19 @@ def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:
     return -(-shape[0] // cell[0]), -(-shape[1] // cell[1])
 
 
-def _add(kept: Plane, reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tuple[int, int]) -> None:
-    """Reduce each cell of a block, and the result with what is kept of the cell."""
-    for axis in (0, 1):
-        if cell[axis] > 1:
-            starts = np.arange(-(first[axis] % cell[axis]), block.shape[axis], cell[axis]).clip(0)
-            block = reduce.reduceat(block, starts, axis=axis)
+def _in_cells(reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tuple[int, int]) -> Plane:
+    """Reduce each cell of a block that begins at this row and column."""
+    if cell[0] > 1:
+        # `reduceat` takes seven times as long along the first axis.
+        starts = [*range(-(first[0] % cell[0]), len(block), cell[0]), len(block)]
+        block = np.stack([reduce.reduce(block[max(a, 0) : b], axis=0) for a, b in itertools.pairwise(starts)])
+    if cell[1] > 1:
+        block = reduce.reduceat(block, np.arange(-(first[1] % cell[1]), block.shape[1], cell[1]).clip(0), axis=1)
+    return block
+
+
+def _merge(kept: Plane, reduce: np.ufunc, cells: Plane, first: tuple[int, int], cell: tuple[int, int]) -> None:
+    """Reduce cells with what is kept of them."""
     top, left = first[0] // cell[0], first[1] // cell[1]
-    part = kept[top : top + block.shape[0], left : left + block.shape[1]]
-    reduce(part, block, out=part)
+    part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
+    reduce(part, cells, out=part)

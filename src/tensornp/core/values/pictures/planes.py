@@ -163,9 +163,10 @@ def _draw_window(
         is_complex, is_mask = found.dtype.kind == "c", found.dtype == bool
         first, shape = (block.start[0], block.start[1]), (block.shape[0], block.shape[1])
         seen = _add(builder, found, first, shape)
-        finite = seen[np.isfinite(seen)]
-        if finite.size:
-            ends = [min(ends[0], float(finite.min())), max(ends[1], float(finite.max()))]
+        if seen.size and not (np.isfinite(seen.min()) and np.isfinite(seen.max())):
+            seen = seen[np.isfinite(seen)]
+        if seen.size:
+            ends = [min(ends[0], float(seen.min())), max(ends[1], float(seen.max()))]
     heatmap = replace(builder.finish(), is_modulus=is_complex)
     # In a mask of which each pixel has some of both, all pixels are of one value.
     found_limits = Limits(ends[0], ends[1]) if is_mask and ends[0] < ends[1] else limits(heatmap)

@@ -27,17 +27,19 @@ class _Columns:
         self.count, self.nan, self.posinf, self.neginf, self.zeros, self.finite = np.zeros((6, size), np.int64)
         self.mean, self.deviations, self.total = np.zeros((3, size))
 
-    def add(self, values: Array, shown: Array, at: slice) -> None:
+    def add(self, values: Array, hidden: Array | None, at: slice) -> None:
         """Add a block of shape (indices, elements)."""
-        finite = shown & np.isfinite(values)
-        num = finite.sum(1)
-        self.count[at] += shown.sum(1)
+        finite = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden
+        is_whole = bool(finite.all())
+        num = finite.sum(1) if not is_whole else np.full(len(values), values.shape[1])
+        self.count[at] += values.shape[1] - (hidden.sum(1) if hidden is not None else 0)
         low = high = values
         wide = values.astype(np.float64)
-        if not finite.all():
-            self.nan[at] += (shown & np.isnan(values)).sum(1)
-            self.posinf[at] += (shown & (values == np.inf)).sum(1)
-            self.neginf[at] += (shown & (values == -np.inf)).sum(1)
+        if not is_whole:
+            odd = ~finite if hidden is None else ~(finite | hidden)
+            self.nan[at] += (odd & np.isnan(values)).sum(1)
+            self.posinf[at] += (odd & (values == np.inf)).sum(1)
+            self.neginf[at] += (odd & (values == -np.inf)).sum(1)
             low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
             wide[~finite] = 0
         is_zero = values == 0
@@ -48,7 +50,8 @@ class _Columns:
         total = wide.sum(1)
         mean = total / np.maximum(num, 1)
         wide -= mean[:, None]
-        wide[~finite] = 0
+        if not is_whole:
+            wide[~finite] = 0
         share = num / np.maximum(self.finite[at] + num, 1)
         difference = np.where(num, mean - self.mean[at], 0)
         self.deviations[at] += np.einsum("ij,ij->i", wide, wide) + difference**2 * self.finite[at] * share
@@ -89,8 +92,11 @@ def stats_by_axis(source: Source) -> TensorStats:
         shape = math.prod(block.shape[: part.axis]), num, -1
         first = block.start[part.axis] * packed
         for one, values in zip(columns, several, strict=True):
-            rows = np.ma.asanyarray(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
-            one.add(rows.data, ~np.ma.getmaskarray(rows), slice(first, first + num))
+            rows = np.ma.getdata(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
+            hidden = None
+            if source.is_masked:
+                hidden = np.ma.getmaskarray(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
+            one.add(rows, hidden, slice(first, first + num))
     found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
     real, imag = parts or (None, None)
     scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope
