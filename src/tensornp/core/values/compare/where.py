@@ -54,7 +54,9 @@ def where_text(sums: Sums) -> str:
 
 
 def _has_nearly_all(sums: Array) -> Array:
-    """Return a mask of the fewest indices with nearly all of a sum, and others of at least half their size."""
+    """Return a mask of the fewest indices with nearly all of a sum.
+
+    Others of at least half their size belong to them."""
     order = np.argsort(-sums, kind="stable")
     shares = np.cumsum(sums[order])
     least = sums[order[np.searchsorted(shares, NEARLY_ALL * shares[-1])]]

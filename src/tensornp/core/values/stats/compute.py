@@ -155,6 +155,11 @@ class Tally:
     digest: bytes = b""
 
 
+def _in_blocks(numbers: Array) -> Iterator[tuple[Array, int]]:
+    """Yield the blocks of fused ones, for small temporary arrays, and the place of each."""
+    return ((numbers[at : at + BLOCK_NUMEL], at) for at in range(0, max(numbers.size, 1), BLOCK_NUMEL))
+
+
 class Tasks:
     """All tasks of one pass, in their order, and the merge of their results.
 
@@ -210,17 +215,19 @@ class Tasks:
 
     def _figures_of(self, numbers: Array) -> TensorStats:
         if self._kernels is not None and numbers.dtype == np.float32 and numbers.size:
-            return self._kernels.figures_of(numbers) or figures_of(numbers)
-        return figures_of(numbers)
+            found = self._kernels.figures_of(numbers)
+            if found is not None:
+                return found
+        return sum_of(figures_of(some) for some, _ in _in_blocks(numbers))
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
-        if squares:
-            wide = np.square(numbers, dtype=np.float64)
-            if numbers.dtype == np.float64:
+        for some, at in _in_blocks(numbers) if squares else ():
+            wide = np.square(some, dtype=np.float64)
+            if some.dtype == np.float64:
                 # A square that is too small for a float is unknown, and not zero.
-                wide[(wide == 0) & (numbers != 0)] = np.nan
+                wide[(wide == 0) & (some != 0)] = np.nan
             for sums, along in zip(squares, self._layout, strict=True):
-                add_by_index(sums, wide, start, along.inner)
+                add_by_index(sums, wide, start + at, along.inner)
 
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:

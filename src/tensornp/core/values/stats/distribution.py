@@ -85,6 +85,7 @@ def put_together(parts: Sequence[Histogram]) -> Histogram | None:
     scope = SEVERAL if len({one.scope for one in parts}) > 1 else parts[0].scope
     exponent, (first, last) = scaled(np.array([low, high]))
     edges = np.ldexp(np.linspace(first, last, NUM_BINS + 1 if low < high else 2), exponent)
+    edges[[0, -1]] = low, high
     below = np.sum([np.interp(edges, one.edges, np.cumsum([0, *one.counts])) for one in parts], axis=0)
     below[0] = 0
     return Histogram(np.diff(np.round(below)).astype(np.int64), edges, scope)
