@@ -14,7 +14,7 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
 from tensornp.core.values.compare.where import sums_by_axis
-from tensornp.core.values.find.locate import locate
+from tensornp.core.values.locate import locate
 from tensornp.core.values.pictures.planes import overview_of_change, plane_map
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of

@@ -23,7 +23,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.find.locate import locate
+from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.shards import num_of
-from tensornp.core.values.find.locate import Location
+from tensornp.core.values.locate import Location
 from tensornp.core.values.scopes import ALL, PARTIAL
 from tensornp.core.values.stats.record import FIGURES, TensorStats, scoped, sum_of
 from tensornp.models.names.quoted import MAX_SHOWN, cut

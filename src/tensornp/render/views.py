@@ -47,7 +47,7 @@ VIEWS = {
     "tensornp.passes.verdict.comparison.PassComparison": View("tensornp.render.passes.comparison.pass_comparison"),
     "tensornp.passes.records.ModuleCall": View("tensornp.render.passes.module_call.module_call"),
     "tensornp.passes.records.Origin": View("tensornp.render.passes.origin.origin"),
-    "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),
+    "tensornp.core.values.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),
     "tensornp.models.explorer.Spread": View("tensornp.render.models.weights.totals"),

@@ -165,7 +165,7 @@ class NavigatorWidget(AnsweringWidget):
 
     def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
         """Return where the next element is that is looked for, and which of how many where that costs little."""
-        from tensornp.core.values.find.locate import place_beside
+        from tensornp.core.values.locate import place_beside
 
         # Of extremes there is one that counts.
         is_counted = what in _NOT_FOUND and (is_back or counts_places(self._looked_at, subject))

@@ -13,7 +13,7 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.tensor.shards import Runs, nth
-from tensornp.core.values.find.locate import Location
+from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.distribution import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats

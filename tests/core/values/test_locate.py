@@ -13,7 +13,7 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.find.locate import KINDS, MAX_INDICES, place_beside
+from tensornp.core.values.locate import KINDS, MAX_INDICES, place_beside
 
 
 def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
