@@ -12,8 +12,8 @@ from .core.tensor.info import inspect as inspect
 from .core.tensor.stand_ins import register_kind as register_kind
 from .core.tensor.steps import Step as Step
 from .core.values.compare.compare import Comparison as Comparison
-from .core.values.find.locate import Location as Location
-from .core.values.find.locate import locate as locate
+from .core.values.locate import Location as Location
+from .core.values.locate import locate as locate
 from .core.values.stats.compute import stats as stats
 from .core.values.stats.record import TensorStats as TensorStats
 from .errors import BadRequestError as BadRequestError

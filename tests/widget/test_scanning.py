@@ -14,7 +14,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.stats import tasks
+from tensornp.core.values.stats import compute
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.toggle import TensorWidget, stats_of
@@ -66,7 +66,7 @@ def test_the_figures_come_from_a_thread_and_change_nothing(large):
 
 def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch):
     """With the figures of what was read."""
-    monkeypatch.setattr(tasks, "TASK_BLOCKS", 1)
+    monkeypatch.setattr(compute, "TASK_BLOCKS", 1)
     begun, go_on = threading.Event(), threading.Event()
     told: list[float] = []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple
 from typing import Any, NamedTuple
 
 import torch
@@ -23,8 +22,9 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.find.locate import locate
+from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
+from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.repeated import not_counted
@@ -181,7 +181,9 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
         return _row(entry), (), (), b""
     found = stats(_readable(entry), histogram=None)
-    figures = tuple(astuple(one.figures) for one in (found, found.real, found.imag) if one is not None)
+    figures = tuple(
+        tuple(getattr(one, name) for name in FIGURES) for one in (found, found.real, found.imag) if one is not None
+    )
     return _row(entry), _box_of(shard), figures, _mark_of(_fingerprint(entry, shard, _MAX_NBYTES), _form_of(entry))
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.shards import num_of
-from tensornp.core.values.find.locate import Location
+from tensornp.core.values.locate import Location
 from tensornp.core.values.scopes import ALL, PARTIAL
-from tensornp.core.values.stats.figures import Figures, combined
-from tensornp.core.values.stats.record import TensorStats, stats_of_figures
+from tensornp.core.values.stats.record import FIGURES, TensorStats, scoped, sum_of
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.processes.asking import Asker, Asking, Told
 from tensornp.processes.facts import Facts, listed, number, unlike, whole
@@ -65,7 +64,7 @@ class _Part(NamedTuple):
 
     facts: Facts
     box: Any
-    figures: tuple[Figures, ...]
+    figures: tuple[TensorStats, ...]
     mark: bytes
 
     @property
@@ -139,7 +138,7 @@ def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> R
         owners.append(next(id for id in ids if same[id].mark == mark))
         differing += [id for id in ids if same[id].mark != mark]
     columns = zip(*(same[id].figures for id in owners), strict=False)
-    figures, *others = [combined(column) for column in columns] or [Figures()]
+    figures, *others = [sum_of(column) for column in columns] or [TensorStats(0)]
     scope = _scope(facts, [same[id] for id in owners])
     if differing:
         # Of replicas that differ, those of which most are alike are told.
@@ -147,8 +146,8 @@ def _merged(roll: Roll, places: dict[tuple[Any, str], Location], name: str) -> R
         scope += f", as on {ranks_text(roll.rank_of(id) for id in same if id in alike)}"
     if len(parts) < roll.num_ranks:
         scope += f", of {roll.told}"
-    halves = {one: stats_of_figures(of, scope=scope) for one, of in zip(("real", "imag"), others, strict=False)}
-    base = stats_of_figures(figures, scope=scope, **halves)
+    real, imag = others or (None, None)
+    base = scoped(replace(figures, real=real, imag=imag), scope)
     holders = {id: _holding_the_same(same, id) for id, _ in places if id in same}
     found = [
         Place(tuple(map(roll.rank_of, holders[id])), location)
@@ -194,10 +193,10 @@ def _part(found: Any) -> _Part:
     return _Part(listed([("", *facts)])[""], runs, tuple(map(_figures, figures)), mark)
 
 
-def _figures(values: Any) -> Figures:
-    found = Figures(*values)
-    counts = (found.count, found.nan, found.posinf, found.neginf, found.zeros)
-    return Figures(*map(whole, counts), *map(number, (found.min, found.max, found.total, found.mean, found.std)))
+def _figures(values: Any) -> TensorStats:
+    numbers = [*map(whole, values[:5]), *map(number, values[5:])]
+    figures: dict[str, Any] = dict(zip(FIGURES, numbers, strict=True))
+    return TensorStats(**figures)
 
 
 def _location_of(what: str) -> Callable[[Any], Location]:

@@ -42,12 +42,12 @@ VIEWS = {
     "tensornp.core.values.compare.compare.Comparison": View(
         "tensornp.render.values.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
     ),
-    "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.pictures.histogram.histogram"),
+    "tensornp.core.values.stats.distribution.Histogram": View("tensornp.render.pictures.histogram.histogram"),
     "tensornp.passes.follow.FollowedPass": View("tensornp.render.passes.followed_pass.pass"),
     "tensornp.passes.verdict.comparison.PassComparison": View("tensornp.render.passes.comparison.pass_comparison"),
     "tensornp.passes.records.ModuleCall": View("tensornp.render.passes.module_call.module_call"),
     "tensornp.passes.records.Origin": View("tensornp.render.passes.origin.origin"),
-    "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),
+    "tensornp.core.values.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),
     "tensornp.models.explorer.Spread": View("tensornp.render.models.weights.totals"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from tensornp.core.values.compare.where import (
     sums_by_axis,
     where_text,
 )
-from tensornp.core.values.pictures.overview import may_be_read_unasked, overview_of_change
+from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of_change
 from tensornp.core.values.shown.typed_index import parse_index, window_text
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, subject_of
@@ -262,4 +261,4 @@ def _values_of(pair: Pair) -> tuple[Any, Any]:
 
 def _is_free(subjects: Sequence[Subject]) -> bool:
     """Return whether all of both may be read though nobody has asked for it."""
-    return all(may_be_read_unasked(one, math.prod(one.shape) * one.info.itemsize, _UNASKED_NBYTES) for one in subjects)
+    return all(may_be_read_unasked(one, one.shape, _UNASKED_NBYTES) for one in subjects)

@@ -9,7 +9,7 @@ from typing import Any
 
 import traitlets
 
-from tensornp.core.values.pictures.overview import overview_of
+from tensornp.core.values.pictures.planes import overview_of
 from tensornp.core.values.shown.typed_index import index_here, parse_index
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
@@ -165,15 +165,14 @@ class NavigatorWidget(AnsweringWidget):
 
     def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
         """Return where the next element is that is looked for, and which of how many where that costs little."""
-        from tensornp.core.values.find.locate import next_place, place_beside
+        from tensornp.core.values.locate import place_beside
 
         # Of extremes there is one that counts.
-        is_one_of_many = what in _NOT_FOUND
-        if not is_one_of_many or not (is_back or counts_places(self._looked_at, subject)):
-            place = next_place(subject.tensor, what, after)
-            return (None if place is None else tuple(place)), ""
-        beside = place_beside(subject.tensor, what, after, is_back=is_back)
-        return (None, "") if beside is None else (beside.index, f"{beside.number:,} of {beside.count:,}")
+        is_counted = what in _NOT_FOUND and (is_back or counts_places(self._looked_at, subject))
+        beside = place_beside(subject.tensor, what, after, is_back=is_back, is_counted=is_counted)
+        if beside is None:
+            return None, ""
+        return beside.index, f"{beside.number:,} of {beside.count:,}" if is_counted else ""
 
     # --- the plane around it
 

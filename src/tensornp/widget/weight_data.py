@@ -70,5 +70,5 @@ def _heatmap(summary: StatsSummary) -> dict[str, Any]:
     width, height = size_of(picture.heatmap)
     alt = captioned_alt(picture.heatmap)
     source = data_uri(heatmap_png(picture.heatmap, picture.limits))
-    caption = " · ".join(filter(None, [picture.tiles.caption, legend_text(picture.heatmap, picture.limits)]))
+    caption = " · ".join(filter(None, [picture.tiles.title, legend_text(picture.heatmap, picture.limits)]))
     return {"shown": {"src": source, "alt": alt, "width": width, "height": height}, "caption": caption}

@@ -10,11 +10,10 @@ from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.shards import ShardFacts, nth
-from tensornp.core.values.pictures.overview import Overview, may_be_read_unasked, nbytes_read
-from tensornp.core.values.shown.margins import Margin
+from tensornp.core.values.pictures.planes import PlaneMap, may_be_read_unasked
 from tensornp.core.values.shown.typed_index import window_text
 from tensornp.core.values.shown.window import Window
-from tensornp.core.values.shown.window_values import Seen, Subject
+from tensornp.core.values.shown.window_values import Margin, Seen, Subject
 from tensornp.render.pictures.legend import cover_text, heatmap_alt
 from tensornp.render.pictures.png import data_uri, heatmap_png
 from tensornp.render.pictures.window import legend_of, margin_text, overview_words
@@ -80,21 +79,19 @@ def overview_offered(
     """Return what an overview costs: "free", how many bytes it reads, or nothing where there is none."""
     if not window.numel or all(size <= most for size, most in zip(window.plane, seen_whole, strict=True)):
         return ""
-    nbytes = [nbytes_read(subject, window) for subject in subjects]
-    each = zip(subjects, nbytes, strict=True)
-    is_free = all(may_be_read_unasked(subject, number, unasked_nbytes) for subject, number in each)
-    return "free" if is_free else f"reads {format_nbytes(sum(nbytes))}"
+    if all(may_be_read_unasked(subject, window.plane, unasked_nbytes) for subject in subjects):
+        return "free"
+    return f"reads {format_nbytes(sum(math.prod(window.plane) * subject.info.itemsize for subject in subjects))}"
 
 
 def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
     """Return whether all elements may be read to say which of how many NaN one is at."""
-    nbytes = math.prod(subject.shape) * subject.info.itemsize
-    return may_be_read_unasked(subject, nbytes, looked_at.options.stats_nbytes)
+    return may_be_read_unasked(subject, subject.shape, looked_at.options.stats_nbytes)
 
 
-def overview_data(overview: Overview, caption: str = "", nan: str = "NaN") -> dict[str, Any]:
+def overview_data(overview: PlaneMap, caption: str = "", nan: str = "NaN") -> dict[str, Any]:
     """Return the picture of a plane, what its colours mean, and the text that stands for it."""
-    heatmap, limits, _ = overview
+    heatmap, limits = overview.heatmap, overview.limits
     return {
         "type": "overview",
         "src": data_uri(heatmap_png(heatmap, limits)),

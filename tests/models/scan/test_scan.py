@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.core.values.stats import tasks
+from tensornp.core.values.stats import compute
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
@@ -210,8 +210,8 @@ def test_tasks_are_of_bounded_size(model):
     explorer = tnp.weights(model[0])
     entry = explorer["embed"]
     assert isinstance(entry._source, FileSource)
-    assert entry._source.num_tasks == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
-    assert scan.tally_of(scan.Sent(entry._source, "embed", ""), 0).numel == 2**17 * tasks.TASK_BLOCKS
+    assert entry._source.num_tasks == -(-9_000_001 // (2**17 * compute.TASK_BLOCKS))
+    assert scan.tally_of(scan.Sent(entry._source, "embed", ""), 0).numel == 2**17 * compute.TASK_BLOCKS
 
 
 def settled(path: Path, ns: int = 10**18) -> None:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tensornp.core.values.pictures.heatmap import HeatmapBuilder
-from tensornp.core.values.pictures.limits import limits
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.pictures.heatmap import FINITE, HeatmapBuilder
+from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text
 from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, img_html, magnification, size_of
@@ -184,7 +184,8 @@ def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():
     plane = np.linspace(-1, 1, 400 * 400).reshape(400, 400)
     plane[7, 8], plane[100, 100], plane[300, 5], plane[200, 200] = np.nan, np.inf, -np.inf, 50
     heatmap = heatmap_of(plane)
-    found = limits(heatmap, -0.5, 0.5)
+    finite = heatmap.values[heatmap.flags == FINITE]
+    found = Limits(-0.5, 0.5, 0.0, int((finite < -0.5).sum()), int((finite > 0.5).sum()))
     legend = legend_text(heatmap, found)
     assert legend.startswith("blue −0.5 · grey 0 · orange 0.5 · ")
     assert f"{found.num_above:,} pixels above (darkest brown)" in legend

@@ -13,7 +13,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.find.locate import Location, locate
+from tensornp.core.values.locate import Location, locate
 from tensornp.core.values.pictures.planes import PlaneMap, plane_map
 from tensornp.core.values.sources import Description, described
 from tensornp.core.values.stats.compute import stats

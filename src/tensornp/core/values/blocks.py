@@ -1,6 +1,7 @@
-"""Read the numbers of tensors, arrays and stored values, block by block, through torch's own `copy_`.
+"""Read the numbers of tensors, arrays and stored values, block by block.
 
-Nothing of the size of the tensor is allocated, and only our buffer is seen by NumPy, so only its storage is locked.
+Nothing of the size of the tensor is allocated, and no storage but that of our own buffer is locked: NumPy sees what
+torch has copied to it, or elements by DLPack.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dense import dequantized
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
@@ -56,10 +58,10 @@ class Part:
         """Numbers that are read."""
         return math.prod(self.shape) * self.per_element
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks that cover all elements."""
+    def blocks(self, several: int = 1) -> Iterator[Block]:
+        """Yield the blocks that cover all elements; each may be as large as `several`."""
         if not self.by_rows or math.prod(self.shape) <= BLOCK_NUMEL:
-            return blocks_of(self.shape, BLOCK_NUMEL // self.per_element)
+            return blocks_of(self.shape, several * BLOCK_NUMEL // self.per_element)
         step, (size, *rest) = max(BLOCK_NUMEL // math.prod(self.shape[1:]), 1), self.shape
         zeros = (0,) * len(rest)
         return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
@@ -91,6 +93,9 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
     if packed:
         raw = over_storage(raw, torch.uint8)
     wide = _WIDE.get(raw.dtype, raw.dtype)
+    if wide is raw.dtype and not packed and _is_shareable(raw):
+        yield from (_shared(raw[block.key]) for block in blocks)
+        return
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = array_of_copy(buffer)
     for block in blocks:
@@ -109,6 +114,22 @@ _WIDE = {
     torch.complex32: torch.complex64,
     **{getattr(torch, name): torch.float32 for name in KNOWN if name.startswith(("float8", "bfloat", "float16"))},
 }
+
+
+def _is_shareable(raw: torch.Tensor) -> bool:
+    is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
+    # DLPack would copy a lazily copied storage.
+    return is_plain and not torch_private.is_lazily_copied(raw)
+
+
+def _shared(values: torch.Tensor) -> Array:
+    """Return a read-only view of elements by DLPack, which does not lock their storage.
+
+    A copy takes as long as the sums: benchmark row "the figures" in tests/benchmarks/values.py.
+    """
+    numbers = np.from_dlpack(values.detach()).reshape(-1)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _copy(target: torch.Tensor, source: torch.Tensor) -> None:

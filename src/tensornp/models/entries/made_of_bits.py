@@ -16,8 +16,8 @@ from tensornp.core.values.sources import Source
 from tensornp.models.reading.selection import Array
 
 if TYPE_CHECKING:
+    from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
-    from tensornp.core.values.stats.tasks import Tally, Tasks
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
@@ -41,7 +41,7 @@ def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arra
 
 def tasks_of(source: Source) -> Tasks:
     """Return the tasks in which statistics are made."""
-    from tensornp.core.values.stats.tasks import Tasks
+    from tensornp.core.values.stats.compute import Tasks
 
     return Tasks(source, "auto", in_depth=True)
 

@@ -19,8 +19,8 @@ from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.sources import Source as Values
+    from tensornp.core.values.stats.compute import Tally
     from tensornp.core.values.stats.record import TensorStats
-    from tensornp.core.values.stats.tasks import Tally
 
 
 class ReadPlan(NamedTuple):

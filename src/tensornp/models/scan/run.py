@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
 from tensornp.core.lowlevel.threads import num_cores
+from tensornp.core.values.stats.compute import Tally
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called

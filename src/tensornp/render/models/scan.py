@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.core.values.stats.figures import combined
-from tensornp.core.values.stats.record import TensorStats, stats_of_figures
+from tensornp.core.values.stats.record import TensorStats, sum_of
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.kinds import by_kind
@@ -88,7 +88,7 @@ def _rows(found: ScanTable, groups: list[_Group]) -> Iterator[TableRow]:
     for names, findings in groups:
         stats = found[names[0]]
         if len(names) > 1:
-            stats = stats_of_figures(combined([found[name].figures for name in names]))
+            stats = sum_of(replace(found[name], distribution=None) for name in names)
             told = [f"{len(names):,} {findings[0].what}", *(one.what for one in findings[1:])]
         else:
             told = [one.text for one in findings if one.rank >= ALARM_RANK]

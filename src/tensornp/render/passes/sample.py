@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.passes.records import Figures
 from tensornp.render.layout.table import Drawn
 from tensornp.render.pictures.legend import sparkline_text

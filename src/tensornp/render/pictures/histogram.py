@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.layout.document import Document, Lines, Pictures
 from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import histogram_alt

@@ -69,8 +69,7 @@ def cover_text(heatmap: Heatmap) -> str:
     rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
     if heatmap.is_mean:
         return f"a pixel is the root mean square of up to {rows:,} × {columns:,}"
-    where = format_number(heatmap.centre)
-    return f"a pixel is the element farthest from {where} of up to {rows:,} × {columns:,}"
+    return f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
 
 
 def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:

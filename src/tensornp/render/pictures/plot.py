@@ -19,7 +19,7 @@ from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.sources import described
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
+from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette
@@ -95,7 +95,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     tiles = picture.tiles
     return figure_of(
         found, picture.heatmap, named, is_math=is_math,
-        limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title, held=tiles.held,
+        limits_of_colours=picture.limits, heatmap_title=tiles.title, held=tiles.held,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 
 MAX_MAGNIFICATION = 16

@@ -17,7 +17,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarms_of, not_finite
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.legend import sparkline_text

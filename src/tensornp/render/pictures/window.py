@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tensornp.core.values.compare.side_by_side import Side
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.heatmap import NEGINF, POSINF
-from tensornp.core.values.pictures.overview import Overview
-from tensornp.core.values.shown.margins import Margin
-from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
+from tensornp.core.values.pictures.planes import PlaneMap
+from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Margin, Seen
 from tensornp.render.pictures.palette import DIVERGING, NAMES, SEQUENTIAL, Colour
 from tensornp.render.pictures.palette import NAN as NAN_COLOUR
 from tensornp.render.pictures.palette import NEGINF as NEGINF_COLOUR
@@ -22,7 +20,7 @@ _PIXELS = (
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
 
-def legend_of(seen: Seen | Side, *, is_complex: bool = False, of: str = "this window") -> str:
+def legend_of(seen: Seen, *, is_complex: bool = False, of: str = "this window") -> str:
     """Return the scale, `of` which windows, and what has no place on it.
 
     ``−0.12 … 0.12 of this window · 2 NaN``.
@@ -49,9 +47,9 @@ def margin_text(margin: Margin, between: str) -> str:
     return f"{_short(margin.low)}{between}{_short(margin.high)}"
 
 
-def overview_words(overview: Overview, nan: str = "NaN") -> list[tuple[str, Colour]]:
+def overview_words(overview: PlaneMap, nan: str = "NaN") -> list[tuple[str, Colour]]:
     """Return the colours of an overview by name, each with what it stands for; `nan` says that of NaN."""
-    heatmap, limits, is_one_value = overview
+    heatmap, limits = overview.heatmap, overview.limits
     is_signed = limits.centre is not None
     names, scale = (("low", "high"), DIVERGING) if is_signed else (("least", "greatest"), SEQUENTIAL)
     ends = zip(names, (limits.low, limits.high), (scale[0], scale[-1]), strict=True)
@@ -59,7 +57,7 @@ def overview_words(overview: Overview, nan: str = "NaN") -> list[tuple[str, Colo
     if limits.low == limits.high and not limits.num_beyond:
         # They have the colour of the middle.
         value = _short(limits.low)
-        words = [(f"all {value}" if is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
+        words = [(f"all {value}" if overview.is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
     found = [pixel for pixel in _PIXELS if heatmap.count(pixel[0])]
     return words + [(f"{NAMES[name]} {word or nan}", colour) for _, name, colour, word in found]
 

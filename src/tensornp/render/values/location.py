@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.values.find.locate import Location
+from tensornp.core.values.locate import Location
 from tensornp.render.layout.document import Document, Heading, Lines
 
 _IN_ITS_LINE = 3

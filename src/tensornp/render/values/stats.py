@@ -13,9 +13,9 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.tensor.shards import Runs, nth
-from tensornp.core.values.find.locate import Location
+from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.stats.histogram import NUM_BINS
+from tensornp.core.values.stats.distribution import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Beside, Both, Document, Pictures
 from tensornp.render.layout.style import PICTURE, SMALL_TEXT
@@ -146,8 +146,8 @@ def picture_html(picture: PlaneMap) -> str:
     """Return a heat map with its legend, as static HTML."""
     said = captioned_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
-    caption = [picture.tiles.caption] if picture.tiles.caption else []
-    return figure_html(image, " · ".join([*caption, legend_text(picture.heatmap, picture.limits)]))
+    legend = legend_text(picture.heatmap, picture.limits)
+    return figure_html(image, " · ".join(filter(None, [picture.tiles.title, legend])))
 
 
 def figure_html(image: str, legend: str) -> str:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tensornp as tnp
 from tensornp.core.values.pictures.heatmap import HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 
@@ -56,23 +55,8 @@ def test_without_outliers_nothing_lies_beyond():
     assert limits(heatmap([-1.7e308, 1.7e308])) == Limits(-1.7e308, 1.7e308, 0.0)
 
 
-def test_limits_that_are_given_hold():
-    """The farther one for both sides of what is signed, whatever the centre."""
-    assert limits(heatmap([0.0, 1.0, 2.0, 3.0]), 0.5, 2.5) == Limits(0.5, 2.5, None, 1, 1)
-    assert limits(heatmap([0.0, 1.0, 2.0, 3.0]), high=2.5) == Limits(0.0, 2.5, None, 0, 1)
-    assert limits(heatmap([-4.0, 1.0, 2.0]), -0.5, 1.5) == Limits(-1.5, 1.5, 0.0, 1, 1)
-    assert limits(heatmap([8.0, 11.0, 13.0], centre=10.0), 9.0, 12.0) == Limits(8.0, 12.0, 10.0, 0, 1)
-
-
 @pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 4e307])
 def test_shares_are_even_at_any_scale(scale):
     """Where a difference is larger than any float, and where the half of a number is none."""
     values = np.arange(-4, 5) * scale
     assert Limits(values[0], values[-1], 0.0).shares(values) == pytest.approx(np.arange(9) / 8)
-
-
-@pytest.mark.parametrize("pair", [(math.nan, 1), (0, math.inf), (2, 1)])
-def test_limits_that_are_no_range_are_refused(pair):
-    """With the cure."""
-    with pytest.raises(tnp.BadRequestError, match="pass two finite numbers"):
-        limits(heatmap([1.0]), *pair)

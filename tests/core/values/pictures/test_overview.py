@@ -14,9 +14,9 @@ from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
 from tensornp.core.values.block import blocks_of
-from tensornp.core.values.pictures import overview
+from tensornp.core.values.pictures import planes
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, POSINF, HeatmapBuilder
-from tensornp.core.values.pictures.overview import SIDE, overview_of, overview_of_change
+from tensornp.core.values.pictures.planes import SIDE, overview_of, overview_of_change
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.render.pictures.legend import heatmap_alt
@@ -37,7 +37,7 @@ def test_it_is_the_heat_map_of_the_plane(t, data):
         return
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
         size = data.draw(st.integers(1, 40))
-        patch.setattr(overview, "blocks_of", lambda shape: blocks_of(shape, size))
+        patch.setattr(planes, "blocks_of", lambda shape: blocks_of(shape, size))
         drawn = overview_of(subject, window)
     rest = tuple(
         slice(None) if axis in (window.row_axis, window.column_axis) else at for axis, at in enumerate(window.corner)

@@ -58,8 +58,8 @@ def test_only_the_shown_plane_is_read(monkeypatch):
     """One of a hundred planes."""
     read, copy = [], blocks._copy
     monkeypatch.setattr(blocks, "_copy", lambda target, source: read.append(source.numel()) or copy(target, source))
-    found = plane_map(torch.zeros(100, 300, 300), (7,))
-    assert found.tiles.caption == "the last two of 3 dimensions, at [7]"
+    found = plane_map(torch.zeros(100, 300, 300, dtype=torch.bfloat16), (7,))
+    assert found.tiles.title == "plane [7] of 100"
     assert sum(read) == 300 * 300
 
 

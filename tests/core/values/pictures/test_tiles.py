@@ -24,26 +24,26 @@ def test_every_index_leads_to_a_plane_of_the_tensor(shape, max_tiles):
     outer = shape[:-2]
     assert list(tiles.indices) == list(np.ndindex(*outer))[:max_tiles]
     assert tiles.grid[0] * tiles.grid[1] >= len(tiles.indices)
-    assert bool(tiles.caption) == (len(shape) > 2)
+    assert bool(tiles.title) == (len(shape) > 2 and bool(tiles.indices))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "caption", "grid"),
+    ("arguments", "title", "grid"),
     [
-        (((2, 4, 5, 6), [0, 3]), "the last two of 4 dimensions, at [0, 3]", (1, 1)),
-        (((2, 4, 5, 6), (-1, -4)), "the last two of 4 dimensions, at [1, 0]", (1, 1)),
-        (((2, 4, 5, 6),), "the last two of 4 dimensions, at [0, 0]", (1, 1)),
-        (((2, 4, 5, 6), None, 64), "the last two of 4 dimensions, all 8 in 2 × 4 tiles", (2, 4)),
-        (((1000, 5, 5), None, 64), "the last two of 3 dimensions, the first 64 of 1,000 in 8 × 8 tiles", (8, 8)),
+        (((2, 4, 5, 6), [0, 3]), "plane [0, 3] of 2 × 4", (1, 1)),
+        (((2, 4, 5, 6), (-1, -4)), "plane [1, 0] of 2 × 4", (1, 1)),
+        (((2, 4, 5, 6),), "plane [0, 0] of 2 × 4", (1, 1)),
+        (((2, 4, 5, 6), None, 64), "all planes of 2 × 4", (2, 4)),
+        (((1000, 5, 5), None, 64), "the first 64 planes of 1,000", (8, 8)),
         (((5, 6), ()), "", (1, 1)),
         (((6,),), "", (1, 1)),
         (((),), "", (1, 1)),
     ],
 )
-def test_the_caption_says_which_planes_are_shown(arguments, caption, grid):
+def test_the_title_names_the_shown_planes(arguments, title, grid):
     """In words, with the index."""
     tiles = tiles_of(*arguments)
-    assert (tiles.caption, tiles.grid) == (caption, grid)
+    assert (tiles.title, tiles.grid) == (title, grid)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tensornp.core.values.shown.margins import Margin, margins_of
+from tensornp.core.values.shown.window_values import Margin, margins_of
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 5))))

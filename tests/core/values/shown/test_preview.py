@@ -52,7 +52,7 @@ def test_no_edge_items_do_not_read_all():
         assert shown(t) == repr(t.numpy())
     with np.printoptions(edgeitems=1):
         assert result.text == repr(t.numpy())
-    assert result.note == "with edgeitems=0, NumPy measures all elements; only the outer ones are shown"
+    assert result.note.endswith("only the outer ones are shown")
 
 
 @needs_override_repr

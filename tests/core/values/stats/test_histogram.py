@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.stats.histogram import Histogram, put_together
+from tensornp.core.values.stats.distribution import Histogram, put_together
 
 
 def histogram(counts, edges):

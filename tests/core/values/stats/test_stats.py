@@ -18,7 +18,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.values.stats import compute as scan
-from tensornp.core.values.stats import distribution, tasks
+from tensornp.core.values.stats import distribution
 from tensornp.core.values.stats.distribution import MAX_KEPT
 from tensornp.core.values.stats.record import TensorStats
 
@@ -66,7 +66,7 @@ def test_every_figure_is_numpys(t, block_numel, num_threads):
     """Any dtype, strides and lazy bits, cut into blocks of any size."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
-        patch.setattr(tasks, "TASK_BLOCKS", 3)
+        patch.setattr(scan, "TASK_BLOCKS", 3)
         with unchanged(t):
             found = scan.scan(t, histogram="auto", num_threads=num_threads)
     check(found, modulus(t))
@@ -208,8 +208,8 @@ def test_threads_and_their_number_change_no_bit():
 
 def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
     """Every k-th element; all of them if they are requested."""
-    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**18)
-    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**15)
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**15)
     t = torch.randn(2**20, generator=torch.Generator().manual_seed(0))
     found, whole = tnp.stats(t), tnp.stats(t, histogram="all")
     assert found.accuracy == "sampled 1/33, values ± 0.4 %"
@@ -222,6 +222,13 @@ def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
         assert abs(rank - share) < 0.02
     assert (found.min, found.max, found.quantile(0), found.quantile(1)) == (*[t.min(), t.max()] * 2,)
     assert tnp.stats(t, histogram=None).histogram is None
+
+
+def test_reading_does_not_lock_the_storage():
+    """FSDP resizes storages after a display; a `.numpy()` would end that for good."""
+    t = torch.randn(300_000)
+    tnp.stats(t), tnp.compare(t, t.clone()), tnp.locate(t), tnp.plot(t)
+    assert t.untyped_storage().resizable()
 
 
 def test_small_and_picklable():

@@ -1,4 +1,4 @@
 """Compare two tensors, or two moments of one tensor.
 
-In: two supplies, or two snapshots. Out: a `Comparison`, or a `Change`. Start with `compare.py`.
+In: two sources, or two snapshots. Out: a `Comparison`, or a `Change`. Start with `compare.py`.
 """

@@ -44,16 +44,11 @@ class Comparison:
     verdict : str
         "same bits", "equal", "cast from float32", "3 of 1,000 differ, first at [17]",
         "nearly all elements differ", or the two shapes.
-    shapes, dtypes : tuple
-        Of the two.
-    count, num_changed : int
-        Elements that were compared, and those that are not equal.
-    finite : int
-        Elements that are finite on both sides; the numbers below are those of these elements.
-    only_finite_first, only_finite_second : int
-        Elements that are finite on one side only.
+    count : int
+        Elements that were compared.
     max_abs : float or int
-        The largest difference, exact for integers; None if nothing was compared.
+        The largest difference of elements that are finite on both sides, as are all numbers below; exact for integers;
+        None if nothing was compared.
     relative : float
         The norm of the difference over that of the first.
     cosine_distance : float
@@ -62,18 +57,10 @@ class Comparison:
         The largest distance of a pair in representable numbers; None for integers and for two dtypes.
     first_difference : tuple of int or None
         The index of the first element that differs.
-    first_values : tuple or None
-        The two values there.
     missing, unexpected, reshaped, retyped : tuple of str
         Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
     scope : str
         The elements that were read.
-    norm, norm_of_difference : float
-        The norms of the first and of the difference; None if nothing was compared.
-    largest_difference : tuple of int or None
-        The first index of `max_abs`; None if no finite elements differ.
-    note : str
-        A sentence if both are the same memory.
     """
 
     equal: bool
@@ -167,19 +154,12 @@ def _opened(one: Any) -> AbstractContextManager[Any]:
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
-        cure = "compare t.full_tensor(), which all ranks must ask for"
-        raise NoDataError(f"of the first, {first.shard}; of the second, {second.shard}; {cure}")
+        raise _other_elements(first.shard, second.shard)
     if first.scope != second.scope:
-        raise NoDataError(
-            f"of the first, what is read is: {first.scope}; of the second: {second.scope}; "
-            "compare t.to_local(), or t.full_tensor(), which all ranks must ask for"
-        )
+        raise _other_elements(first.scope, second.scope)
     shapes, dtypes = (first.shape, second.shape), _dtypes_of(a, b)
-    if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
-        if shapes[0] == shapes[1]:
-            verdict = f"parts differ: {_shapes_text(first)} and {_shapes_text(second)}"
-            return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
-        verdict = f"shapes differ: {shapes[0]} and {shapes[1]}"
+    if first.part_shapes != second.part_shapes:
+        verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
@@ -197,6 +177,11 @@ def _compared(a: Any, b: Any) -> Comparison:
     return replace(_told(tally, shapes, dtypes, first, second), _note=_same_memory_note(a, b))
 
 
+def _other_elements(first: Any, second: Any) -> NoDataError:
+    cure = "compare t.full_tensor(), which all ranks must call"
+    return NoDataError(f"the first holds {first}; the second, {second}; {cure}")
+
+
 def _same_memory_note(a: Any, b: Any) -> str:
     if not all(is_tensor(one) or is_array(one) for one in (a, b)):
         return ""
@@ -212,10 +197,11 @@ def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
 
 
 def _shapes_text(source: Source) -> str:
+    if not source.nested_shapes:
+        return str(source.shape)
     # The last one stands for their end.
-    shapes = source.nested_shapes[:-1] if source.nested_shapes else (source.shape,)
-    shown = ", ".join(map(str, shapes[:3]))
-    return f"[{shown}{', ...' if len(shapes) > 3 else ''}]"
+    shapes = source.nested_shapes[:-1]
+    return f"[{', '.join(map(str, shapes[:3]))}{', ...' if len(shapes) > 3 else ''}]"
 
 
 def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,42 +10,27 @@ from tensornp.core.lowlevel.text import format_number
 from tensornp.core.values.compare.numbers import differing, of_one_kind
 from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Window
-from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of
+from tensornp.core.values.shown.window_values import Seen, Subject, elements_in, shades_of
 
 # Some of its functions have no types.
 _ma: Any = np.ma
 
 
-class Side(NamedTuple):
-    """One side of a window: texts row by row, shades from -100 to 100, and their scale."""
-
-    texts: list[str]
-    shades: list[int]
-    scale: tuple[float, float] = (0.0, 0.0)
-
-
-class SideBySide(NamedTuple):
-    """Both, coloured on one scale, and the second less the first on a scale of its own."""
-
-    first: Side
-    second: Side
-    difference: Side
-
-
-def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS) -> SideBySide:
-    """Return what two of one shape hold in a window, and the difference, in so many significant `digits`.
+def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS) -> tuple[Seen, Seen, Seen]:
+    """Return two tensors in a window on one scale, and their difference on another.
 
     Reads the elements of the window alone, on their own devices; raises as `read_window`.
     """
     if not window.numel:
-        return SideBySide(*[Side([], [])] * 3)
+        nothing = Seen([], [], [], (0.0, 0.0))
+        return nothing, nothing, nothing
     a, b = elements_in(first, window), elements_in(second, window)
     shades, scale = shades_of(_ma.concatenate([_number(a), _number(b)]))
     difference = _difference(a, b)
-    return SideBySide(
-        Side(_texts(a, digits), shades[: a.size], scale),
-        Side(_texts(b, digits), shades[a.size :], scale),
-        Side(_texts(difference, digits, sign="+"), *shades_of(_number(difference))),
+    return (
+        Seen(_texts(a, digits), [], shades[: a.size], scale),
+        Seen(_texts(b, digits), [], shades[a.size :], scale),
+        Seen(_texts(difference, digits, sign="+"), [], *shades_of(_number(difference))),
     )
 
 

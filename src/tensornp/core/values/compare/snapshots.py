@@ -12,16 +12,12 @@ import torch
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
-from tensornp.core.memory.fingerprint import (
-    BLOCK_NBYTES,
-    Fingerprint,
-    fingerprint_of_array,
-)
+from tensornp.core.memory.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import has_left, origin_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.compare.differing import Difference, rows_and_delta
 from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.figures import figures_of, modulus_of
 
 WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
@@ -80,20 +76,14 @@ def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerpr
 
 
 def _copied(obj: Any) -> Any:
+    if is_tensor(obj) and not inspect(obj).kind.gives_one_array:
+        return None
     try:
-        values = _tensor_copied(obj) if is_tensor(obj) else obj.copy()
+        values = to_numpy(obj, copy=True) if is_tensor(obj) else obj.copy()
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
     return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
-
-
-def _tensor_copied(tensor: torch.Tensor) -> Any:
-    info = inspect(tensor)
-    if not info.kind.gives_one_array:
-        # What they become is no one plain array.
-        return None
-    return to_numpy(tensor, copy=True)
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
@@ -104,7 +94,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     if old is not None and new is not None and old != new and old.one_in == new.one_in:
         # Of what has moved, fingerprints tell nothing, and copies tell the rest.
         # A copy is made after its fingerprint: where another thread writes, it may be of other values.
-        has_copies = _is_comparable(before, after) and not _has_same_bytes(before.values, after.values)
+        has_copies = _have_other_copies(before, after)
         is_told = after.info is None or change.cause in WRITTEN
         if is_told or has_copies:
             told = Difference(_by_blocks(before, after), "", 0.0)
@@ -115,24 +105,18 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     return change if change.facts or change.rows or change.cause in TOLD else None
 
 
+@np.errstate(all="ignore")
 def _alarm_in(values: np.ndarray[Any, Any]) -> str:
-    """Return what gives cause for alarm in a copy of values."""
-    try:
-        found = scan(values, histogram=None)
-    except Exception:
-        # Numbers of which there are no figures.
-        return ""
-    return alarm_text(found)
+    flat = values.reshape(-1)
+    return alarm_text(figures_of(modulus_of(flat) if flat.dtype.kind == "c" else flat))
 
 
-def _is_comparable(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether there are copies of the values from both moments, of one shape and dtype."""
+def _have_other_copies(before: Snapshot, after: Snapshot) -> bool:
+    """Return whether there are copies from both moments, of one shape and dtype, with other bytes."""
     old, new = before.values, after.values
-    return old is not None and new is not None and old.shape == new.shape and old.dtype == new.dtype
-
-
-def _has_same_bytes(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    return np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8))
+    if old is None or new is None or old.shape != new.shape or old.dtype != new.dtype:
+        return False
+    return not np.array_equal(old.reshape(-1).view(np.uint8), new.reshape(-1).view(np.uint8))
 
 
 def _by_blocks(before: Snapshot, after: Snapshot) -> str:

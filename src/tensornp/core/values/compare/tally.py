@@ -15,7 +15,6 @@ from tensornp.core.values.compare.numbers import (
     shown_alike,
     sizes_of_change,
 )
-from tensornp.core.values.compare.ulps import most_ulps
 
 Array = np.ndarray[Any, Any]
 _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
@@ -88,7 +87,7 @@ class PairTally:
         if sizes[at]:
             self._note_largest(sizes, integers, at, start + (at if places is None else int(places[at])))
             if self.max_ulp is not None:
-                self.max_ulp = max(self.max_ulp, most_ulps(a, b, self._dtypes[0]))
+                self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
 
     def _note_changes(self, a: Array, b: Array, differs: Array, start: int) -> None:
         self.num_changed += int(np.count_nonzero(differs))
@@ -148,3 +147,31 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
         return False
     cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
     return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
+
+
+def _most_ulps(a: Array, b: Array, name: str) -> int:
+    """Return the largest distance of two blocks, in representable numbers of the dtype `name`."""
+    dtype = resolve(name)
+    if name == "float8_e8m0fnu":
+        # Powers of two without a sign.
+        exponents = [np.frexp(values)[1] for values in (a, b)]
+        return int(np.abs(exponents[0] - exponents[1]).max(initial=0))
+    kind = np.dtype(f"i{dtype.itemsize}")
+    first, second = (np.ascontiguousarray(values, dtype).view(kind) for values in (a, b))
+    # On two sides of zero, bits count in two directions, and the distance may need more of them.
+    crossing = np.flatnonzero((first ^ second) < 0)
+    distances = first - second
+    distances[crossing] = 0
+    most = max(int(distances.max(initial=0)), -int(distances.min(initial=0)))
+    if not len(crossing):
+        return most
+    across = _places(first[crossing]).astype(np.float64) - _places(second[crossing])
+    at = crossing[int(np.abs(across).argmax())]
+    return max(most, abs(int(_places(first[at : at + 1])[0]) - int(_places(second[at : at + 1])[0])))
+
+
+def _places(bits: Array) -> Array:
+    """Return the place of each float among all of its dtype, in order; both zeros are 0."""
+    sign = bits >> bits.dtype.type(8 * bits.itemsize - 1)
+    places: Array = (bits ^ (sign & np.iinfo(bits.dtype).max)) - sign
+    return places

@@ -10,6 +10,7 @@ import numpy as np
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.differing import ranges_text
 from tensornp.core.values.compare.numbers import Array, pairs_of, sizes_of_change
 from tensornp.core.values.sources import source_of
 from tensornp.core.values.stats.channels import add_by_index
@@ -21,7 +22,7 @@ NEARLY_ALL, FEW = 0.9, 0.5
 """The share of all |Δ|² that is nearly all, and the share of the indices of an axis up to which these are named."""
 MAX_SIZE = 2**20
 SPREAD = "spread over all"
-_NOUNS = {1: [("element", "elements")], 2: [("row", "rows"), ("column", "columns")]}
+_NOUNS = {1: ("element",), 2: ("row", "column")}
 
 
 def element_with_nearly_all(found: Comparison) -> Index | None:
@@ -38,36 +39,35 @@ def element_text(index: Index) -> str:
 
 
 def where_text(sums: Sums) -> str:
-    """Return the place of a change: "nearly all of it in rows 0 to 15 of 128"; or ""."""
+    """Return the place of a change: "nearly all of it in rows 0–15 of 128"; or ""."""
     known = {axis: own for axis, own in enumerate(sums) if own is not None}
     if not known or not next(iter(known.values())).sum() > 0:
         return ""
-    found = {axis: _indices_with_nearly_all(own) for axis, own in known.items()}
-    if len(known) == len(sums) and all(len(at) == 1 for at in found.values()) and sum(map(len, known.values())) > 1:
-        return element_text(tuple(int(at[0]) for at in found.values()))
-    axis = min(found, key=lambda axis: len(found[axis]) / len(known[axis]))
-    if len(found[axis]) <= FEW * len(known[axis]):
-        return f"nearly all of it in {_axis_text(axis, found[axis], len(known[axis]), len(sums))}"
-    return SPREAD if len(known) == len(sums) else ""
+    found = {axis: _has_nearly_all(own) for axis, own in known.items()}
+    is_complete = len(known) == len(sums)
+    if is_complete and all(mask.sum() == 1 for mask in found.values()) and sum(map(len, known.values())) > 1:
+        return element_text(tuple(int(mask.argmax()) for mask in found.values()))
+    axis = min(found, key=lambda axis: found[axis].mean())
+    if found[axis].mean() <= FEW:
+        return f"nearly all of it in {_axis_text(axis, found[axis], len(sums))}"
+    return SPREAD if is_complete else ""
 
 
-def _indices_with_nearly_all(sums: Array) -> Array:
-    """Return the fewest indices with nearly all of a sum, and others of at least half their size."""
+def _has_nearly_all(sums: Array) -> Array:
+    """Return a mask of the fewest indices with nearly all of a sum.
+
+    Others of at least half their size belong to them."""
     order = np.argsort(-sums, kind="stable")
     shares = np.cumsum(sums[order])
     least = sums[order[np.searchsorted(shares, NEARLY_ALL * shares[-1])]]
-    return np.flatnonzero(sums >= max(least / 2, np.finfo(float).tiny))
+    return np.asarray(sums >= max(least / 2, np.finfo(float).tiny))
 
 
-def _axis_text(axis: int, at: Array, size: int, ndim: int) -> str:
-    one, several = _NOUNS[ndim][axis] if ndim in _NOUNS else ("index", "indices")
-    on = "" if ndim in _NOUNS else f" on axis {axis}"
-    first, last = int(at[0]), int(at[-1])
-    if first == last:
-        return f"{one} {first:,}{on}"
-    if last - first + 1 <= min(2 * len(at), FEW * size):
-        return f"{several} {first:,} to {last:,} of {size:,}{on}"
-    return f"{len(at):,} of {size:,} {several}{on}"
+def _axis_text(axis: int, mask: Array, ndim: int) -> str:
+    ranges = f"{ranges_text(mask)} of {len(mask):,}"
+    if ndim not in _NOUNS:
+        return f"axis {axis}: {ranges}"
+    return f"{_NOUNS[ndim][axis]}{'s' if mask.sum() > 1 else ''} {ranges}"
 
 
 @outside_modes

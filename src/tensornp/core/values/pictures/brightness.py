@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,39 +63,16 @@ class Bright:
     num_beyond: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Colours:
-    """Values before black and white are found; alpha is a share already."""
-
-    colours: Values
-    alpha: Values
-    is_marked: Values
-    is_integer: bool
-    undone: str
-    opaque: str
-
-    @property
-    def finite(self) -> Values:
-        return np.asarray(self.colours[~self.is_marked])
-
-
 def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
     """Return values of tiles × height × width × channels as bytes.
 
     Bytes and bools stay as they are; all other parts share one range.
     """
     is_plain = not asked.is_normalized and asked.bounds is None
-    found: dict[int, Bright] = {}
-    others: dict[int, _Colours] = {}
-    for i, part in enumerate(parts):
-        if is_plain and part.dtype in (np.uint8, np.bool_):
-            found[i] = _as_it_is(part)
-        else:
-            others[i] = _colours(part, asked)
-    is_integer = any(one.is_integer for one in others.values())
-    low, high, said = _stretch([one.finite for one in others.values()], asked, is_integer=is_integer)
-    found |= {i: _stretched(one, low, high, said) for i, one in others.items()}
-    return [found[i] for i in range(len(parts))]
+    others = [None if is_plain and part.dtype in (np.uint8, np.bool_) else _colours(part, asked) for part in parts]
+    low, high, said = _stretch([one for one in others if one is not None], asked)
+    pairs = zip(parts, others, strict=True)
+    return [_as_it_is(part) if one is None else _stretched(one, low, high, said) for part, one in pairs]
 
 
 def total_words(shown: Sequence[Bright]) -> list[str]:
@@ -112,22 +88,23 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
     """Return the two values, once they are a range."""
     if value_range is None:
         return None
-    try:
-        low, high = _floats(value_range)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    found = _floats(value_range)
+    if len(found) != 2 or not np.isfinite(found).all() or found[0] >= found[1]:
         raise BadRequestError(
             f"value_range={quoted(value_range)} is no range; pass two numbers, black and white: (0, 1)"
         )
-    return low, high
+    return float(found[0]), float(found[1])
 
 
-def _floats(given: Iterable[Any]) -> list[float]:
-    """Return numbers, such as a tensor's, one by one, since NumPy would lock its memory."""
-    # Of one that has a gradient torch would warn otherwise.
-    with modes.outside_modes():
-        return [float(number) for number in given]
+def _floats(given: Any) -> Values:
+    """Return one or several numbers, which may be a tensor; empty if they are none."""
+    try:
+        # Of one that has a gradient torch would warn otherwise.
+        with modes.outside_modes():
+            is_one = not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0
+            return np.array([float(number) for number in ([given] if is_one else given)])
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return np.empty(0)
 
 
 def _as_it_is(part: Any) -> Bright:
@@ -141,43 +118,55 @@ def _hidden(part: Any) -> Values:
     return np.asarray(np.ma.getmaskarray(part).any(axis=-1))
 
 
+class _Colours(NamedTuple):
+    """Values before black and white are found; alpha is a share already."""
+
+    colours: Values
+    alpha: Values
+    is_marked: Values
+    is_integer: bool
+    undone: str
+    opaque: str
+
+
 def _colours(part: Any, asked: Asked) -> _Colours:
     is_integer = part.dtype.kind in "iu"
-    opaque = 255.0 if is_integer else 1.0
     values = np.asarray(np.ma.getdata(part)).astype(np.float64)
     colours, alpha = (values[..., :3], values[..., 3:]) if values.shape[-1] == 4 else (values, values[..., :0])
-    undone = ""
+    most, undone = 255 if is_integer else 1, ""
+    alpha, opaque = alpha / most, f"alpha 0 … {most}" if alpha.size else ""
     if asked.is_normalized:
-        means, stds = (_channel_numbers(asked, name, colours.shape[-1]) for name in ("mean", "std"))
-        if not (stds != 0).all():
+        means = _channel_numbers("mean", asked.mean, 0.0, colours)
+        stds = _channel_numbers("std", asked.std, 1.0, colours)
+        if not stds.all():
             raise BadRequestError(
                 f"std={quoted(asked.std)} would have divided by 0; pass what the values were divided by"
             )
         colours, is_integer = colours * stds + means, False
         undone = f"mean {_list_text(means)} and std {_list_text(stds)} undone"
     is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1) | _hidden(part)
-    said = f"alpha 0 … {opaque:g}" if alpha.size else ""
-    return _Colours(colours, alpha / opaque, is_marked, is_integer, undone, said)
+    return _Colours(colours, alpha, is_marked, is_integer, undone, opaque)
 
 
 def _stretched(one: _Colours, low: float, high: float, said: str) -> Bright:
     share = Limits(low, high).shares(one.colours)
     num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~one.is_marked].sum())
     words = " · ".join(filter(None, [one.undone, said, one.opaque]))
-    return Bright(_bytes(np.concatenate([share, one.alpha], axis=-1)), one.is_marked, words, num_beyond)
+    pixels = np.clip(np.nan_to_num(np.concatenate([share, one.alpha], axis=-1), nan=0.0), 0, 1) * 255 + 0.5
+    return Bright(pixels.astype(np.uint8), one.is_marked, words, num_beyond)
 
 
-def _stretch(finite: list[Values], asked: Asked, *, is_integer: bool) -> tuple[float, float, str]:
+def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
     """Return the values that are black and white, and in words why."""
     if asked.bounds is not None:
         low, high = asked.bounds
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"
-    finite = [values for values in finite if values.size]
+    finite = [shown for one in parts if (shown := one.colours[~one.is_marked]).size]
     if not finite:
         return 0.0, 1.0, "no finite value is shown"
     low, high = min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
     margin = _ROUNDED if asked.is_normalized else 0.0
-    if not is_integer and -margin <= low and high <= 1 + margin:
+    if not any(one.is_integer for one in parts) and -margin <= low and high <= 1 + margin:
         return 0.0, 1.0, "0 … 1 as they are"
     if low == high:
         return low, high, f"all {format_number(low)}, shown as grey"
@@ -185,21 +174,11 @@ def _stretch(finite: list[Values], asked: Asked, *, is_integer: bool) -> tuple[f
     return low, high, f"{ends}, the least and the greatest shown, as black … white"
 
 
-def _bytes(share: Values) -> Values:
-    return np.asarray(np.clip(np.nan_to_num(share, nan=0.0), 0, 1) * 255 + 0.5).astype(np.uint8)
-
-
-def _channel_numbers(asked: Asked, name: str, num_channels: int) -> Values:
-    numbers = {"mean": asked.mean, "std": asked.std}[name]
-    given: Any = {"mean": 0.0, "std": 1.0}[name] if numbers is None else numbers
-    try:
-        is_one = not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0
-        found = np.array(_floats([given] if is_one else given))
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        found = np.empty(0)
-    if len(found) not in (1, num_channels) or not np.isfinite(found).all():
-        each = f", or one for each of {num_channels} channels" if num_channels > 1 else ""
-        raise BadRequestError(f"{name}={quoted(numbers)} does not fit; pass a number{each}")
+def _channel_numbers(name: str, given: Numbers | None, default: float, colours: Values) -> Values:
+    found, num = _floats(default if given is None else given), colours.shape[-1]
+    if len(found) not in (1, num) or not np.isfinite(found).all():
+        each = f", or one for each of {num} channels" if num > 1 else ""
+        raise BadRequestError(f"{name}={quoted(given)} does not fit; pass a number{each}")
     return found
 
 

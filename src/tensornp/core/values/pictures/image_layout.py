@@ -51,10 +51,6 @@ class ImageLayout:
     steps: tuple[int, ...]
     grid: tuple[int, int]
 
-    def size(self, letter: str) -> int:
-        """Return the size of a dimension, 1 where there is none."""
-        return _size(self.name, self.shape, letter)
-
     @property
     def places(self) -> list[list[int]]:
         """The indices that are read of each dimension."""
@@ -68,47 +64,30 @@ class ImageLayout:
     @property
     def indices(self) -> list[tuple[int, ...]]:
         """The index of each tile in the outer dimensions of more than one index."""
-        found = [place for letter, place in zip(self.name, self.places, strict=True) if letter in self.outer]
-        told = [self.size(letter) > 1 for letter in self.outer]
-        return [tuple(itertools.compress(index, told)) for index in itertools.product(*found)]
+        outer = [axis for axis, letter in enumerate(self.name) if letter in self.outer]
+        told = [self.shape[axis] > 1 for axis in outer]
+        every = itertools.product(*(self.places[axis] for axis in outer))
+        return [tuple(itertools.compress(index, told)) for index in every]
 
     @property
-    def layout_words(self) -> str:
-        """The layout, and why it was taken."""
-        return f"{self.name}, {self.reason}" if self.reason else self.name
-
-    @property
-    def plane_words(self) -> str:
-        """Rows and columns."""
-        return f"{self.size('H'):,} × {self.size('W'):,}"
-
-    @property
-    def channel_words(self) -> str:
-        """The colours of the channels."""
-        return "grey" if "C" in self.outer else CHANNELS[self.size("C")]
-
-    @property
-    def size_words(self) -> str:
-        """Rows, columns, and what the channels are."""
-        return f"{self.plane_words} {self.channel_words}"
-
-    @property
-    def tile_words(self) -> str:
-        """Which pictures and channels are shown; empty for one picture."""
-        return ", ".join(self._which(letter) for letter in self.outer)
-
-    @property
-    def step_words(self) -> str:
-        """Which rows and columns are shown; empty for all."""
+    def words(self) -> tuple[str, str, str, str]:
+        """The layout, the size, the shown pictures and channels, and the shown rows."""
+        sizes = dict(zip(self.name, self.shape, strict=True))
         step = self.steps[self.name.index("H")]
-        return f"every {format_ordinal(step)} row and column" if step > 1 else ""
+        colours = "grey" if "C" in self.outer else CHANNELS[sizes.get("C", 1)]
+        return (
+            ", ".join(filter(None, [self.name, self.reason])),
+            f"{sizes['H']:,} × {sizes['W']:,} {colours}",
+            ", ".join(map(self._tiles_text, self.outer)),
+            f"every {format_ordinal(step)} row and column" if step > 1 else "",
+        )
 
-    def _which(self, letter: str) -> str:
+    def _tiles_text(self, letter: str) -> str:
         at = self.name.index(letter)
         total, shown = self.shape[at], self.counts[at]
-        first = "the first of " if shown == 1 < total else f"the first {shown} of " if shown < total else ""
-        said = first + counted(total, {"N": "picture", "C": "channel"}[letter])
-        return f"{said}, each a grey tile" if letter == "C" else said
+        first = "" if shown == total else "the first of " if shown == 1 else f"the first {shown} of "
+        each = ", each a grey tile" if letter == "C" else ""
+        return first + counted(total, {"N": "picture", "C": "channel"}[letter]) + each
 
 
 def layout_of(
@@ -122,16 +101,12 @@ def layout_of(
         If there is no such layout, it does not fit, or none does.
     """
     if layout is not None and layout not in LAYOUTS:
-        raise BadRequestError(
-            f"layout={quoted(layout)} is none; choose from {', '.join(LAYOUTS)}, or None for the likeliest"
-        )
-    if layout is not None and len(layout) != len(shape):
-        others = [f"layout={name!r}" for name in LAYOUTS if len(name) == len(shape)]
-        raise BadRequestError(
-            f"shape {shape} is no {layout}, which has {len(layout)} dimensions; pass {' or '.join(others) or _CURE}"
-        )
-    if len(shape) not in _READINGS:
-        raise BadRequestError(f"shape {shape} is no picture; pass {_CURE}")
+        raise BadRequestError(f"layout must be one of {', '.join(LAYOUTS)}, or None, got {quoted(layout)}")
+    fitting = [name for name in LAYOUTS if len(name) == len(shape)]
+    if not fitting or (layout is not None and layout not in fitting):
+        wanted = f"{layout}, which has {len(layout)} dimensions" if layout is not None else "picture"
+        cure = " or ".join(f"layout={name!r}" for name in fitting) or _CURE
+        raise BadRequestError(f"shape {shape} is no {wanted}; pass {cure}")
     if 0 in shape:
         raise BadRequestError(f"a picture of shape {shape} has no pixels; pass one that has some")
     name, reason = (layout, "") if layout else _likeliest(shape)
@@ -147,7 +122,7 @@ def looks_like_pictures(shape: tuple[int, ...]) -> bool:
         # Any matrix could be one; and sizes of parts that differ are no sizes.
         return False
     name, _ = _likeliest(shape)
-    return _has_colours(name, shape) and min(_size(name, shape, letter) for letter in "HW") >= MIN_SIDE
+    return _has_colours(name, shape) and min(shape[name.index(letter)] for letter in "HW") >= MIN_SIDE
 
 
 def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:
@@ -165,42 +140,30 @@ def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:
     if fitting == [found]:
         return found, "the only layout with 1, 3 or 4 channels"
     others = " and ".join(name for name in fitting if name != found)
-    return found, f"{_AS_USUAL} ({others} {'fit' if ' ' in others else 'fits'} too)" if others else _AS_USUAL
-
-
-_AS_USUAL = "assumed as usual in torch"
-
-
-def _size(name: str, shape: tuple[int, ...], letter: str) -> int:
-    return shape[name.index(letter)] if letter in name else 1
+    return found, "assumed as usual in torch" + (f" ({others} fits too)" if others else "")
 
 
 def _has_colours(name: str, shape: tuple[int, ...]) -> bool:
-    return _size(name, shape, "C") in CHANNELS
+    return dict(zip(name, shape, strict=True)).get("C", 1) in CHANNELS
 
 
 def _outer(name: str, shape: tuple[int, ...]) -> str:
-    return name.translate(dict.fromkeys(map(ord, "HWC" if _has_colours(name, shape) else "HW")))
+    inner = "HWC" if _has_colours(name, shape) else "HW"
+    return "".join(letter for letter in name if letter not in inner)
 
 
 def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_pixels: int) -> ImageLayout:
     """Return the layout with as many tiles and pixels as fit."""
-    counts, steps = dict.fromkeys(name, 1), dict.fromkeys(name, 1)
-    room = max_tiles
-    for letter in reversed(_outer(name, shape)):
-        counts[letter] = min(room, _size(name, shape, letter))
+    counts, outer, room = dict(zip(name, shape, strict=True)), _outer(name, shape), max_tiles
+    for letter in reversed(outer):
+        counts[letter] = min(room, counts[letter])
         room //= counts[letter]
-    tiles = [counts[letter] for letter in _outer(name, shape)]
-    height, width = (_size(name, shape, letter) for letter in "HW")
-    step = _step(height, width, max_pixels // math.prod(tiles))
-    for letter, size in (("H", height), ("W", width)):
-        counts[letter], steps[letter] = -(-size // step), step
-    if _has_colours(name, shape) and "C" in name:
-        counts["C"] = _size(name, shape, "C")
-    return ImageLayout(
-        name, reason, shape, tuple(map(counts.__getitem__, name)), tuple(map(steps.__getitem__, name)),
-        _grid(tiles, (counts["H"], counts["W"])),
-    )  # fmt: skip
+    tiles = [counts[letter] for letter in outer]
+    step = _step(counts["H"], counts["W"], max_pixels // math.prod(tiles))
+    plane = -(-counts["H"] // step), -(-counts["W"] // step)
+    counts |= {"H": plane[0], "W": plane[1]}
+    steps = tuple(step if letter in "HW" else 1 for letter in name)
+    return ImageLayout(name, reason, shape, tuple(counts.values()), steps, _grid(tiles, plane))
 
 
 def _step(height: int, width: int, max_pixels: int) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap
-from tensornp.errors import BadRequestError
 
 ROBUST = 0.01
 """The part of the pixels at each end that may lie beyond."""
@@ -53,44 +52,24 @@ class Limits:
 
 
 @np.errstate(all="ignore")
-def limits(heatmap: Heatmap, low: float | None = None, high: float | None = None) -> Limits:
-    """Return the limits for the colours of `heatmap`: symmetric about its centre where it is signed.
+def limits(heatmap: Heatmap) -> Limits:
+    """Return the limits for the colours of `heatmap`, symmetric about 0 if it is signed.
 
-    Parameters
-    ----------
-    heatmap : Heatmap
-    low, high : float, optional
-        The least and the greatest value that is to have a colour of its own, as quantiles of the elements where a pixel
-        shows one element; the one farther out holds for both sides of what is signed. None finds them among the pixels:
-        a pixel that shows the farthest of many elements lies beyond most quantiles of these. They then are the least
-        and the greatest pixel, or, where that is more than twice the range of all pixels but 1% at each end, that one.
-
-    Raises
-    ------
-    BadRequestError
-        If a limit is not finite, or `low` is greater than `high`.
+    They are the least and the greatest pixel, or if these are more than twice as far apart as all pixels except 1 % at
+    each end, the ends of these.
     """
     pixels = heatmap.values[heatmap.flags == FINITE]
-    centre = heatmap.centre if heatmap.is_signed else None
-    given = [limit for limit in (low, high) if limit is not None]
-    if not all(map(math.isfinite, given)) or (len(given) == 2 and given[0] > given[1]):
-        raise BadRequestError(f"{low} … {high} is no range for colours; pass two finite numbers, the lower one first")
+    centre = 0.0 if heatmap.is_signed else None
     if not pixels.size:
         return Limits(math.nan, math.nan, centre)
-    if centre is None:
-        found = _range(pixels, _FAR)
-        low, high = (found[0] if low is None else float(low)), (found[1] if high is None else float(high))
-        low, high = min(low, high), max(low, high)
-    else:
-        reach = max((abs(limit - centre) for limit in given), default=_range(np.abs(pixels - centre), _FAR)[1])
-        low, high = centre - reach, centre + reach
+    low, high = _range(np.abs(pixels) if heatmap.is_signed else pixels)
+    low = -high if heatmap.is_signed else low
     return Limits(low, high, centre, int((pixels < low).sum()), int((pixels > high).sum()))
 
 
-def _range(pixels: np.ndarray[tuple[int], np.dtype[np.float64]], far: float) -> tuple[float, float]:
+def _range(pixels: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
     """Return the least and the greatest, or the robust ones where these are far out."""
     least, greatest = float(pixels.min()), float(pixels.max())
     low, high = (float(q) for q in np.quantile(pixels, (ROBUST, 1 - ROBUST)))
-    if high > low and greatest / far - least / far > high - low:
-        return low, high
-    return least, greatest
+    is_far = high > low and greatest / _FAR - least / _FAR > high - low
+    return (low, high) if is_far else (least, greatest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
-from tensornp.core.values.pictures.brightness import Asked, Bright, brightened, total_words
+from tensornp.core.values.pictures.brightness import Asked, brightened, total_words
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
@@ -83,9 +83,8 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
     laid_out, values = _read(obj, layout, MAX_TILES, MAX_PIXELS)
     (shown,) = brightened([values], asked)
     labels = [", ".join(map(str, index)) for index in laid_out.indices]
-    said = [laid_out.layout_words, laid_out.size_words, laid_out.tile_words, laid_out.step_words, shown.words]
-    words = (*filter(None, said), *total_words([shown]))
-    return Picture(tuple(_tiles(shown, labels)), laid_out.grid, words)
+    words = (*filter(None, (*laid_out.words, shown.words)), *total_words([shown]))
+    return Picture(tuple(map(Tile, labels, shown.pixels, shown.is_marked)), laid_out.grid, words)
 
 
 def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked: Asked) -> Picture:
@@ -106,17 +105,13 @@ def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked
     shown = brightened(parts, asked)
     tiles: list[Tile] = []
     for i, (laid_out, part) in enumerate(zip(layouts, shown, strict=True)):
-        tiles += _tiles(part, [", ".join(map(str, (i, *index))) for index in laid_out.indices])
+        labels = [", ".join(map(str, (i, *index))) for index in laid_out.indices]
+        tiles += map(Tile, labels, part.pixels, part.is_marked)
     largest = max(one.pixels.shape[0] for one in tiles), max(one.pixels.shape[1] for one in tiles)
     first = f"the first {count} of " if count < total else ""
-    said = (
-        _said_of_all(one.layout_words for one in layouts),
-        _said_of_all(one.size_words for one in layouts),
-        _said_of_all(one.tile_words for one in layouts),
-        _said_of_all(one.step_words for one in layouts),
-        _said_of_all(one.words for one in shown),
-    )
-    words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *filter(None, said), *total_words(shown))
+    columns = zip(*((*laid_out.words, part.words) for laid_out, part in zip(layouts, shown, strict=True)), strict=True)
+    said = filter(None, map(_said_of_all, columns))
+    words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *said, *total_words(shown))
     return Picture(tuple(tiles), grid_of(len(tiles), largest), words)
 
 
@@ -127,16 +122,20 @@ def _said_of_all(words: Iterable[str]) -> str:
     return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
-def _tiles(shown: Bright, labels: Sequence[str]) -> Iterator[Tile]:
-    yield from map(Tile, labels, shown.pixels, shown.is_marked)
-
-
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tuple[ImageLayout, Any]:
     """Return how one tensor or array is shown, and its values of tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
     if not is_tensor and not is_array(obj):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
-    shape, dtype, read = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
+    if is_tensor:
+        shape, dtype, read = _tensor_reading(obj)
+    else:
+        plain_array = np.ndarray.view(obj, np.ndarray)
+        shape, dtype = plain_array.shape, plain_array.dtype
+
+        def read(places: Places) -> Any:
+            return plain_array[np.ix_(*places)]
+
     if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:
         cure = "pass its abs(), real or imag" if dtype.kind == "c" else "pass bools, integers or floats"
         name = described(obj).dtype if is_tensor else dtype
@@ -163,10 +162,6 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
             raise NoDataError(str(reason)) from None
 
     return info._array_shape, plan.dtype, read
-
-
-def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    return array.shape, array.dtype, lambda places: array[np.ix_(*places)]
 
 
 def _tiled(shown: Any, layout: ImageLayout) -> Any:

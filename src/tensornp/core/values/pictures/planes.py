@@ -1,4 +1,4 @@
-"""Draw heat maps of the planes of a tensor, or of the difference of two."""
+"""Draw heat maps: planes of a tensor, the plane of a window, and the difference of two."""
 
 from __future__ import annotations
 
@@ -11,27 +11,33 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.block import Block, blocks_of
-from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
+from tensornp.core.values.compare.numbers import differing, sizes_of_change
+from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
-from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window_values import Subject, elements_in
+from tensornp.core.values.sources import Source, nbytes_unasked, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
+from tensornp.core.values.stored import StoredValues
 
 Array = np.ndarray[Any, Any]
 MAX_TILED_NUMEL = 2**10
 """Elements of a plane up to which several planes are shown."""
 MAX_TILES = 64
 _GRID_PIXELS = 192
+SIDE = 96
+"""Pixels of a side of the plane of a window at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaneMap:
-    """A heat map, the limits of its colours, and the planes that it shows."""
+    """A heat map, the limits of its colours, its planes, and whether all finite elements have one value."""
 
     heatmap: Heatmap
     limits: Limits
     tiles: Tiles
+    is_one_value: bool = False
 
 
 @outside_modes
@@ -77,20 +83,91 @@ def _draw(
     tiles = tiles_of(source.shape, index, MAX_TILES if plane <= MAX_TILED_NUMEL else 1, source.shard)
     if not plane or not tiles.indices:
         return None
-    side, is_complex, maps = max(_GRID_PIXELS // max(*tiles.grid, 1), 1), False, []
+    side, maps, is_complex = max(_GRID_PIXELS // max(*tiles.grid, 1), 1), [], False
     for at in tiles.indices:
         builder, ndim = HeatmapBuilder(tiles.plane, side, side), len(source.shape)
         outer = at if ndim > 2 else ()
         inner = list(blocks_of(source.parts[0].shape[len(outer) :]))
         blocks = [Block((*outer, *one.start), ((1,) * len(outer) + one.shape)) for one in inner]
         for block, found in zip(inner, read(blocks), strict=True):
-            values = np.ma.getdata(found)
-            is_complex |= values.dtype.kind == "c"
-            values = modulus_of(values) if values.dtype.kind == "c" else values
-            shape = 1 if ndim == 1 else block.shape[0], block.shape[-1] * packed
-            shown = ~np.ma.getmaskarray(found).reshape(shape) if isinstance(found, np.ma.MaskedArray) else None
-            row = 0 if ndim == 1 else block.start[0]
-            builder.add(values.reshape(shape), row, block.start[-1] * packed, shown=shown)
+            is_complex |= found.dtype.kind == "c"
+            row, rows = (0, 1) if ndim == 1 else (block.start[0], block.shape[0])
+            _add(builder, found, (row, block.start[-1] * packed), (rows, block.shape[-1] * packed))
         maps.append(builder.finish())
     whole = maps[0] if len(maps) == 1 else tiled(maps, tiles.grid)
     return PlaneMap(replace(whole, is_modulus=is_complex), limits(whole), tiles)
+
+
+def _add(builder: HeatmapBuilder, found: Any, first: tuple[int, int], shape: tuple[int, int]) -> Array:
+    """Add a flat block that begins at this row and column; return its shown numbers."""
+    flat = np.ma.getdata(found)
+    values = (modulus_of(flat) if flat.dtype.kind == "c" else flat).reshape(shape)
+    shown = ~np.ma.getmaskarray(found).reshape(shape) if isinstance(found, np.ma.MaskedArray) else None
+    builder.add(values, *first, shown=shown)
+    return values if shown is None else values[shown]
+
+
+def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
+    """Return whether elements of `shape` may be read automatically, as for a card."""
+    is_stored = type(subject.tensor) is StoredValues
+    is_free = is_stored or nbytes_unasked(subject.tensor, subject.info) > 0
+    return is_free and math.prod(shape) * subject.info.itemsize <= max_nbytes
+
+
+@outside_modes
+@np.errstate(all="ignore")
+def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
+    """Return the heat map of the plane of `window`, or None when it is no longer wanted.
+
+    Reads every element of the plane; `is_wanted` is called before each block.
+
+    Raises
+    ------
+    NotReadError
+        If far more elements would be read.
+    """
+    return _draw_window(window, lambda block: elements_in(subject, block), is_wanted, HeatmapBuilder)
+
+
+@outside_modes
+@np.errstate(all="ignore")
+def overview_of_change(
+    first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True
+) -> PlaneMap | None:
+    """Return the heat map of |Δ| in the plane of `window`, from 0 to the largest pixel; as `overview_of`.
+
+    A pixel is the root mean square of its cell: by the largest |Δ|, a few changed rows would colour the whole.
+    """
+
+    def read(block: Window) -> Any:
+        return sizes_of_change(elements_in(first, block), elements_in(second, block))
+
+    drawn = _draw_window(window, read, is_wanted, MeanBuilder)
+    pixels = drawn.heatmap.values[drawn.heatmap.flags == FINITE] if drawn is not None else np.empty(0)
+    if drawn is None or not pixels.size:
+        return drawn
+    return replace(drawn, limits=Limits(0.0, float(pixels.max())))
+
+
+def _draw_window(
+    window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool], build: type[HeatmapBuilder]
+) -> PlaneMap | None:
+    builder, ends, is_complex, is_mask = build(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
+    for block in blocks_of(window.plane):
+        if not is_wanted():
+            return None
+        begins: dict[Any, int] = dict(zip((window.row_axis, window.column_axis), block.start, strict=True))
+        corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
+        part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
+        found = read(part)
+        is_complex, is_mask = found.dtype.kind == "c", found.dtype == bool
+        first, shape = (block.start[0], block.start[1]), (block.shape[0], block.shape[1])
+        seen = _add(builder, found, first, shape)
+        if seen.size and not (np.isfinite(seen.min()) and np.isfinite(seen.max())):
+            seen = seen[np.isfinite(seen)]
+        if seen.size:
+            ends = [min(ends[0], float(seen.min())), max(ends[1], float(seen.max()))]
+    heatmap = replace(builder.finish(), is_modulus=is_complex)
+    # In a mask of which each pixel has some of both, all pixels are of one value.
+    found_limits = Limits(ends[0], ends[1]) if is_mask and ends[0] < ends[1] else limits(heatmap)
+    return PlaneMap(heatmap, found_limits, Tiles(window.plane, ()), ends[0] == ends[1])

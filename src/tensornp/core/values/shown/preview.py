@@ -114,9 +114,7 @@ def _preview(
             "show t.flatten() or a slice"
         )
     if edgeitems != asked:
-        asks_for_all = "with edgeitems=0, NumPy measures all elements"
-        why = f"print options ask for more than {max_elements:,} elements" if asked != 0 else asks_for_all
-        note = f"{why}; only the outer ones are shown"
+        note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
         return Preview(_repr(gathered(tensor, info, plan, _all(shape)), own), note)

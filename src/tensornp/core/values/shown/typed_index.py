@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.shards import Runs, ShardFacts, low_of, nth, num_of
 from tensornp.core.values.shown.window import Window
 from tensornp.errors import BadRequestError
-
-MAX_CHARACTERS = 1000
-"""Characters of a text that is read as an index or a number."""
-_MAX_SHOWN = 40
 
 
 def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
@@ -50,37 +46,24 @@ def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | s
     return tuple(found)
 
 
-def quoted(text: str) -> str:
-    """Return the start of a text in quotes."""
-    return repr(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")
-
-
 def _items(text: str) -> list[object]:
     """Return the integers, slices and ellipses of an index, in order."""
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):
         inner = inner[1:-1].strip()
-    if not inner:
-        return []
     try:
-        if len(inner) > MAX_CHARACTERS:
-            raise ValueError
-        node = ast.parse(f"_[{inner}]", mode="eval").body
-        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
-            raise ValueError
-        return [_item(part) for part in (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])]
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return [_item(part.strip()) for part in inner.split(",")] if inner else []
+    except ValueError:
         raise BadRequestError(f"{quoted(text)} is no index; write integers, slices and ... as in 3, :, 5:9") from None
 
 
-def _item(node: ast.expr) -> object:
-    if isinstance(node, ast.Slice):
-        ends = [None if end is None else _item(end) for end in (node.lower, node.upper, node.step)]
-        return slice(*ends)
-    value = ast.literal_eval(node)
-    if value is Ellipsis or type(value) is int:
-        return value
-    raise ValueError
+def _item(text: str) -> object:
+    if text == "...":
+        return Ellipsis
+    ends = [int(end) if end.strip() else None for end in text.split(":")]
+    if ends == [None] or len(ends) > 3:
+        raise ValueError(text)
+    return ends[0] if len(ends) == 1 else slice(*ends)
 
 
 def _within(item: object, axis: int, shape: Sequence[int]) -> int | slice:
@@ -111,22 +94,17 @@ def _slice_text(chosen: slice) -> str:
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
     """Return the index of a window, or of a part of a tensor, in the whole; ``:`` is a whole axis."""
     counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
+    held: Sequence[Runs] = [((0, size),) for size in window.shape]
+    whole = window.shape
     if shard is not None and shard.held is not None:
-        return ", ".join(
-            _text_in_whole(runs, at, counts.get(axis), size)
-            for axis, (runs, at, size) in enumerate(zip(shard.held, window.corner, shard.whole, strict=True))
-        )
-    return index_text(
-        [
-            at if axis not in counts else slice(None) if counts[axis] == size else slice(at, at + counts[axis])
-            for axis, (at, size) in enumerate(zip(window.corner, window.shape, strict=True))
-        ]
-    )
+        held, whole = shard.held, shard.whole
+    axes = enumerate(zip(held, window.corner, whole, strict=True))
+    return ", ".join(_axis_text(runs, at, counts.get(axis), size) for axis, (runs, at, size) in axes)
 
 
-def _text_in_whole(runs: Runs, at: int, count: int | None, size: int) -> str:
+def _axis_text(runs: Runs, at: int, count: int | None, size: int) -> str:
     """Return an index of an axis of the whole, or the range of `count` indices, which may have gaps."""
-    if not num_of(runs):
+    if not num_of(runs) or count == 0:
         return ":"
     first, last = nth(runs, at), nth(runs, at + (count or 1) - 1)
     if count is None:

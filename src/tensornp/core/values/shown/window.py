@@ -71,11 +71,6 @@ class Window:
         """Whether the axis that runs down comes after the one that runs to the right."""
         return self.row_axis is not None and self.column_axis is not None and self.row_axis > self.column_axis
 
-    def holds(self, index: Index) -> bool:
-        """Return whether the element at `index` is shown."""
-        spans = zip(index, self.corner, self._counts, strict=True)
-        return all(at <= i < at + count for i, at, count in spans)
-
     def begun_at(self, corner: Sequence[int]) -> Window:
         """Return the window whose first element is at `corner`, or as near to it as the array reaches."""
         ends = [max(size - count, 0) for size, count in zip(self.shape, self._counts, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.digits import DIGITS, column_texts
-from tensornp.core.values.shown.margins import Margin, margins_of
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.stored import StoredValues, values_of_array
@@ -58,6 +57,14 @@ class Subject:
         if self.shape != self.info.shape:
             return ""
         return name + self.access[1:] + self.info.kind.indexed_by
+
+
+class Margin(NamedTuple):
+    """The ends of the finite numbers of a row or column, None if there are none, and the NaN count."""
+
+    low: float | None
+    high: float | None
+    num_nan: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,30 @@ def elements_in(subject: Subject, window: Window) -> Any:
     return array_of_few(subject.plan, in_rows(few), None if is_shown is None else in_rows(is_shown))
 
 
+def margins_of(array: Any, num_columns: int) -> tuple[list[Margin], list[Margin]]:
+    """Return the margins of the rows and of the columns of a flat array, row by row.
+
+    Of complex numbers they are those of the modulus.
+    """
+    values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array).reshape(-1, num_columns)
+    with np.errstate(all="ignore"):
+        sizes = np.abs(values) if values.dtype.kind == "c" else values
+        table = sizes.astype(np.result_type(sizes.dtype, np.float64)).reshape(-1, num_columns)
+    is_nan = np.isnan(table) & ~hidden
+    is_told = np.isfinite(table) & ~hidden
+    return _along(table, is_told, is_nan, 1), _along(table, is_told, is_nan, 0)
+
+
+def _along(table: Any, is_told: Any, is_nan: Any, axis: int) -> list[Margin]:
+    low = table.min(axis=axis, where=is_told, initial=np.inf).tolist()
+    high = table.max(axis=axis, where=is_told, initial=-np.inf).tolist()
+    counts, nans = is_told.sum(axis=axis).tolist(), is_nan.sum(axis=axis).tolist()
+    return [
+        Margin(least, largest, nan) if count else Margin(None, None, nan)
+        for least, largest, count, nan in zip(low, high, counts, nans, strict=True)
+    ]
+
+
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
     """Return the place of each element of a flat array on its scale, and the two ends of that.
 
@@ -179,13 +210,6 @@ def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
         limit = max(-low, high)
         # In two steps, since the reciprocal of a tiny limit is no float.
         shades = np.where(is_on_scale & (limit > 0), np.rint(size / (limit or 1.0) * FULL), 0)
-    of_what: list[tuple[Any, int]] = [
-        (np.isinf(size), FULL),
-        (is_inf, POSITIVE_INF),
-        (is_inf & (np.real(values) == -np.inf), NEGATIVE_INF),
-        (is_nan, NAN),
-        (hidden, HIDDEN),
-    ]
-    for where, shade in of_what:
-        shades = np.where(where, shade, shades)
+    conditions = [hidden, is_nan, is_inf & (np.real(values) == -np.inf), is_inf, np.isinf(size)]
+    shades = np.select(conditions, [HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, FULL], shades)
     return [int(shade) for shade in shades], (low, high)

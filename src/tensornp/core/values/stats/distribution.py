@@ -7,15 +7,15 @@ need no range beforehand, and their counts add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.stats.fast import Kernels
-from tensornp.core.values.stats.histogram import NUM_BINS, Histogram, scaled
+from tensornp.core.values.scopes import SEVERAL
 
 Array = np.ndarray[Any, Any]
 MAX_KEPT = 2**14
@@ -23,6 +23,72 @@ MAX_KEPT = 2**14
 NUM_CODES = 2**16
 _LOW_BITS = np.uint32(2**16 - 1)
 _LARGEST = np.finfo(np.float32).max
+NUM_BINS = 64
+"""Bins of a histogram."""
+_DECIMALS = 9
+"""Decimals of the width of a cell to which its border is rounded, so that nothing leaks into an empty cell."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray
+        int64, one less than the edges; they add up to the finite elements that were counted.
+    edges : numpy.ndarray
+        float64, rising; a bin has its lower edge, but not its upper one; the last bin has both.
+    scope : str
+        The elements that were counted: "all elements", or "sampled 1/17".
+    """
+
+    counts: Array
+    edges: Array
+    scope: str
+
+    _mime_, _repr_html_ = mime_of, html_of
+
+    def cells(self, num_cells: int) -> Array:
+        """Return the number of elements in `num_cells` equal intervals between the outer edges, as float64.
+
+        The elements of a bin lie evenly between its edges, so this is the mean density in each interval.
+        """
+        if self.edges[0] == self.edges[-1]:
+            return np.full(num_cells, self.counts.sum() / num_cells)
+        _, edges = scaled(self.edges)
+        shares = (edges - edges[0]) / (edges[-1] - edges[0])
+        below = np.interp(
+            np.arange(num_cells + 1),
+            np.round(shares * num_cells, _DECIMALS),
+            np.concatenate(([0.0], np.cumsum(self.counts))),
+        )
+        # If edges meet, everything between them is on the inner side.
+        below[0], below[-1] = 0, self.counts.sum()
+        return np.diff(below)
+
+
+def scaled(numbers: Array) -> tuple[int, Array]:
+    """Return an exponent of two, and the numbers divided by that power, so that no difference overflows."""
+    exponent = 1 + math.frexp(float(np.abs(numbers).max()))[1]
+    return exponent, np.ldexp(numbers, -exponent)
+
+
+def put_together(parts: Sequence[Histogram]) -> Histogram | None:
+    """Return one histogram of several, in equal bins; None for no parts.
+
+    Counts are rounded, because the elements of a bin are assumed to lie evenly between its edges.
+    """
+    if not parts:
+        return None
+    low, high = min(float(one.edges[0]) for one in parts), max(float(one.edges[-1]) for one in parts)
+    scope = SEVERAL if len({one.scope for one in parts}) > 1 else parts[0].scope
+    exponent, (first, last) = scaled(np.array([low, high]))
+    edges = np.ldexp(np.linspace(first, last, NUM_BINS + 1 if low < high else 2), exponent)
+    edges[[0, -1]] = low, high
+    below = np.sum([np.interp(edges, one.edges, np.cumsum([0, *one.counts])) for one in parts], axis=0)
+    below[0] = 0
+    return Histogram(np.diff(np.round(below)).astype(np.int64), edges, scope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,56 +211,51 @@ def _bits(numbers: Array) -> tuple[Array, bool]:
     return bits, bool(is_exact) and (single is wide or bool((single == wide).all()))
 
 
-def _num_each(bits: Array) -> Array:
-    # NumPy casts uint32 to its own index type six times as slowly.
-    return np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
-
-
 class Counter:
-    """Counts blocks of numbers; keeps the numbers while they are few."""
+    """Counts blocks of numbers; keeps the numbers while they are few.
 
-    def __init__(self, kernels: Kernels | None = None) -> None:
-        self._kernels = kernels
+    `count` adds the codes of float32 bits to counts, and returns the union of their lower halves.
+    """
+
+    def __init__(self, count: Callable[[Array, Array], int] | None = None) -> None:
+        self._count = count
         self._kept: list[Array] = []
         self._num_kept = 0
-        self.counts: Array | None = None
-        self.is_exact = True
+        self._counts: Array | None = None
+        self._is_exact = True
 
     def add(self, numbers: Array) -> None:
         """Count a flat block of finite numbers."""
-        if self.counts is None:
-            self._kept.append(numbers.astype(np.float64))
+        if self._counts is None:
             self._num_kept += numbers.size
             if self._num_kept <= MAX_KEPT:
+                self._kept.append(numbers.astype(np.float64))
                 return
-            self.counts = np.zeros(NUM_CODES, np.int64)
-            numbers, self._kept = np.concatenate(self._kept), []
-        if self._kernels is not None and numbers.dtype == np.float32:
-            self.is_exact &= not self._kernels.count(numbers.view(np.uint32), self.counts)
+            self._counts = np.zeros(NUM_CODES, np.int64)
+            for kept in self._kept:
+                self.add(kept)
+        if self._count is not None and numbers.dtype == np.float32:
+            self._is_exact &= not self._count(numbers.view(np.uint32), self._counts)
             return
         bits, is_exact = _bits(numbers)
-        self.is_exact &= is_exact
-        self.counts += _num_each(bits)
+        self._is_exact &= is_exact
+        # NumPy casts uint32 to its own index type six times as slowly.
+        self._counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
 
     def finish(self, *, factor: int = 1, one_in: int = 1) -> Distribution:
         """Return the distribution, each number counted `factor` times."""
-        if self.counts is not None:
-            return of_codes(self.counts * factor, is_exact=self.is_exact, one_in=one_in)
-        numbers, counts = _unique(np.concatenate([np.empty(0), *self._kept]))
-        found = Distribution(numbers, counts * factor, one_in=one_in)
+        if self._counts is not None:
+            return of_codes(self._counts * factor, is_exact=self._is_exact, one_in=one_in)
+        # Both zeros become the positive one.
+        numbers, counts = np.unique(np.concatenate([np.empty(0), *self._kept]) + 0.0, return_counts=True)
+        found = Distribution(numbers, counts.astype(np.int64) * factor, one_in=one_in)
         return found if found.num_seen <= MAX_KEPT else found.coded()
 
 
-def of_zeros(count: int, one_in: int = 1) -> Distribution:
+def distribution_of_zeros(count: int, one_in: int = 1) -> Distribution:
     """Return the distribution of zeros that are not stored."""
     found = Distribution(np.zeros(1), np.array([count // one_in]), one_in=one_in)
     return found.coded() if count > MAX_KEPT else found
-
-
-def _unique(numbers: Array) -> tuple[Array, Array]:
-    # Both zeros become the positive one.
-    found, counts = np.unique(numbers + 0.0, return_counts=True)
-    return found, counts.astype(np.int64)
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:

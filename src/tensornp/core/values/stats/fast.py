@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.stats.figures import MAX_CANCELLED, Figures
+from tensornp.core.values.stats.figures import MAX_CANCELLED
+from tensornp.core.values.stats.record import TensorStats
 
 Array = np.ndarray[Any, Any]
 MAX_NBYTES_PLAIN = 2**22
 """Bytes of float32 up to which NumPy is fast enough."""
+_NUM_CACHED = 2**12
+"""Elements that stay in the first cache for the second loop."""
 _INFINITE = 0x7F800000
 """The bits of infinity."""
 _log = logging.getLogger("tensornp")
@@ -26,16 +29,19 @@ _log = logging.getLogger("tensornp")
 def _walk(floats: Any, signed: Any, unsigned: Any, sums: Any, ends: Any) -> None:
     """Find the sum, the sum of squares, and the ends of the bits as signed and as unsigned integers."""
     total, squares = 0.0, 0.0
-    for i in range(np.uint64(len(floats))):
-        wide = np.float64(floats[i])
-        total += wide
-        squares += wide * wide
-    sums[0], sums[1] = total, squares
-    # Of integers, the compiler takes several at once; of floats, it does not.
     least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
-    for i in range(np.uint64(len(signed))):
-        least, most = min(least, signed[i]), max(most, signed[i])
-        first, last = min(first, unsigned[i]), max(last, unsigned[i])
+    for start in range(0, len(floats), _NUM_CACHED):
+        some = floats[start : start + _NUM_CACHED]
+        for i in range(np.uint64(len(some))):
+            wide = np.float64(some[i])
+            total += wide
+            squares += wide * wide
+        # Of integers, the compiler takes several at once; of floats, it does not.
+        with_sign, without = signed[start : start + _NUM_CACHED], unsigned[start : start + _NUM_CACHED]
+        for i in range(np.uint64(len(some))):
+            least, most = min(least, with_sign[i]), max(most, with_sign[i])
+            first, last = min(first, without[i]), max(last, without[i])
+    sums[0], sums[1] = total, squares
     ends[0], ends[1], ends[2], ends[3] = least, most, first, last
 
 
@@ -48,15 +54,27 @@ def _count(bits: Any, counts: Any) -> Any:
     return low & 0xFFFF
 
 
+def _read_only(numbers: Array) -> Array:
+    """Return a view that cannot be written to, for which the loops are compiled."""
+    view = numbers.view()
+    view.flags.writeable = False
+    return view
+
+
 class Kernels(NamedTuple):
     """The compiled loops."""
 
     walk: Any
-    count: Any
+    count_codes: Any
 
-    def figures_of(self, numbers: Array) -> Figures | None:
+    def add_codes(self, bits: Array, counts: Array) -> int:
+        """Count the leading 16 bits of float32 bits; return the union of the others."""
+        return int(self.count_codes(_read_only(bits), counts))
+
+    def figures_of(self, numbers: Array) -> TensorStats | None:
         """Return the statistics of float32 numbers; None if some are not finite, or nearly all equal."""
         sums, ends, size = np.empty(2), np.empty(4, np.int64), numbers.size
+        numbers = _read_only(numbers)
         self.walk(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
         (total, squares), (least, most, first, last) = sums.tolist(), ends.tolist()
         mean = total / size
@@ -68,7 +86,7 @@ class Kernels(NamedTuple):
         low, high = np.array(bits, np.uint32).view(np.float32).tolist()
         has_zeros = first == 0 or least == -(2**31)
         zeros = size - int(np.count_nonzero(numbers)) if has_zeros else 0
-        return Figures(size, 0, 0, 0, zeros, low + 0.0, high + 0.0, total, mean, math.sqrt(variance))
+        return TensorStats(size, 0, 0, 0, zeros, low + 0.0, high + 0.0, total, mean, math.sqrt(variance))
 
 
 @functools.cache
@@ -93,10 +111,10 @@ def load() -> Kernels | None:
 def _check(kernels: Kernels) -> None:
     tried = np.arange(-2.0, 10_001.0, dtype=np.float32) / 8
     found, counts = kernels.figures_of(tried), np.zeros(2**16, np.int64)
-    low_bits = kernels.count(tried.view(np.uint32), counts)
+    low_bits = kernels.add_codes(tried.view(np.uint32), counts)
     # All sums are exact.
     expected = (10_003, 1, -0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8)
-    if found is None or (found.count, found.zeros, found.min, found.max, found.total) != expected:
+    if found is None or (found.count, found.zeros, found.min, found.max, found.sum) != expected:
         raise ArithmeticError("it computes wrong sums here")
     if not low_bits or (counts != np.bincount(tried.view(np.uint32) >> 16, minlength=2**16)).any():
         raise ArithmeticError("it computes wrong counts here")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,14 +15,14 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
-from tensornp.core.values.stats.distribution import Distribution, added_up
-from tensornp.core.values.stats.figures import Figures, combined
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.distribution import Distribution, Histogram, added_up
 from tensornp.errors import BadRequestError
 
 HistogramChoice = Literal["auto", "all"] | None
 Figure = Any
 """A number, or an array with one for each index of an axis."""
+FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std")
+"""The fields that are numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -156,7 +158,7 @@ class TensorStats:
             raise BadRequestError("statistics along an axis do not add up; ask for those of all elements")
         if (self.real is None) != (other.real is None) and self.count and other.count:
             raise BadRequestError("statistics of complex and real numbers do not add up; add those of real and imag")
-        return _sum_of(self, other)
+        return _merged(self, other)
 
     def __radd__(self, other: Any) -> TensorStats:
         # `sum` begins with 0.
@@ -175,41 +177,51 @@ class TensorStats:
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
-        said = ((name, getattr(self, name)) for name in names)
+        names = [name for name in FIGURES if name != "sum"]
+        said = ((name, getattr(self, name)) for name in [*names, "norm", "scope"])
         shown = [f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said]
         if self.distribution is not None:
             shown.append(f"accuracy={self.accuracy!r}")
         return f"TensorStats({', '.join(shown)})"
 
-    @property
-    def figures(self) -> Figures:
-        """The numbers that add up to those of a whole."""
-        counted = (self.count, self.nan, self.posinf, self.neginf, self.zeros)
-        return Figures(*counted, self.min, self.max, self.sum, self.mean, self.std)
+
+def scoped(stats: TensorStats, scope: str) -> TensorStats:
+    """Return the same statistics with another scope."""
+    real, imag = (one and dataclasses.replace(one, scope=scope) for one in (stats.real, stats.imag))
+    return dataclasses.replace(stats, scope=scope, real=real, imag=imag)
 
 
-def stats_of_figures(figures: Figures, **others: Any) -> TensorStats:
-    """Return the statistics with these figures."""
-    f = figures
-    return TensorStats(
-        f.count, f.nan, f.posinf, f.neginf, f.zeros, f.min, f.max, f.total, f.mean, f.std, **others
-    )  # fmt: skip
+def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
+    """Return the statistics of all parts together, merged one after the other."""
+    return functools.reduce(_merged, parts, TensorStats(0))
 
 
-def _sum_of(a: TensorStats, b: TensorStats) -> TensorStats:
+def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
     if not a.count or not b.count:
         return a if a.count else b
     both = a.distribution, b.distribution
-    parts = [(a.real, b.real), (a.imag, b.imag)]
-    real, imag = (_sum_of(x, y) if x is not None and y is not None else None for x, y in parts)
-    return stats_of_figures(
-        combined([a.figures, b.figures]),
-        scope=_both_scopes(a.scope, b.scope),
-        changed_while_read=a.changed_while_read or b.changed_while_read,
-        distribution=added_up([d for d in both if d is not None]) if None not in both else None,
-        real=real, imag=imag,
+    low, high, total, mean, std = _moments(a, b)
+    return TensorStats(
+        a.count + b.count, a.nan + b.nan, a.posinf + b.posinf, a.neginf + b.neginf, a.zeros + b.zeros,
+        low, high, total, mean, std,
+        scope=_both_scopes(a.scope, b.scope), changed_while_read=a.changed_while_read or b.changed_while_read,
+        distribution=added_up([one for one in both if one is not None]) if None not in both else None,
+        real=_merged(a.real, b.real) if a.real is not None and b.real is not None else None,
+        imag=_merged(a.imag, b.imag) if a.imag is not None and b.imag is not None else None,
     )  # fmt: skip
+
+
+def _moments(a: TensorStats, b: TensorStats) -> tuple[Figure, ...]:
+    """Return min, max, sum, mean and std of two parts (Chan, Golub and LeVeque, 1979)."""
+    if a.min is None or b.min is None:
+        known = a if b.min is None else b
+        return known.min, known.max, known.sum, known.mean, known.std
+    total, finite = a.sum + b.sum, a.finite + b.finite
+    share, difference = b.finite / finite, b.mean - a.mean
+    mean = total / finite if isinstance(total, int) else a.mean + difference * share
+    # Products, because ** raises where a product overflows to infinity.
+    variance = a.std * a.std * (1 - share) + b.std * b.std * share + difference * difference * share * (1 - share)
+    return min(a.min, b.min), max(a.max, b.max), total, mean, math.sqrt(variance)
 
 
 def _both_scopes(a: str, b: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.find.locate import place_beside
+from tensornp.core.values.locate import place_beside
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.find.locate import KINDS, MAX_INDICES, next_place, place_beside
+from tensornp.core.values.locate import KINDS, MAX_INDICES, place_beside
 
 
 def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
@@ -52,9 +52,14 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
 def test_the_next_place_leads_round_all_of_them(t, what):
     """From each one to the next, and from the last to the first."""
     expected = places(t, what)
-    assert next_place(t, what) == (expected[0] if expected else None)
+
+    def next_place(after=None):
+        found = place_beside(t, what, after, is_counted=False)
+        return found and found.index
+
+    assert next_place() == (expected[0] if expected else None)
     for here, there in zip(expected[:20], [*expected[1:], expected[0]][:20] if expected else [], strict=False):
-        assert next_place(t, what, here) == there
+        assert next_place(here) == there
 
 
 def test_of_a_masked_array_what_is_hidden_is_not_found():
@@ -105,5 +110,5 @@ def test_a_modulus_that_no_float_holds_is_no_infinity():
 def test_what_follows_an_index_that_is_gone_begins_anew():
     """The tensor has another shape by now."""
     t = torch.tensor([1.0, math.nan, math.nan])
-    assert next_place(t, "nan", (0, 7)) == next_place(t, "nan", (9,)) == (1,)
+    assert place_beside(t, "nan", (9,)).index == (1,)
     assert place_beside(t, "nan", (0, 7)) == place_beside(t, "nan")

@@ -1,0 +1,249 @@
+"""Locate NaN, infinities, zeros and extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.text import counted, quoted
+from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.strides import place_of
+from tensornp.core.tensor.weight import values_of
+from tensornp.core.values.compare.differing import ranges_text
+from tensornp.core.values.scopes import ALL
+from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.stats.figures import modulus_of
+from tensornp.errors import BadRequestError, NoDataError, NotReadError
+
+Array = np.ndarray[Any, Any]
+Index = tuple[int, ...]
+KINDS = ("nan", "inf", "nonfinite", "zero", "min", "max", "absmax")
+_WORDS = {
+    "nan": "NaN", "inf": "infinite", "nonfinite": "not finite", "zero": "zero", "min": "smallest", "max": "largest",
+    "absmax": "largest in size",
+}  # fmt: skip
+_NOUNS = {
+    "inf": "infinity", "nonfinite": "element that is not finite", "min": "finite element", "max": "finite element",
+    "absmax": "finite element",
+}  # fmt: skip
+MAX_INDICES = 10
+"""Indices that are kept."""
+MAX_SIZE = 2**22
+"""Indices of an axis up to which those with any are kept."""
+_IS_PLACE: dict[str, Callable[[Array], Array]] = {
+    "nan": np.isnan,
+    "inf": np.isinf,
+    "nonfinite": lambda values: ~np.isfinite(values),
+    "zero": lambda values: values == 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The places of some elements of a tensor.
+
+    Attributes
+    ----------
+    what : str
+        The search.
+    count : int
+        Number of elements.
+    indices : tuple of tuple of int
+        The first ten, in the order of indices; for a sharded tensor, the indices in the whole.
+    axes : tuple of str
+        For each axis, its indices with any, in words: "axis 0: 3–5 and 12 more of 100".
+    value : float, int or None
+        The extreme.
+    scope : str
+        The elements that were read.
+    """
+
+    what: str
+    count: int
+    indices: tuple[Index, ...]
+    axes: tuple[str, ...]
+    value: float | int | None
+    scope: str
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    _mime_, _repr_html_ = mime_of, html_of
+
+    def __str__(self) -> str:
+        noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
+        scope = f"; {self.scope}" if self.scope != ALL else ""
+        if not self.count:
+            return f"no {_NOUNS.get(self.what, noun)}{scope}"
+        at = ", ".join(str(list(index)) for index in self.indices[:3])
+        more = f" and {self.count - 3:,} more" if self.count > 3 else ""
+        axes = "; ".join(filter(None, self.axes))
+        found = counted(self.count, noun) if self.what == "zero" else f"{self.count:,} {noun}"
+        return f"{found} at {at}{more}{f' ({axes})' if axes else ''}{scope}"
+
+
+@never_compiled
+@outside_modes
+@np.errstate(all="ignore")
+def locate(tensor: Any, what: str = "nan") -> Location:
+    """Locate NaN, infinities, zeros or extremes in a tensor or an array.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
+    what : str
+        "nan", "inf", "nonfinite", "zero", or an extreme of the finite elements: "min", "max", "absmax" (of complex
+        elements that of the modulus).
+
+    Returns
+    -------
+    Location
+        The number, the first indices, and for each axis the indices with any.
+
+    Raises
+    ------
+    BadRequestError
+        For another `what`, or a tensor whose elements have no coordinates of their own (sparse, nested).
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+
+    Notes
+    -----
+    Reads every element once, block by block, and twice for an extreme; nothing is changed.
+    """
+    source = _source_to_search(values_of(tensor), what)
+    value = None if what in _IS_PLACE else _extreme(source, what)
+    count, first = 0, list[int]()
+    seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in source.shape]
+    for flat in _places(source, what, value):
+        count += len(flat)
+        first += flat[: MAX_INDICES - len(first)].tolist()
+        coordinates = np.unravel_index(flat, source.shape) if source.shape else ()
+        for own, at in zip(seen, coordinates, strict=True):
+            if own is not None:
+                own[at] = True
+    axes = [_axis_text(axis, own) for axis, own in enumerate(_in_whole(seen, source.shard))] if count else ()
+    number = None if value is None else value.item()
+    return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An element next to a place; it is the one of that `number`, from 1 on, of `count`."""
+
+    index: Index
+    number: int
+    count: int
+
+
+@never_compiled
+@outside_modes
+@np.errstate(all="ignore")
+def place_beside(
+    tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False, is_counted: bool = True
+) -> Beside | None:
+    """Return the next such element behind the index `at`, or the last one before it.
+
+    An extreme is always the first. Reads every element to count them; unless `is_counted`, stops at the next one.
+    """
+    source = _source_to_search(tensor, what)
+    value = None if what in _IS_PLACE else _extreme(source, what)
+    here, is_back = (place_of(at, source.shape) if at else -1, is_back) if value is None else (-1, False)
+    count = num_before = num_here = 0
+    first = last = before = behind = None
+    for flat in _places(source, what, value):
+        if not len(flat):
+            continue
+        left, right = (int(np.searchsorted(flat, here, side)) for side in ("left", "right"))
+        first, last = flat[0] if first is None else first, flat[-1]
+        before = flat[left - 1] if left else before
+        behind = flat[right] if behind is None and right < len(flat) else behind
+        count, num_before, num_here = count + len(flat), num_before + left, num_here + right - left
+        if behind is not None and not is_counted and not is_back:
+            break
+    if first is None or last is None:
+        return None
+    if is_back:
+        found, number = (last, count) if before is None else (before, num_before)
+    else:
+        found, number = (first, 1) if behind is None else (behind, num_before + num_here + 1)
+    return Beside(source.index(int(found)), number, count)
+
+
+def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:
+    """Yield the numbers of each block, and which of them are shown."""
+    try:
+        for values in source.blocks():
+            flat = np.ma.getdata(values)
+            shown = ~np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else True
+            if flat.dtype.kind == "c":
+                flat = modulus_of(flat)
+            elif what == "absmax" and flat.dtype.kind == "i":
+                # The smallest integer has no opposite in its own dtype.
+                flat = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
+            elif what == "absmax":
+                flat = np.abs(flat)
+            yield flat, shown
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
+
+
+def _extreme(source: Source, what: str) -> Any:
+    """Return the extreme of the finite elements, or None."""
+    best = None
+    for flat, shown in _numbers(source, what):
+        finite = flat[np.isfinite(flat) & shown]
+        if finite.size:
+            found = finite.min() if what == "min" else finite.max()
+            is_better = best is None or (found < best if what == "min" else found > best)
+            best = found if is_better else best
+    return best
+
+
+def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
+    """Yield the places of such elements, or of those that equal `value`, block by block."""
+    first = 0
+    for flat, shown in _numbers(source, what):
+        if what == "nan" and not np.isnan(flat.max(initial=0)):
+            # One pass instead of three: the largest number is NaN if one of them is.
+            found = np.zeros(0, np.int64)
+        else:
+            is_place = _IS_PLACE[what](flat) if what in _IS_PLACE else flat == value
+            found = np.flatnonzero(is_place & shown)
+        yield found + first
+        first += flat.size
+
+
+def _source_to_search(tensor: Any, what: str) -> Source:
+    if not isinstance(what, str) or what not in KINDS:
+        raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
+    source = source_of(tensor, in_order=True, caller="locate")
+    if len(source.parts) != 1 or source.zeros:
+        cure = "take one of its parts" if source.nested_shapes else "take t.to_dense()"
+        raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
+    refuse_endless(source, "locate")
+    return source
+
+
+def _in_whole(seen: list[Array | None], shard: ShardFacts | None) -> list[Array | None]:
+    """Return the masks of indices with any, in the axes of the whole tensor."""
+    if shard is None or shard.held is None or len(shard.held) != len(seen):
+        return seen
+    whole = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in shard.whole]
+    for of_all, own, runs in zip(whole, seen, shard.held, strict=True):
+        if of_all is not None and own is not None:
+            of_all[np.concatenate([np.arange(*run) for run in runs])] = own
+    return whole
+
+
+def _axis_text(axis: int, seen: Array | None) -> str:
+    """Return the indices of an axis with any, in words; empty if all have some, or they were not kept."""
+    if seen is None or seen.all():
+        return ""
+    return f"axis {axis}: {ranges_text(seen)} of {len(seen):,}"
