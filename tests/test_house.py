@@ -135,7 +135,7 @@ def test_each_library_has_one_home():
     assert not wrong
 
 
-@pytest.mark.parametrize("name", ["convert/plan", "tensor/steps", "convert/receipt", "tensor/dtypes", "memory/extents"])
+@pytest.mark.parametrize("name", ["convert/plan", "convert/receipt", "tensor/dtypes", "memory/extents"])
 def test_decisions_need_no_torch(name):
     """A plan is a pure function of facts."""
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))

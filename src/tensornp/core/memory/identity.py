@@ -19,8 +19,8 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.arrays import bases_of
 from tensornp.core.memory.footprint import parts_under, storage_of
-from tensornp.core.tensor.form import form_of, is_storage
-from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.kinds import STRIDED, form_of
 
 
 class TensorReference:

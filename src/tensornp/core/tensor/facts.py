@@ -11,8 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor import dtypes, kinds
-from tensornp.core.tensor.form import DataState
-from tensornp.core.tensor.kinds import Kind
+from tensornp.core.tensor.kind import DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
 
 _NUM_PACKED = {
@@ -117,24 +116,14 @@ class TensorInfo:
     _spread: tuple[str, ...] = ()
 
     @property
-    def _form(self) -> str:
-        """The name of its kind: how the values are held."""
-        return self.kind.name
-
-    @property
     def _is_quantized(self) -> bool:
         """Whether the elements are codes of a quantized tensor, which have a scale."""
         return bool(self.kind.values_dtype)
 
     @property
-    def _is_nested(self) -> bool:
-        """Whether it is several tensors in one."""
-        return self.kind.gives_several
-
-    @property
     def _is_pending(self) -> bool:
         """Whether a collective is still writing the values, as far as `inner` tells too."""
-        is_awaited = self.kind.is_awaited and self.detail == kinds.WRITING
+        is_awaited = self.kind is kinds.PENDING and self.detail == kinds.WRITING
         return is_awaited or (self.inner is not None and self.inner._is_pending)
 
     @property

@@ -17,17 +17,14 @@ from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, QUANTIZED, SPARSE, STRIDED, Kind
-from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of, scales_misfit
+from tensornp.core.tensor.form import Bare, reach_of
+from tensornp.core.tensor.kind import Form, Kind
+from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
-from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
+from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, UnsupportedTensorError
-
-_PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
-"""Bits of each code, where one byte holds several."""
 
 
 @never_compiled
@@ -130,7 +127,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
         if info._is_unsharded or (inner is not None and inner._is_unsharded):
             info = dataclasses.replace(info, _spread=(GATHERED,))
-        if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
+        if info.data_state == "available" and (damage := form.kind.damage(tensor)):
             info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
         return info
     except Exception as error:
@@ -147,10 +144,11 @@ def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Ten
 
 
 def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
-    values, kind, detail = read_stand_in(obj, stand_in)
+    values, is_own, is_from_array = stand_in.ask_twice(obj)
+    kind = stand_in.variant(is_own, is_from_array)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
-        inner, type_name=type(obj).__name__, kind=kind, detail=detail, inner=inner, storage=None, _access="t"
+        inner, type_name=type(obj).__name__, kind=kind, detail=kind.detail(obj), inner=inner, storage=None, _access="t"
     )
     return info, values
 
@@ -206,9 +204,11 @@ def _with_shape(
         _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         _wrapper=form.wrapper,
-        _inner_names=inner_names(tensor) if state == "wrapped" else (),
+        _inner_names=tuple(name for name, value in own_attributes(tensor) if is_tensor(value))
+        if state == "wrapped"
+        else (),
         kind=kind,
-        detail=detail_of(tensor, kind) if state in ("available", "remote") or kind is LOCAL else "",
+        detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,
@@ -221,7 +221,7 @@ def _with_shape(
 def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
     """Return the bytes of the tensors inside a tensor; None if its elements are its own."""
     if kind is SPARSE:
-        return sum(part.numel() * part.element_size() for part in parts_of(tensor, SPARSE))
+        return sum(part.numel() * part.element_size() for part in SPARSE.parts(tensor))
     if not kind.has_other_meaning:
         return None
     # A class may wrap one that wraps others, and a tensor may be an attribute of itself.
@@ -242,8 +242,8 @@ def _consists(tensor: torch.Tensor) -> bool:
 
 
 def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
-    """Return the storage of the first of the `parts_of` a tensor that was freed or shrunk."""
-    for part in parts_of(tensor, kind):
+    """Return the storage of the first part of a tensor that was freed or shrunk."""
+    for part in kind.parts(tensor):
         info = _read(part)
         if info.data_state == "freed":
             return info.storage
@@ -252,7 +252,7 @@ def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
 
 def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
     """Return the metadata of the tensor that holds the values, where that is another one."""
-    held = held_tensor(tensor, kind)
+    held = kind.inner(tensor)
     if held is None:
         return None
     tracked = Bare(tensor).requires_grad
@@ -364,11 +364,7 @@ def _is_pinned(t: Any) -> bool:
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
-        reach = 0
-        if t.numel():
-            numel = int(t.storage_offset()) + num_reached(t.shape, t.stride())
-            reach = numel * t.element_size() * _PACKED_BITS.get(t.dtype, 8) // 8
-        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
+        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t), storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None
 

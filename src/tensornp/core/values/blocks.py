@@ -16,7 +16,6 @@ import torch
 
 from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.tensor.dense import dequantized
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage
@@ -129,7 +128,7 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
             rows = tensor
             if block.shape != info.shape:
                 rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
-            values = quietly(rows.dequantize) if info.kind.has_strides else dequantized(rows)
+            values = info.kind.dense(rows)
             inside = block._replace(start=(0, *block.start[1:])[: values.dim()])
             values = values[inside.key]
             buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")

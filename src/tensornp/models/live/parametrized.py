@@ -22,7 +22,7 @@ from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes, with_overrides
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.members import members_of
-from tensornp.core.tensor.form import form_of
+from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry

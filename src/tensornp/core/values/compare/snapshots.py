@@ -90,7 +90,7 @@ def _copied(obj: Any) -> Any:
 
 def _tensor_copied(tensor: torch.Tensor) -> Any:
     info = inspect(tensor)
-    if not info.kind.gives_one_array:
+    if info.kind.gives_several or info.kind.is_masked:
         # What they become is no one plain array.
         return None
     return to_numpy(tensor, copy=True)
