@@ -10,8 +10,8 @@ import torch
 
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, check_shard, flag
-from tensornp.core.convert.sharded import decide_shard
+from tensornp.core.convert.plan import ConversionPlan, flag
+from tensornp.core.convert.sharded import check_shard, decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.ordinary import is_of_torch
@@ -25,7 +25,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.kind import Kind, Step
-from tensornp.core.tensor.kinds import form_of
+from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.weight import is_weight, refused
@@ -155,11 +155,11 @@ def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
     if stand_in is not None:
         # The plan is carried out on the very tensor that it was made for.
         info, values = inspect_stand_in(obj, stand_in)
-        planned = _without(_decided(info, **arguments), Step.STAND_IN)
+        planned = _decided(info, **arguments)
     else:
         values, planned = obj, _planned(obj, **arguments)
     budget.take(planned.nbytes_copied)
-    return execute(planned, values)
+    return _execute(planned, values)
 
 
 @outside_modes
@@ -213,23 +213,22 @@ def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
     return decide_shard(info, **arguments)
 
 
-@outside_modes
 def execute(plan: ConversionPlan, tensor: Any) -> Any:
     """Return the array, list of arrays or masked array of `tensor`, as planned."""
-    first = plan.steps[0] if plan.steps else None
-    if first is Step.STAND_IN:
-        return execute(_without(plan, first), stood_for(tensor))
-    if first is Step.GATHER:
-        return execute(_without(plan, first), _full(tensor))
+    return _execute(plan, stood_for(tensor) if Step.STAND_IN in plan.steps else tensor)
+
+
+@outside_modes
+def _execute(plan: ConversionPlan, tensor: Any) -> Any:
+    if Step.GATHER in plan.steps:
+        return _array(plan, STRIDED, _full(tensor))
     kind = form_of(tensor).kind
-    if first is Step.UNBIND:
-        return [execute(_without(plan, first), part) for part in tensor.unbind()]
-    if first is Step.WAIT or first is Step.TO_LOCAL:
-        return execute(_without(plan, first), kind.awaited(tensor))
+    if kind.gives_several:
+        return [_execute(plan, part) for part in tensor.unbind()]
     if kind.is_masked:
-        data = execute(_without(plan, Step.MASK), kind.inner(tensor))
-        return masked_array(data, kind.mask(tensor), plan.writeable)
-    return _array(plan, kind, tensor)
+        return masked_array(_execute(plan, kind.inner(tensor)), kind.mask(tensor), plan.writeable)
+    inner = kind.awaited(tensor)
+    return _array(plan, kind, tensor) if inner is None else _execute(plan, inner)
 
 
 def _full(dtensor: Any) -> torch.Tensor:
@@ -238,10 +237,6 @@ def _full(dtensor: Any) -> torch.Tensor:
         return cast(torch.Tensor, dtensor.full_tensor())
     except Exception as error:
         raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
-
-
-def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
-    return replace(plan, steps=tuple(other for other in plan.steps if other is not step))
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: Any, writeable: bool = True) -> Any:

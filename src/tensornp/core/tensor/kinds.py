@@ -27,7 +27,7 @@ class Nested(Kind):
     access = "part"
     code = "[{inner} for part in t.unbind()]"
     gives_several = True
-    axis_cure = "take one of its parts"
+    axis_cure = "pass one of t.unbind()"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return _is_jagged(t) or (bare.is_nested and bare.device.type != "meta")

@@ -68,7 +68,7 @@ class Sparse(Kind):
     sentence = "Only some elements are stored; the array has them all."
     obstacle = Obstacle("of layout {layout}", "the layout is {layout}, so the values are laid out densely")
     indexed_by = ".to_dense()"
-    axis_cure = "take t.to_dense()"
+    axis_cure = "pass tnp.to_numpy(t)"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return True
@@ -195,7 +195,7 @@ class Zero(Kind):
     step = Step.COPY
     sentence = "Autograd's zero, which has no memory."
     obstacle = Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory")
-    axis_cure = "take t.clone()"
+    axis_cure = "pass tnp.to_numpy(t)"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return bool(bare.layout == torch.strided) and torch_private.is_zero_tensor(t)

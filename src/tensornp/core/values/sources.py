@@ -236,7 +236,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     return replace(source, scope=info.shard.scope, shard=shard)
 
 
-def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
+def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested.
 
     They must be on an accelerator, for values that are not computed yet, and while a collective writes them.
@@ -245,10 +245,9 @@ def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
     if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0
     if info.inner is not None:
-        held: Any = info.kind.inner(tensor)
-        return nbytes_unasked(held, info.inner)
+        return nbytes_unasked(info.inner)
     if info.kind is SPARSE:
-        return sum(part.numel() * part.element_size() for part in SPARSE.parts(plain(tensor)))
+        return info._part_nbytes or 0
     strides = info.stride if info.kind is STRIDED and info.stride is not None else (1,) * len(info.shape)
     return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
 
@@ -257,12 +256,9 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
     """Return `axis` counted from the first; raise BadRequestError if the shape does not have it."""
     if axis is None:
         return None
-    try:
-        at = operator.index(axis)
-        if isinstance(axis, bool):
-            raise TypeError
-    except TypeError:
-        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}") from None
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}")
+    at = operator.index(axis)
     if not -len(shape) <= at < len(shape):
         if not shape:
             raise BadRequestError("a single number has no axis; omit axis")

@@ -40,7 +40,7 @@ def nbytes_read(subject: Subject, window: Window) -> int:
 def may_be_read_unasked(subject: Subject, nbytes: int, max_nbytes: int) -> bool:
     """Return whether so many bytes of elements may be read automatically, as for a card."""
     is_stored = type(subject.tensor) is StoredValues
-    return nbytes <= max_nbytes and (is_stored or nbytes_unasked(subject.tensor, subject.info) > 0)
+    return nbytes <= max_nbytes and (is_stored or nbytes_unasked(subject.info) > 0)
 
 
 def _always() -> bool:
