@@ -26,8 +26,8 @@ from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
-from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.core.values.blocks import (
+    BLOCK_NUMEL,
     Array,
     Part,
     masked_part,

@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.core.values.blocks import BLOCK_NUMEL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats.by_axis import stats_by_axis
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.memory.digest import digest_of
-from tensornp.core.values.block import Block
-from tensornp.core.values.blocks import Part
+from tensornp.core.values.blocks import Block, Part
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source
 from tensornp.core.values.stats import fast
