@@ -17,7 +17,7 @@ SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
     "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
-    "core/values": "block, scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
+    "core/values": "scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "short -> records -> verdict -> outline -> opened -> recording -> follow",
@@ -137,7 +137,7 @@ def test_each_library_has_one_home():
     assert not wrong
 
 
-@pytest.mark.parametrize("name", ["convert/plan", "tensor/steps", "convert/receipt", "tensor/dtypes", "memory/extents"])
+@pytest.mark.parametrize("name", ["convert/plan", "convert/receipt", "tensor/dtypes", "memory/extents"])
 def test_decisions_need_no_torch(name):
     """A plan is a pure function of facts."""
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))

@@ -104,7 +104,7 @@ def test_what_is_not_found_is_said_and_the_window_stays():
     assert (answer["text"], answer["corner"]) == ("there is no NaN in this tensor", [5, 5])
 
     sparse = torch.eye(3).to_sparse()
-    assert "not stored one by one; take t.to_dense()" in Page(sparse).ask(seek="min")["text"]
+    assert "not stored one by one; pass tnp.to_numpy(t)" in Page(sparse).ask(seek="min")["text"]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.fingerprint import Fingerprint, digest_of, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
-from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL
+from tensornp.core.tensor.kinds import LOCAL, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.locate import locate

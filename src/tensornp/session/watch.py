@@ -184,7 +184,7 @@ class _Reader:
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
         from tensornp.core.namespace.lookup import look_up
         from tensornp.core.namespace.search import Search
-        from tensornp.core.tensor.form import is_of_collective
+        from tensornp.core.tensor.kinds import PENDING, form_of
         from tensornp.core.tensor.paths import Kind, Path, expression_of
 
         value = look_up(expression, self._namespace)
@@ -197,7 +197,7 @@ class _Reader:
         def visit(obj: Any, kind: Kind, path: Path) -> bool:
             if kind == "parameter":
                 keys.setdefault(id(obj), path)
-            if is_tensor(obj) and is_of_collective(obj):
+            if is_tensor(obj) and form_of(obj).kind is PENDING:
                 collectives.add(id(path))
             # The wrapper of a pending collective stands for the tensor that it writes to.
             is_inside = id(path[0]) in collectives

@@ -90,7 +90,7 @@ def test_in_words():
     [
         (torch.zeros(3), "NaN", "what must be one of nan, inf, nonfinite, zero, min, max, absmax, got 'NaN'"),
         ("text", "nan", "locate takes a tensor or an array, not 'str'"),
-        (torch.eye(3).to_sparse(), "nan", r"take t.to_dense\(\)"),
+        (torch.eye(3).to_sparse(), "nan", r"tnp.to_numpy"),
         (torch.zeros(3, device="meta"), "nan", "no data"),
     ],
 )

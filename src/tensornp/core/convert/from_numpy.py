@@ -11,7 +11,6 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import legible, quoted, with_article
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.dense import pack_float4
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
 _MAX_REASON = 120
@@ -103,7 +102,8 @@ def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:
             f"torch packs two 4-bit floats into each byte, and the last dimension of shape {array.shape} is odd; "
             "pad it first"
         )
-    return pack_float4(array)
+    codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
+    return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2)
 
 
 def _no_dtype_text(dtype: np.dtype[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Decide how a tensor becomes an array: a pure function of its metadata, without torch."""
+"""Decide how a tensor becomes an array: a pure function of its metadata."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.kinds import STRIDED, Obstacle
-from tensornp.core.tensor.steps import Step
+from tensornp.core.tensor.kind import Obstacle, Step
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
@@ -38,7 +38,6 @@ MODES: Mapping[str, ModeArguments] = MappingProxyType(
     }
 )
 """The modes: view (live, read-only), share (live, writeable), copy."""
-SHARDS = ("local", "full")
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
 
@@ -114,12 +113,6 @@ def mode_arguments(mode: str) -> ModeArguments:
     return MODES[mode]
 
 
-def check_shard(shard: object) -> None:
-    """Raise BadRequestError unless `shard` is None, "local" or "full"."""
-    if shard is not None and not (isinstance(shard, str) and shard in SHARDS):
-        raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')
-
-
 def decide(
     info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
@@ -178,13 +171,7 @@ def _decide(
 
 
 def _decide_through(
-    info: TensorInfo,
-    inner: TensorInfo,
-    copy: bool | None,
-    writeable: bool | None,
-    dtype: object,
-    *,
-    is_inner: bool,
+    info: TensorInfo, inner: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool
 ) -> ConversionPlan:
     """Return the plan of the inner tensor with the step that leads to it."""
     obstacle = receipt.kind_obstacle(info)
@@ -193,9 +180,7 @@ def _decide_through(
     plan = _decide(inner, True if obstacle else copy, writeable, dtype, is_inner=True)
     step = (info.kind.step,) if info.kind.step else ()
     steps = (*plan.steps, *step) if info.kind.is_masked else (*step, *plan.steps)
-    reason = plan.reason
-    if obstacle and info.numel and inner.kind is STRIDED:
-        reason = f"copy: {obstacle.clause}"
+    reason = f"copy: {obstacle.clause}" if obstacle and info.numel and inner.kind is STRIDED else plan.reason
     nbytes = plan.nbytes_copied
     if info.kind.gives_several:
         nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize

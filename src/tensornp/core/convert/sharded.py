@@ -6,16 +6,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.convert import receipt
-from tensornp.core.convert.plan import ConversionPlan, check_shard, decide
-from tensornp.core.tensor.kinds import LOCAL, Kind, Obstacle
-from tensornp.core.tensor.steps import Step
-from tensornp.errors import NoDataError
+from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.lowlevel.text import quoted
+from tensornp.core.tensor.kind import Kind, Obstacle, Step
+from tensornp.core.tensor.kinds import LOCAL
+from tensornp.errors import BadRequestError, NoDataError
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.shards import ShardFacts
 
-_FULL = Kind("full", step=Step.GATHER, obstacle=Obstacle("in parts on several ranks", "gathered from all ranks"))
+
+class _Full(Kind):
+    name = "full"
+    step = Step.GATHER
+    obstacle = Obstacle("in parts on several ranks", "gathered from all ranks")
+
+
+def check_shard(shard: object) -> None:
+    """Raise BadRequestError unless `shard` is None, "local" or "full"."""
+    if shard is not None and not (isinstance(shard, str) and shard in ("local", "full")):
+        raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')
 
 
 def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> ConversionPlan:
@@ -32,7 +43,7 @@ def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> Conve
     if facts.coordinate is None:
         raise NoDataError(f"{facts}; convert it on these")
     full = replace(
-        info, kind=_FULL, data_state="available", inner=None, storage=None, _access="t", is_conj=False, is_neg=False
+        info, kind=_Full(), data_state="available", inner=None, storage=None, _access="t", is_conj=False, is_neg=False
     )
     return decide(full, **arguments)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,8 +10,8 @@ import torch
 
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, check_shard, flag
-from tensornp.core.convert.sharded import decide_shard
+from tensornp.core.convert.plan import ConversionPlan, flag
+from tensornp.core.convert.sharded import check_shard, decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import quietly
@@ -22,14 +21,13 @@ from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.dense import dense, dequantized, unpack_float4
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
+from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
+from tensornp.core.tensor.kind import Kind, Step
+from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
-from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
-from tensornp.core.tensor.steps import Step
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, RanksError
 
@@ -157,11 +155,11 @@ def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
     if stand_in is not None:
         # The plan is carried out on the very tensor that it was made for.
         info, values = inspect_stand_in(obj, stand_in)
-        planned = _without(_decided(info, **arguments), Step.STAND_IN)
+        planned = _decided(info, **arguments)
     else:
         values, planned = obj, _planned(obj, **arguments)
     budget.take(planned.nbytes_copied)
-    return execute(planned, values)
+    return _execute(planned, values)
 
 
 @outside_modes
@@ -215,39 +213,22 @@ def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
     return decide_shard(info, **arguments)
 
 
-_ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
-    Step.TO_HOST: lambda t: quietly(t.cpu),
-    Step.TO_DENSE: dense,
-    Step.DEQUANTIZE: lambda t: quietly(t.dequantize),
-    Step.RESOLVE_CONJ: lambda t: quietly(t.resolve_conj),
-    Step.RESOLVE_NEG: lambda t: quietly(t.resolve_neg),
-    Step.UNPACK: unpack_float4,
-    Step.WIDEN: lambda t: t.to(_wide(t.dtype)),
-    Step.COPY: lambda t: quietly(t.clone),
-}
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype of NumPy that holds the values of `dtype`."""
-    facts = dtypes.KNOWN[dtypes.name_of(dtype)]
-    wide: torch.dtype = getattr(torch, facts.widened) if facts.widened else dtype
-    return wide
+def execute(plan: ConversionPlan, tensor: Any) -> Any:
+    """Return the array, list of arrays or masked array of `tensor`, as planned."""
+    return _execute(plan, stood_for(tensor) if Step.STAND_IN in plan.steps else tensor)
 
 
 @outside_modes
-def execute(plan: ConversionPlan, tensor: Any) -> Any:
-    """Return the array, list of arrays or masked array of `tensor`, as planned."""
-    first = plan.steps[0] if plan.steps else None
-    if first is Step.UNBIND:
-        return [execute(_without(plan, first), part) for part in tensor.unbind()]
-    if first is not None and first in _LEADS_TO:
-        return execute(_without(plan, first), _LEADS_TO[first](tensor))
-    if Step.MASK in plan.steps:
-        data = execute(_without(plan, Step.MASK), held_tensor(tensor, form_of(tensor).kind))
-        return masked_array(data, dense(plain(mask_of(tensor)).cpu()), plan.writeable)
-    if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
-        return _array(_without(plan, Step.DEQUANTIZE), dequantized(tensor))
-    return _array(plan, plain(tensor))
+def _execute(plan: ConversionPlan, tensor: Any) -> Any:
+    if Step.GATHER in plan.steps:
+        return _array(plan, STRIDED, _full(tensor))
+    kind = form_of(tensor).kind
+    if kind.gives_several:
+        return [_execute(plan, part) for part in tensor.unbind()]
+    if kind.is_masked:
+        return masked_array(_execute(plan, kind.inner(tensor)), kind.mask(tensor), plan.writeable)
+    inner = kind.awaited(tensor)
+    return _array(plan, kind, tensor) if inner is None else _execute(plan, inner)
 
 
 def _full(dtensor: Any) -> torch.Tensor:
@@ -258,19 +239,7 @@ def _full(dtensor: Any) -> torch.Tensor:
         raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
 
 
-_LEADS_TO: dict[Step, Callable[[Any], Any]] = {
-    Step.STAND_IN: stood_for,
-    Step.WAIT: lambda t: t.trigger_wait(),
-    Step.GATHER: _full,
-    Step.TO_LOCAL: lambda t: held_tensor(t, form_of(t).kind),
-}
-
-
-def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
-    return replace(plan, steps=tuple(other for other in plan.steps if other is not step))
-
-
-def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:
+def masked_array(data: np.ndarray[Any, Any], mask: Any, writeable: bool = True) -> Any:
     """Return the masked array of `data`; torch's `mask` is True at shown elements, NumPy's at hidden ones."""
     hidden = _numpy(mask.logical_not())
     if not writeable:
@@ -289,11 +258,19 @@ def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def _array(plan: ConversionPlan, values: torch.Tensor) -> np.ndarray[Any, Any]:
+def _array(plan: ConversionPlan, kind: Kind, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    # Only the class knows the values of its codes, on whatever device.
+    values = kind.dense(tensor) if kind.has_other_meaning else plain(tensor)
     own = values.dtype
     for step in plan.steps:
-        if step in _ON_TENSOR:
-            values = _ON_TENSOR[step](values)
+        if step in (Step.TO_DENSE, Step.DEQUANTIZE, Step.UNPACK) and not kind.has_other_meaning:
+            values = kind.dense(values)
+        elif step is Step.WIDEN:
+            # Some dtypes are widened already to lay them out.
+            wide = dtypes.KNOWN[dtypes.name_of(values.dtype)].widened
+            values = values.to(getattr(torch, wide)) if wide else values
+        elif step in _CALLS:
+            values = quietly(getattr(values, _CALLS[step]))
     if Step.VIEW_BITS in plan.steps:
         values = values.to(own).view(getattr(torch, dtypes.KNOWN[dtypes.name_of(own)].bits or ""))
     array = _numpy(values)
@@ -303,6 +280,11 @@ def _array(plan: ConversionPlan, values: torch.Tensor) -> np.ndarray[Any, Any]:
     if not plan.writeable:
         array.flags.writeable = False
     return array.view(plan.dtype) if Step.VIEW_BITS in plan.steps else array
+
+
+_CALLS = {
+    Step.TO_HOST: "cpu", Step.RESOLVE_CONJ: "resolve_conj", Step.RESOLVE_NEG: "resolve_neg", Step.COPY: "clone",
+}  # fmt: skip
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

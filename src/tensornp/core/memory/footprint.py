@@ -13,8 +13,8 @@ from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attribute
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
-from tensornp.core.tensor.reading import held_tensor, parts_of
+from tensornp.core.tensor.form import PACKED_BITS, is_held, is_storage, num_bits, plain, tensor_of
+from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NoDataError, NotReadError
@@ -22,8 +22,6 @@ from tensornp.errors import NoDataError, NotReadError
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
 """Formats of memoryviews that NumPy understands; others are read as bytes."""
-_PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
-"""Bits of a code if one byte holds several."""
 _MAX_DEPTH = 8
 storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
 
@@ -61,7 +59,8 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
         extent = extent_of_array(array_over(held))
         return () if extent.is_empty else (extent,)
     with modes.outside_modes():
-        return tuple([_extent_of(part, names) for part, names in _parts_under(held) if part.numel() and _is_held(part)])
+        parts = [(part, holders) for part, holders in _parts_under(held) if part.numel() and is_held(part)]
+        return tuple([_extent_of(part, holders) for part, holders in parts])
 
 
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
@@ -72,9 +71,8 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
     with modes.outside_modes():
-        for part, _ in _parts_under(tensor, has_all=True):
-            if not _is_held(part):
-                raise NotReadError("its memory was freed, and cannot be read")
+        if not all(is_held(part) for part, _ in _parts_under(tensor, has_all=True)):
+            raise NotReadError("its memory was freed, and cannot be read")
 
 
 def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -108,33 +106,21 @@ def _parts_under(
         name = type(tensor).__name__
         inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
     elif not has_strides or has_all:
-        held = held_tensor(tensor, form.kind)
+        held = form.kind.inner(tensor)
         inner = [held] if held is not None else []
         if has_all or held is None or not form.kind.gives_several:
-            inner += parts_of(tensor, form.kind)
+            inner += form.kind.parts(tensor)
     for part in inner:
         yield from _parts_under(part, (name, *holders), has_all=has_all)
-
-
-def _is_held(part: torch.Tensor) -> bool:
-    """Return whether the storage of a strided tensor holds all of its elements."""
-    if not part.numel():
-        return True
-    reach = (part.storage_offset() + num_reached(part.shape, part.stride())) * _num_bits(part)
-    return reach <= 8 * storage_of(part).nbytes() and bool(torch_private.storage_address(part))
-
-
-def _num_bits(part: torch.Tensor) -> int:
-    return _PACKED_BITS.get(part.dtype, 8 * part.element_size())
 
 
 def _extent_of(part: torch.Tensor, holders: tuple[str, ...]) -> Extent:
     bits = "conj " * part.is_conj() + "neg " * part.is_neg()
     meaning, device = " in ".join((bits + name_of(part.dtype), *holders)), str(part.device)
     address, itemsize, shape = torch_private.address_of(part), part.element_size(), tuple(part.shape)
-    if part.dtype in _PACKED_BITS:
+    if part.dtype in PACKED_BITS:
         # Strides count codes, so only the span is known.
-        nbytes = -(-num_reached(shape, part.stride()) * _num_bits(part) // 8)
+        nbytes = -(-num_reached(shape, part.stride()) * num_bits(part) // 8)
         return Extent(device, address, (nbytes,), (1,), 1, meaning)
     return Extent(device, address, shape, tuple([step * itemsize for step in part.stride()]), itemsize, meaning)
 

@@ -18,8 +18,8 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
-from tensornp.core.tensor.form import Bare, form_of, is_storage, tensor_of
-from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.tensor.form import Bare, is_storage, tensor_of
+from tensornp.core.tensor.kinds import STRIDED, form_of
 
 
 class TensorReference:

@@ -19,7 +19,6 @@ from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, Preview, first_values, preview
 from tensornp.core.values.stats.record import TensorStats
@@ -145,7 +144,7 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
     """Return the preview; for a sharded tensor, that of the part on this rank, with a note."""
     if info.shard is None or info.inner is None or not has_part(info):
         return show(tensor, info, plan)
-    held: Any = held_tensor(tensor, info.kind)
+    held: Any = info.kind.inner(tensor)
     seen = show(held, info.inner, plan)
     return replace(seen, note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
 

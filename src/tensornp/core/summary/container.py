@@ -21,7 +21,7 @@ from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
-from tensornp.core.tensor.info import elsewhere, span_of
+from tensornp.core.tensor.info import nbytes_elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 
@@ -214,7 +214,7 @@ def _placed(one: Any) -> tuple[list[Piece], int]:
 
 def _nbytes_elsewhere(tensor: torch.Tensor) -> int:
     try:
-        return elsewhere(tensor)[1]
+        return nbytes_elsewhere(tensor)
     except Exception:
         return 0
 

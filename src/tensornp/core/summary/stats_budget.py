@@ -28,7 +28,7 @@ class StatsBudget:
     def stats(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the statistics of a tensor; None if it is too large, or has none."""
         try:
-            return self._read(tensor, nbytes_unasked(tensor, info), histogram, info)
+            return self._read(tensor, nbytes_unasked(info), histogram, info)
         except Exception:
             # A display never fails: it is complete without them.
             return None

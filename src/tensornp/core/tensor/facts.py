@@ -11,8 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor import dtypes, kinds
-from tensornp.core.tensor.form import DataState
-from tensornp.core.tensor.kinds import Kind
+from tensornp.core.tensor.kind import DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
 
 _NUM_PACKED = {
@@ -47,31 +46,18 @@ class StorageSpan:
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """The metadata of one tensor; reading it touched no value.
+    """The metadata of one tensor; no value was read.
 
-    `dtype`, `device` and `layout` are torch's own objects. `itemsize` and `nbytes` count bytes: `nbytes` those of the
-    logical elements, whatever the storage holds. A size that is symbolic or ragged is -1, and `numel` then 0. `stride`
-    and `storage_offset` count elements, and are None for layouts without strides. `version` is None where torch keeps
-    none (inference tensors). `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory
-    map of the process.
+    `dtype`, `device` and `layout` are torch's own objects. `nbytes` counts the bytes of the logical elements. A size
+    that is symbolic or ragged is -1, and `numel` is then 0. `stride` and `storage_offset` count elements, and are None
+    for layouts without strides. `version` is None for inference tensors. `has_grad` is None if another thread runs a
+    backward. `is_buffer` is None if it is not known: a card finds out if a name leads to the module.
 
-    `has_grad` is None where `.grad` was not looked at: torch does not guard it against another thread that runs.
-
-    `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
-    those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
-    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that.
-    `is_buffer` is None where it is not known: no tensor says whether a
-    module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
-
-    `is_unsharded` tells that FSDP has gathered a parameter into this storage, which it frees when it reshards.
-
-    `kind` says how the values are held: by strides, in another layout, or in another tensor, of which `inner` is then
-    the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
-    `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
-    what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
-    class whose values only its own code knows. `shard` tells which part of a DTensor this rank holds, and
-    `spread` what else is noted on how it is spread over
-    ranks, a few words each.
+    `kind` is the way to hold the values, with a few words in `detail` ("4 stored"). `inner` describes the tensor inside
+    that holds the values, and `_access` is its expression. `shard` describes the part of a DTensor on this rank.
+    `with_page_protection` sets `_is_readonly_map`; a search through the graphs around a tensor sets `_saved_for`.
+    `_is_unsharded` means that FSDP has gathered a parameter into this storage. `_wrapper` names the class or tracer
+    around the values, and `_inner_names` its attributes with tensors. `_part_nbytes` counts stored parts.
     """
 
     type_name: str
@@ -114,12 +100,6 @@ class TensorInfo:
     _access: str = "t"
     _part_nbytes: int | None = None
     shard: ShardFacts | None = None
-    _spread: tuple[str, ...] = ()
-
-    @property
-    def _form(self) -> str:
-        """The name of its kind: how the values are held."""
-        return self.kind.name
 
     @property
     def _is_quantized(self) -> bool:
@@ -127,25 +107,20 @@ class TensorInfo:
         return bool(self.kind.values_dtype)
 
     @property
-    def _is_nested(self) -> bool:
-        """Whether it is several tensors in one."""
-        return self.kind.gives_several
-
-    @property
     def _is_pending(self) -> bool:
         """Whether a collective is still writing the values, as far as `inner` tells too."""
-        is_awaited = self.kind.is_awaited and self.detail == kinds.WRITING
+        is_awaited = self.kind is kinds.PENDING and self.detail == kinds.WRITING
         return is_awaited or (self.inner is not None and self.inner._is_pending)
 
     @property
     def _numel_elsewhere(self) -> int:
-        """Elements that this rank does not hold, where the tensor is spread over several."""
+        """The number of elements on other ranks."""
         here = self.inner.numel if self.inner is not None else None
         return self.numel - here if self.data_state == "remote" and here is not None else 0
 
     @property
     def _nbytes_elsewhere(self) -> int:
-        """The bytes of these."""
+        """The bytes of the elements on other ranks."""
         return self._numel_elsewhere * self.itemsize
 
     @property
@@ -176,6 +151,11 @@ class TensorInfo:
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def _is_gathered(self) -> bool:
+        """Whether FSDP has gathered the tensor or its inner tensor."""
+        return self._is_unsharded or (self.inner is not None and self.inner._is_gathered)
 
     @property
     def _is_expanded(self) -> bool:

@@ -12,22 +12,18 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import GATHERED, is_unsharded
+from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.kinds import LOCAL, QUANTIZED, SPARSE, STRIDED, Kind
-from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of, scales_misfit
-from tensornp.core.tensor.shards import Placement, ShardFacts, indices_held, num_of
-from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
+from tensornp.core.tensor.form import Bare, reach_of
+from tensornp.core.tensor.kind import Form, Kind
+from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of
+from tensornp.core.tensor.shards import shard_facts
+from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, UnsupportedTensorError
-
-_PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
-"""Bits of each code, where one byte holds several."""
 
 
 @never_compiled
@@ -45,7 +41,8 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
         If such a class cannot tell for which.
     """
     check_tensor(tensor, "inspect")
-    return _read_apart(tensor)
+    with modes.outside_modes():
+        return _read(tensor)
 
 
 def check_tensor(obj: Any, caller: str) -> None:
@@ -57,21 +54,18 @@ def check_tensor(obj: Any, caller: str) -> None:
 
 
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
-    """Return the device and the addresses of the elements, None where they have none, and their bytes.
+    """Return the place of the elements (device and addresses, or None) and their bytes.
 
-    Call it `outside_modes`.
-
-    What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
+    Call it `outside_modes`. An ordinary tensor takes a microsecond instead of some tens, for long lists.
     """
     if is_strided(tensor):
         nbytes = tensor.numel() * tensor.element_size()
         address = torch_private.address_of(tensor)
         if not address:
             return None, nbytes
-        device = "cpu" if tensor.is_cpu else str(tensor.device)
-        if tensor.is_contiguous():
-            return (device, address, address + nbytes), nbytes
-        return (device, address, address + num_reached(tensor.shape, tensor.stride()) * tensor.element_size()), nbytes
+        is_row = tensor.is_contiguous()
+        reach = nbytes if is_row else num_reached(tensor.shape, tensor.stride()) * tensor.element_size()
+        return ("cpu" if tensor.is_cpu else str(tensor.device), address, address + reach), nbytes
     info = _read(tensor)
     if info.storage is None:
         return None, info._held_nbytes
@@ -80,38 +74,33 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
     return (str(info.device), low, low + reach), info.nbytes
 
 
-def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return number and bytes of the elements of a DTensor on other ranks.
-
-    Call it `outside_modes`.
-    """
-    if is_of_torch(tensor):
-        return 0, 0
-    info = _read(tensor)
-    return info._numel_elsewhere, info._numel_elsewhere * info.itemsize
-
-
-@modes.outside_modes
-def _read_apart(tensor: torch.Tensor) -> TensorInfo:
-    return _read(tensor)
+def nbytes_elsewhere(tensor: torch.Tensor) -> int:
+    """Return the bytes of the elements of a DTensor on other ranks; call it `outside_modes`."""
+    return 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
     cls = type(tensor)
     stand_in = stand_in_for(cls)
     if stand_in is not None:
-        return _read_stand_in(tensor, stand_in)[0]
+        return inspect_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
     t: Any = tensor if cls.__module__.partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
     is_parameter = issubclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
     form = form_of(tensor)
     if form.state == "uninitialized":
-        return _without_shape(t, cls.__name__, form, is_parameter)
+        return TensorInfo(
+            cls.__name__, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
+            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, _wrapper=form.wrapper,
+        )  # fmt: skip
     inner = missing = None
     # One with strides holds its values itself.
     if form.kind is not STRIDED:
-        inner = _inner_of(tensor, form.kind)
+        held = form.kind.inner(tensor)
+        if held is not None:
+            tracked = Bare(tensor).requires_grad
+            inner = dataclasses.replace(_read(held), requires_grad=tracked, _access=form.kind.access)
         if inner is not None and form.state == "available":
             form = form._replace(state=inner.data_state)
         elif inner is not None and inner.data_state in ("meta", "fake", "freed"):
@@ -122,15 +111,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
             cls.__name__, shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
-            is_parameter=is_parameter, data_state="freed", storage=missing,
-            kind=form.kind,
+            is_parameter=is_parameter, data_state="freed", storage=missing, kind=form.kind,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
         info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
-        if info._is_unsharded or (inner is not None and inner._is_unsharded):
-            info = dataclasses.replace(info, _spread=(GATHERED,))
-        if form.kind is QUANTIZED and info.data_state == "available" and (damage := scales_misfit(tensor)):
+        if info.data_state == "available" and (damage := form.kind.damage(tensor)):
             info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
         return info
     except Exception as error:
@@ -143,35 +129,16 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
 @modes.outside_modes
 def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
     """Return metadata and tensor of an object of a registered class."""
-    return _read_stand_in(obj, stand_in)
-
-
-def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
-    values, kind, detail = read_stand_in(obj, stand_in)
+    values, is_own, is_from_array = stand_in.ask_twice(obj)
+    kind = stand_in.variant(is_own, is_from_array)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
-        inner, type_name=type(obj).__name__, kind=kind, detail=detail, inner=inner, storage=None, _access="t"
+        inner, type_name=type(obj).__name__, kind=kind, detail=kind.detail(obj), inner=inner, storage=None, _access="t"
     )
     return info, values
 
 
-def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> TensorInfo:
-    """Return what is known of a parameter that waits for its first forward pass."""
-    return TensorInfo(
-        type_name, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
-        requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, _wrapper=form.wrapper,
-    )  # fmt: skip
-
-
-def _with_shape(
-    tensor: torch.Tensor,
-    t: Any,
-    form: Form,
-    inner: TensorInfo | None,
-    *,
-    is_parameter: bool,
-    is_buffer: bool | None,
-) -> TensorInfo:
+def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | None, **more: Any) -> TensorInfo:
     """Return the metadata of a tensor with a shape; `t` gives its attributes."""
     state, kind = form.state, form.kind
     shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
@@ -184,6 +151,7 @@ def _with_shape(
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
     is_inference = t.is_inference()
+    is_on_cpu = storage is not None and t.device.type == "cpu"
     return TensorInfo(
         type_name=type(tensor).__name__,
         shape=shape,
@@ -196,8 +164,9 @@ def _with_shape(
         storage_offset=int(t.storage_offset()) if strided and state != "fake" else None,
         is_conj=t.is_conj(),
         is_neg=t.is_neg(),
-        is_shared=storage is not None and t.device.type == "cpu" and t.untyped_storage().is_shared(),
-        is_pinned=storage is not None and _is_pinned(t),
+        is_shared=is_on_cpu and t.untyped_storage().is_shared(),
+        # Only CUDA pins memory, and asking would initialize it.
+        is_pinned=is_on_cpu and torch.cuda.is_initialized() and t.is_pinned(),
         is_inference=is_inference,
         is_contiguous=stride is not None and is_in_order(shape, stride),
         _has_tangent=has_storage and torch_private.has_tangent(tensor),
@@ -206,92 +175,52 @@ def _with_shape(
         _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         _wrapper=form.wrapper,
-        _inner_names=inner_names(tensor) if state == "wrapped" else (),
+        _inner_names=_readable_names(tensor) if state == "wrapped" else (),
         kind=kind,
-        detail=detail_of(tensor, kind) if state in ("available", "remote") or kind is LOCAL else "",
+        detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
-        is_parameter=is_parameter,
-        is_buffer=is_buffer,
         _part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
-        shard=_shard_of(tensor, shape, inner) if kind is LOCAL and inner is not None else None,
+        shard=shard_facts(tensor, shape, inner.shape) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
+        **more,
     )
 
 
 def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
     """Return the bytes of the tensors inside a tensor; None if its elements are its own."""
     if kind is SPARSE:
-        return sum(part.numel() * part.element_size() for part in parts_of(tensor, SPARSE))
+        return sum(part.numel() * part.element_size() for part in SPARSE.parts(tensor))
     if not kind.has_other_meaning:
         return None
     # A class may wrap one that wraps others, and a tensor may be an attribute of itself.
     waiting, seen, total = [tensor], {id(tensor)}, 0
     while waiting:
         one = waiting.pop()
-        inner = {id(value): value for _, value in own_attributes(one) if is_tensor(value)} if _consists(one) else {}
+        form = form_of(one)
+        inner = _tensors_in(one) if form.kind.has_other_meaning or form.state == "wrapped" else {}
         total += 0 if inner else one.numel() * one.element_size()
-        waiting += [value for key, value in inner.items() if key not in seen]
-        seen.update(inner)
+        waiting += [value for value in inner.values() if id(value) not in seen]
+        seen.update(map(id, inner.values()))
     return total
 
 
-def _consists(tensor: torch.Tensor) -> bool:
-    """Return whether the values of a tensor are those that its class makes of others."""
-    form = form_of(tensor)
-    return form.kind.has_other_meaning or form.state == "wrapped"
+def _tensors_in(tensor: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return the attributes of a tensor that are tensors; properties do not run."""
+    return {name: value for name, value in own_attributes(tensor) if is_tensor(value)}
+
+
+def _readable_names(tensor: torch.Tensor) -> tuple[str, ...]:
+    """Return the attributes with tensors that are not wrapped themselves."""
+    return tuple(name for name, value in _tensors_in(tensor).items() if form_of(value).state != "wrapped")
 
 
 def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
-    """Return the storage of the first of the `parts_of` a tensor that was freed or shrunk."""
-    for part in parts_of(tensor, kind):
+    """Return the storage of the first part of a tensor that was freed or shrunk."""
+    for part in kind.parts(tensor):
         info = _read(part)
         if info.data_state == "freed":
             return info.storage
     return None
-
-
-def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
-    """Return the metadata of the tensor that holds the values, where that is another one."""
-    held = held_tensor(tensor, kind)
-    if held is None:
-        return None
-    tracked = Bare(tensor).requires_grad
-    return dataclasses.replace(_read(held), requires_grad=tracked, _access=kind.access)
-
-
-def _shard_of(dtensor: Any, shape: tuple[int, ...], local: TensorInfo) -> ShardFacts | None:
-    """Return the part of a DTensor on this rank; None if a size is symbolic."""
-    mesh = dtensor.device_mesh
-    mesh_shape, coordinate, placements = tuple(mesh.shape), mesh.get_coordinate(), dtensor.placements
-    if any(type(n) is not int for n in mesh_shape) or -1 in (*shape, *local.shape):
-        return None
-    placed = tuple([_placement(one) for one in placements])
-    held = None
-    if coordinate is not None:
-        held = indices_held(shape, mesh_shape, coordinate, placed, torch_private.shard_order_of(dtensor))
-        # Whoever makes one of its local part may give it other sizes.
-        held = held if held is not None and tuple(map(num_of, held)) == local.shape else None
-    return ShardFacts(
-        tuple(mesh.mesh_dim_names or ()), mesh_shape, None if coordinate is None else tuple(coordinate), placed, shape,
-        local.shape, local.nbytes, _rank_in(mesh), held,
-    )  # fmt: skip
-
-
-def _placement(placement: Any) -> Placement:
-    dim = getattr(placement, "dim", None)
-    dim = dim if type(dim) is int else None
-    factor, is_pending = torch_private.split_factor_of(placement), placement.is_partial()
-    # A class derived from that adds up something else than the parts.
-    is_plain = is_pending and type(placement).__name__ == "Partial"
-    return Placement(legible(str(placement)), dim, factor, is_pending, placement.reduce_op if is_plain else "")
-
-
-def _rank_in(mesh: Any) -> int | None:
-    """Return the number of this process; a mesh knows none without its group, once that is destroyed."""
-    try:
-        return int(mesh.get_rank())
-    except (RuntimeError, ValueError):
-        return None
 
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
@@ -356,19 +285,10 @@ def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
     return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
 
 
-def _is_pinned(t: Any) -> bool:
-    """Return whether host memory is page-locked; False before CUDA is used."""
-    return bool(t.device.type == "cpu" and torch.cuda.is_initialized() and t.is_pinned())
-
-
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
-        reach = 0
-        if t.numel():
-            numel = int(t.storage_offset()) + num_reached(t.shape, t.stride())
-            reach = numel * t.element_size() * _PACKED_BITS.get(t.dtype, 8) // 8
-        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
+        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t), storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None
 

@@ -1,192 +1,243 @@
-"""The kinds of tensors: one row of facts for each."""
+"""Recognize the kind of a tensor, and read the kinds that wrap other tensors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from tensornp.core.tensor.steps import Step
+import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
-
-class Obstacle(NamedTuple):
-    """The reason against sharing memory, in two grammatical forms."""
-
-    detail: str
-    """After "a float32 tensor": "with the conjugate bit set"; empty where dtype and device say it already."""
-    clause: str
-    """After "copy: ": "on cuda:0"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A way to hold values.
-
-    Attributes
-    ----------
-    name : str
-        As it stands in a card's HTML, and in `reading.py`, which has the functions that read it.
-    step : Step or None
-        What leads to the values; a step of the tensor in which they are held comes after it, unless it is MASK.
-    label, sentence : str
-        The badge, and what it means; with an empty label, the layout is the badge.
-    obstacle : Obstacle or None
-        What stands against sharing, for all tensors of the kind; ``{layout}``, ``{dtype}`` and ``{type_name}`` are
-        filled in.
-    access : str
-        The expression by which a program reaches the tensor in which the values are held; empty where there is none.
-    code : str
-        The code of the whole conversion, around the one of that tensor, ``{inner}``. ``{host}`` and ``{dense}`` take
-        a mask to the CPU, and out of a sparse layout.
-    values_dtype : str
-        The dtype of the values, where the dtype of the tensor is only that of codes.
-    has_strides : bool
-        Whether its elements lie by strides in a storage of its own.
-    is_out_of_reach : bool
-        Whether its memory is torch's own, so that no program can change or free it.
-    is_computed : bool
-        Whether the values are not there before somebody asks for them.
-    is_awaited : bool
-        Whether a collective may still be writing the values.
-    has_other_meaning : bool
-        Whether the bytes of the tensors inside mean something else than its values.
-    gives_several : bool
-        Whether it is several tensors in one, so that a list of arrays comes out.
-    is_masked : bool
-        Whether some elements are hidden, so that a masked array comes out.
-    indexed_by : str
-        What makes a tensor whose elements are taken by an index, where one cannot be indexed as it is: ``.to_dense()``.
-    axis_cure : str
-        What to take in the place of one whose statistics are not told by axis.
-    """
-
-    name: str
-    step: Step | None = None
-    label: str = ""
-    sentence: str = ""
-    obstacle: Obstacle | None = None
-    access: str = ""
-    code: str = "{inner}"
-    values_dtype: str = ""
-    has_strides: bool = False
-    is_out_of_reach: bool = False
-    is_computed: bool = False
-    is_awaited: bool = False
-    has_other_meaning: bool = False
-    gives_several: bool = False
-    is_masked: bool = False
-    indexed_by: str = ""
-    axis_cure: str = "make a real one of it"
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def gives_one_array(self) -> bool:
-        """Whether one plain array comes out."""
-        return not (self.gives_several or self.is_masked)
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
+from tensornp.core.lowlevel.modes import has_plain_keys
+from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.text import counted, legible, with_article
+from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.tensor.form import Bare, is_held, plain
+from tensornp.core.tensor.kind import DataState, Form, Kind, Obstacle, Step
+from tensornp.core.tensor.layouts import Lazy, Mkldnn, Quantized, Sparse, Strided, Zero
+from tensornp.errors import UnsupportedTensorError
 
 
-STRIDED = Kind("strided", has_strides=True)
-SPARSE = Kind(
-    "sparse",
-    step=Step.TO_DENSE,
-    sentence="Only some elements are stored; the array has them all.",
-    obstacle=Obstacle("of layout {layout}", "the layout is {layout}, so the values are laid out densely"),
-    indexed_by=".to_dense()",
-    axis_cure="take t.to_dense()",
-)
-MKLDNN = Kind(
-    "mkldnn",
-    step=Step.TO_DENSE,
-    label="mkldnn",
-    sentence="An opaque layout that only oneDNN reads; the array has the values in row order.",
-    obstacle=Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely"),
-    is_out_of_reach=True,
-    indexed_by=".to_dense()",
-)
-QUANTIZED = Kind(
-    "quantized",
-    step=Step.DEQUANTIZE,
-    label="quantized",
-    sentence="The elements are integer codes with a scale; the array has the values that they mean.",
-    obstacle=Obstacle("of codes with a scale", "{dtype} codes dequantized, so that each is the value it means"),
-    values_dtype="float32",
-    has_strides=True,
-    indexed_by=".dequantize()",
-)
-DEQUANTIZED = Kind(
-    "dequantized",
-    step=Step.DEQUANTIZE,
-    label="quantized",
-    sentence="The class stores codes with a scale; the array has the values that they mean.",
-    obstacle=Obstacle("of class {type_name}", "{type_name} dequantized, so that each element is the value it means"),
-    has_other_meaning=True,
-    indexed_by=".dequantize()",
-)
-"""Of a class that says itself how: `dequantize` of its own."""
-ZERO = Kind(
-    "zero",
-    step=Step.COPY,
-    label="symbolic zero",
-    sentence="Autograd's zero, which has no memory.",
-    obstacle=Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory"),
-    is_out_of_reach=True,
-)
-LAZY = Kind(
-    "lazy",
-    label="lazy",
-    sentence="The values are computed when they are asked for.",
-    obstacle=Obstacle("not computed yet", "computed and transferred, so it is new memory"),
-    is_computed=True,
-)
-NESTED = Kind(
-    "nested",
-    step=Step.UNBIND,
-    label="nested",
-    sentence="Several tensors in one; each becomes an array of its own.",
-    access="part",
-    code="[{inner} for part in t.unbind()]",
-    gives_several=True,
-    axis_cure="take one of its parts",
-)
-MASKED = Kind(
-    "masked",
-    step=Step.MASK,
-    label="masked",
-    sentence="Some elements are hidden; the array is a numpy.ma.MaskedArray.",
-    obstacle=Obstacle("with a mask", "data and mask become a masked array, so both are new memory"),
-    access="t.get_data()",
-    code="np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())",
-    is_masked=True,
-    indexed_by=".get_data()",
-)
-LOCAL = Kind(
-    "local",
-    step=Step.TO_LOCAL,
-    label="DTensor",
-    sentence="Spread over ranks, or replicated on each.",
-    access="t.to_local()",
-)
-PENDING = Kind(
-    "pending",
-    step=Step.WAIT,
-    label="collective",
-    sentence="The result of an asynchronous collective.",
-    access="t.wait()",
-    is_awaited=True,
-)
-STAND_IN = Kind(
-    "stand-in",
-    step=Step.STAND_IN,
-    label="stand-in",
-    sentence="Of a class that stands for a tensor, as it says itself or as was registered; the array is of that one.",
-    access="t.__tensornp__()",
-)
-"""Of a class of the user's own; with a label and an access of its own where it was registered."""
+class Nested(Kind):
+    name = label = "nested"
+    step = Step.UNBIND
+    sentence = "Several tensors in one; each becomes an array of its own."
+    access = "part"
+    code = "[{inner} for part in t.unbind()]"
+    gives_several = True
+    axis_cure = "pass one of t.unbind()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return _is_jagged(t) or (bare.is_nested and bare.device.type != "meta")
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        values: torch.Tensor = t.values()
+        return values
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        if t.layout == torch.jagged:
+            return [part for part in (t.offsets(), t.lengths()) if part is not None]
+        return torch_private.nested_sizes(t)
+
+    def detail(self, t: Any) -> str:
+        return counted(t.size(0), "part")
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        return [plain(part) for part in t.unbind()]
+
+
+class Masked(Kind):
+    name = label = "masked"
+    step = Step.MASK
+    sentence = "Some elements are hidden; the array is a numpy.ma.MaskedArray."
+    obstacle = Obstacle("with a mask", "data and mask become a masked array, so both are new memory")
+    access = "t.get_data()"
+    code = "np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())"
+    is_masked = True
+    indexed_by = ".get_data()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return _is_from_torch(t, "MaskedTensor", "torch.masked")
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        data: torch.Tensor = t.get_data()
+        return data
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        return [t.get_mask()]
+
+    def mask(self, t: Any) -> torch.Tensor | None:
+        mask = t.get_mask()
+        return form_of(mask).kind.dense(quietly(mask.cpu))
+
+    def dense(self, t: Any) -> torch.Tensor:
+        data = t.get_data()
+        return form_of(data).kind.dense(data)
+
+
+class Local(Kind):
+    """A DTensor, whose part on this rank is the inner tensor."""
+
+    name = "local"
+    label = "DTensor"
+    step = Step.TO_LOCAL
+    sentence = "Spread over ranks, or replicated on each."
+    access = "t.to_local()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return _is_from_torch(t, "DTensor", "torch.distributed")
+
+    def form(self, t: Any) -> Form:
+        """Return whether this rank's part is all of it: replicated, or spread over one rank only."""
+        ranks = tuple(t.device_mesh.shape)
+        is_here = all([place.is_replicate() or n == 1 for place, n in zip(t.placements, ranks, strict=True)])
+        is_whole = is_here and tuple(t.to_local().shape) == tuple(t.shape)
+        return Form("available" if is_whole else "remote", self, legible(str(tuple(t.placements))))
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        part: torch.Tensor = t.to_local()
+        return part
+
+    def detail(self, t: Any) -> str:
+        return legible(", ".join(map(str, t.placements)))
+
+
+class Pending(Kind):
+    name = "pending"
+    label = "collective"
+    step = Step.WAIT
+    sentence = "The result of an asynchronous collective."
+    access = "t.wait()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return _is_from_torch(t, "AsyncCollectiveTensor", "torch.distributed")
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        values: torch.Tensor = t.elem
+        return values
+
+    def awaited(self, t: Any) -> Any:
+        return t.trigger_wait()
+
+    def detail(self, t: Any) -> str:
+        return "arrived" if t.completed else WRITING
+
+
+class Dequantized(Kind):
+    """A class with a `dequantize` of its own, as torchao and bitsandbytes have."""
+
+    name = "dequantized"
+    label = "quantized"
+    step = Step.DEQUANTIZE
+    sentence = "The class stores codes with a scale; the array has the values that they mean."
+    obstacle = Obstacle("of class {type_name}", "{type_name} dequantized, so that each element is the value it means")
+    has_other_meaning = True
+    indexed_by = ".dequantize()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        cls = type(t)
+        return has_own_dispatch(cls) and cls.dequantize is not torch.Tensor.dequantize
+
+    def is_read_by_rows(self, t: Any) -> bool:
+        return True
+
+    def dense(self, t: Any) -> torch.Tensor:
+        try:
+            values = t.dequantize()
+            self._check(t, values)
+            # Some classes dequantize to another dtype than their own; the receipt has their own.
+            return plain(values).resolve_conj().resolve_neg().to(t.dtype)
+        except Exception as error:
+            raise UnsupportedTensorError(
+                f"{type(t).__name__}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
+            ) from error
+
+    def _check(self, t: Any, values: Any) -> None:
+        if not is_tensor(values):
+            raise TypeError(f"it returned {an_instance(values)}")
+        form = form_of(values)
+        state = "freed" if form == _STRIDED and not is_held(values) else form.state
+        if state != "available" or form.kind is not STRIDED or tuple(values.shape) != tuple(t.shape):
+            raise TypeError(f"it returned {with_article(state)} {form.kind} tensor of shape {tuple(values.shape)}")
+        if not t.dtype.is_floating_point and values.dtype != t.dtype:
+            raise TypeError(f"it returned {values.dtype} instead of {t.dtype}")
+
+
+class Refusal(NamedTuple):
+    """A test for tensors without values, and the reason; an empty `wrapper` is the name of the class."""
+
+    state: DataState
+    wrapper: str
+    test: Callable[[Any, Any], bool]
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return self.test(t, bare)
+
+    def form(self, t: Any) -> Form:
+        return Form(self.state, STRIDED, self.wrapper or type(t).__name__)
+
+
+def has_own_dispatch(cls: type) -> bool:
+    """Return whether a tensor class computes its own operators; its own storage is not its value."""
+    return cls.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH  # type: ignore[attr-defined]
+
+
+def _is_from_torch(t: Any, name: str, module: str) -> bool:
+    """Return whether `t` is of one of torch's own classes, which need not be imported to be recognized."""
+    return any(base.__name__ == name and base.__module__.startswith(module) for base in type(t).__mro__)
+
+
+def _is_jagged(t: Any) -> bool:
+    return _is_from_torch(t, "NestedTensor", "torch.nested")
+
+
+STRIDED, SPARSE, MKLDNN, QUANTIZED, ZERO, LAZY = Strided(), Sparse(), Mkldnn(), Quantized(), Zero(), Lazy()
+NESTED, MASKED, LOCAL, PENDING, DEQUANTIZED = Nested(), Masked(), Local(), Pending(), Dequantized()
 WRITING = "pending"
-"""The detail of what a collective is still writing."""
-_EVERY = (
-    STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PENDING, STAND_IN,
-)  # fmt: skip
-KINDS = {kind.name: kind for kind in _EVERY}
-"""All of them, by name."""
+"""The detail of a tensor that a collective is still writing."""
+_STRIDED = Form("available", STRIDED)
+_FUNCTIONAL, _FUNC = "functionalization", "a torch.func transform"
+_BY_CLASS: tuple[Kind | Refusal, ...] = (
+    Refusal("uninitialized", "an uninitialized module", lambda t, _: issubclass(type(t), UninitializedTensorMixin)),
+    Refusal("fake", "FakeTensorMode", lambda t, _: _is_from_torch(t, "FakeTensor", "torch._subclasses")),
+    Refusal("wrapped", _FUNCTIONAL, lambda t, _: _is_from_torch(t, "FunctionalTensor", "torch._subclasses")),
+    Refusal("wrapped", _FUNC, lambda t, _: torch_private.is_functorch_wrapper(t)),
+    LOCAL,
+    PENDING,
+    MASKED,
+    DEQUANTIZED,
+    Refusal("wrapped", "", lambda t, _: has_own_dispatch(type(t)) and not _is_jagged(t)),
+    # A plain tensor of memory that was never written, which stands for a mask that torch makes when it is used.
+    Refusal(
+        "wrapped",
+        "CausalBias, which is no tensor of values,",
+        lambda t, _: _is_from_torch(t, "CausalBias", "torch.nn.attention"),
+    ),
+)
+_BY_LAYOUT: tuple[Kind | Refusal, ...] = (
+    Refusal("wrapped", _FUNC, lambda t, _: torch_private.is_functorch_wrapper(t)),
+    # A lazy tensor is functionalized inside, so this question comes first.
+    LAZY,
+    Refusal("wrapped", _FUNCTIONAL, lambda t, _: torch_private.is_functional_wrapper(t)),
+    NESTED,
+    Refusal("meta", "", lambda _, bare: bare.device.type == "meta"),
+    QUANTIZED,
+    ZERO,
+    STRIDED,
+    MKLDNN,
+    SPARSE,
+)
+KINDS = _BY_CLASS + _BY_LAYOUT
+"""All kinds, in the order that keeps asking safe."""
+
+
+def form_of(t: torch.Tensor) -> Form:
+    """Return how `t` holds its values; no value is read, and no code of its class runs."""
+    if not is_of_torch(t):
+        bare: Any = Bare(t)
+        return next(kind.form(t) for kind in KINDS if kind.holds(t, bare))
+    if has_plain_keys(t):
+        return _STRIDED
+    return next(kind.form(t) for kind in _BY_LAYOUT if kind.holds(t, t))

@@ -1,17 +1,15 @@
-"""Compute the elements of a DTensor on a rank from mesh and placements.
-
-No other rank is asked, and no torch is needed: any rank's part is told on any rank.
-"""
+"""Compute the elements of a DTensor on a rank from mesh and placements; no other rank is asked."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, legible
 
 Runs = tuple[tuple[int, int], ...]
 """Indices of one dimension, in their order: from each first one up to each end, which is none of them."""
@@ -23,16 +21,14 @@ _MAX_SAID = 4
 class Placement(NamedTuple):
     """How a tensor lies along one dimension of a mesh.
 
-    `dim` is the dimension of the tensor that is cut, None where each rank has all of it. Of as many pieces as
-    `split_factor` tells, each is cut, and a rank has a part of each. What `is_pending` is still to be added up,
-    by the `reduction` "sum", or otherwise; a word that is empty is not known.
+    `dim` is the dimension of the tensor that is cut, None if each rank has all of it. The dimension is cut into
+    `split_factor` pieces, and each piece again for the ranks. `is_pending` parts are still to be added up.
     """
 
     text: str
     dim: int | None = None
     split_factor: int = 1
     is_pending: bool = False
-    reduction: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -44,31 +40,24 @@ class ShardFacts:
 
     Attributes
     ----------
-    mesh_dim_names, mesh_shape : tuple
-        Of the mesh; without names, the first is empty.
+    mesh_shape : tuple of int
     coordinate : tuple of int or None
         The place of this rank in the mesh; None outside of it.
     placements : tuple of Placement
         One for each dimension of the mesh.
-    whole : tuple of int
-        The shape of the tensor.
-    shape : tuple of int
-        That of the part that this rank holds.
-    nbytes : int
-        The bytes of its elements.
+    whole, shape : tuple of int
+        The shapes of the tensor and of the part on this rank.
     rank : int or None
-        The number of this rank in the group of all; None where that is not known, or no longer.
+        The number of this rank in the group of all; None if it is not known.
     held : tuple of Runs or None
-        Of each dimension, which indices of the tensor they are; None where the placements do not tell.
+        The indices of each dimension on this rank; None if the placements do not tell.
     """
 
-    mesh_dim_names: tuple[str, ...]
     mesh_shape: tuple[int, ...]
     coordinate: tuple[int, ...] | None
     placements: tuple[Placement, ...]
     whole: tuple[int, ...]
     shape: tuple[int, ...]
-    nbytes: int
     rank: int | None = None
     held: tuple[Runs, ...] | None = None
 
@@ -80,21 +69,13 @@ class ShardFacts:
         return tuple(runs[0][0] if runs else size for runs, size in zip(self.held, self.whole, strict=True))
 
     @property
-    def is_owner(self) -> bool:
-        """Whether this rank is the first of those with the same elements."""
-        at = self.coordinate
-        if at is None:
-            return False
-        return not any(i for i, one in zip(at, self.placements, strict=True) if one.dim is None and not one.is_pending)
-
-    @property
     def pending(self) -> bool:
         """Whether the parts are still to be added up, or reduced otherwise: none of them is a value."""
         return any(one.is_pending and n > 1 for one, n in zip(self.placements, self.mesh_shape, strict=True))
 
     @property
-    def who(self) -> str:
-        """The owner: "rank 3", or "(1,) of the mesh" without a process group."""
+    def _who(self) -> str:
+        """The name of this rank: "rank 3", or "(1,) of the mesh" without a process group."""
         if self.rank is not None:
             return f"rank {self.rank}"
         return f"{self.coordinate} of the mesh" if self.coordinate is not None else "none of the mesh"
@@ -107,11 +88,13 @@ class ShardFacts:
     def _said(self) -> Iterator[str]:
         num, numel, here = math.prod(self.mesh_shape), math.prod(self.whole), math.prod(self.shape)
         if self.coordinate is None:
-            yield f"{self.who} is none of the {num:,} that hold it"
+            yield f"{self._who} is none of the {num:,} that hold it"
             return
         if self.pending:
             yield self.pending_text
-        who = f"{self.who} of {num:,}" if self.rank is not None and self.rank < num else f"{self.who}, one of {num:,},"
+        who = (
+            f"{self._who} of {num:,}" if self.rank is not None and self.rank < num else f"{self._who}, one of {num:,},"
+        )
         if not here and numel:
             yield f"{who} holds none: empty on this rank"
         elif self.held is not None and here < numel:
@@ -168,6 +151,33 @@ class ShardFacts:
         return f"axis {dim}:" if names is None else names[dim] + "s" * (num != 1)
 
 
+def shard_facts(dtensor: Any, shape: tuple[int, ...], local_shape: tuple[int, ...]) -> ShardFacts | None:
+    """Return the part of a DTensor on this rank; None if a size is symbolic."""
+    mesh = dtensor.device_mesh
+    mesh_shape, coordinate = tuple(mesh.shape), mesh.get_coordinate()
+    if any(type(n) is not int for n in mesh_shape) or -1 in (*shape, *local_shape):
+        return None
+    placements = tuple(map(_placement, dtensor.placements))
+    held = None
+    if coordinate is not None:
+        coordinate = tuple(coordinate)
+        held = indices_held(shape, mesh_shape, coordinate, placements, torch_private.shard_order_of(dtensor))
+        # A program may make a DTensor of a local part with other sizes.
+        held = held if held is not None and tuple(map(num_of, held)) == local_shape else None
+    try:
+        rank = int(mesh.get_rank())
+    except (RuntimeError, ValueError):
+        # The process group is destroyed.
+        rank = None
+    return ShardFacts(mesh_shape, coordinate, placements, shape, local_shape, rank, held)
+
+
+def _placement(placement: Any) -> Placement:
+    dim = getattr(placement, "dim", None)
+    dim = dim if type(dim) is int else None
+    return Placement(legible(str(placement)), dim, torch_private.split_factor_of(placement), placement.is_partial())
+
+
 def indices_held(
     shape: Sequence[int],
     mesh_shape: Sequence[int],
@@ -175,8 +185,7 @@ def indices_held(
     placements: Sequence[Placement],
     order: Sequence[int] | None = None,
 ) -> tuple[Runs, ...] | None:
-    """Return the indices of each dimension on the rank at `coordinate`; None if too scattered,
-    or the tensor has no such dimension.
+    """Return the indices of each dimension on one rank, or None if too scattered.
 
     The placements are applied in the `order` of the dimensions of the mesh, by default from the first to the last, each
     to what the one before has left, as `torch.chunk` cuts: the last parts may be smaller, or empty.

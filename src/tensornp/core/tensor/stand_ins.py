@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import copy
 import sys
-import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,52 +15,119 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
+from tensornp.core.tensor.kind import Kind, Obstacle, Step
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
-"""The method by which a class says it without importing tensornp."""
-_COMPUTED = Obstacle("of class {type_name}", "{type_name} computes its values, so they are new memory")
+"""The method that a class has instead of a registration."""
 _OURS = frozenset(map(id, (
     object, type, torch.Tensor, torch.nn.Parameter, torch.nn.Module, np.ndarray, dict, list, tuple, set, frozenset, str,
     bytes, bytearray, int, float, complex, bool, type(None),
 )))  # fmt: skip
-"""Classes by identity that everybody has, or that are shown already."""
+"""Classes, by identity, that everybody has or that are shown already."""
 _NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
-MAX_SECONDS_UNASKED = 0.001
-"""Where an instance is not asked for, but met in a search: `values` is called if it has ever been as quick as that."""
 
 
-@dataclass(slots=True)
-class StandIn:
-    """How instances of one class are read.
+class StandIn(Kind):
+    """A registered class; `values` returns the tensor or array of an instance."""
 
-    Attributes
-    ----------
-    kind : Kind
-    name : str
-        What `values` is called: "dequantize".
-    values : callable
-        Returns the tensor or the array that an instance stands for.
-    detail : str or callable
-        A few words, or what returns them for an instance.
-    has_own : bool
-        Whether the values of any instance were found in its own memory so far.
-    quickest : float
-        Seconds that `values` took at least, in the quickest of all calls so far; infinite before the first.
-    """
+    name = "stand-in"
+    step = Step.STAND_IN
+    sentence = "Of a class that stands for a tensor, as it says itself or as was registered; the array is of that one."
 
-    kind: Kind
-    name: str
-    values: Callable[[Any], Any]
-    detail: str | Callable[[Any], str] = ""
-    has_own: bool = field(default=False, compare=False)
-    quickest: float = field(default=math.inf, compare=False)
+    def __init__(self, call: str, values: Callable[[Any], Any], access: str, label: str = "", words: Any = "") -> None:
+        self.call = call
+        self.access = access
+        self.label = label or self.name
+        self.has_own = False
+        """Whether the values of an instance were found in its own memory so far."""
+        self._values = values
+        self._words = words
+        self._variants: dict[tuple[bool, bool], StandIn] = {}
+
+    def inner(self, t: Any) -> torch.Tensor:
+        """Return the tensor that an instance stands for; an array gives a tensor over its memory.
+
+        Raises
+        ------
+        UnsupportedTensorError
+            If the function fails or returns anything else.
+        """
+        return self._ask(t)[0]
+
+    def detail(self, t: Any) -> str:
+        if isinstance(self._words, str):
+            return legible(self._words)
+        try:
+            return legible(str(self._words(t)))
+        except Exception as error:
+            return f"detail failed ({error_text(error)})"
+
+    def ask_twice(self, t: Any) -> tuple[torch.Tensor, bool, bool]:
+        """Return the tensor, whether its memory is the object's own, and whether it was an array.
+
+        Memory is new if two results that live at once have different addresses.
+        """
+        values, is_from_array = self._ask(t)
+        is_own = _address(values) == _address(self._ask(t)[0])
+        self.has_own |= is_own
+        return values, is_own, is_from_array
+
+    def variant(self, is_own: bool, is_from_array: bool) -> StandIn:
+        """Return the kind of an instance: with an obstacle if its memory is new, with the code for an array."""
+        key = is_own, is_from_array
+        if key not in self._variants:
+            kind = self._variants[key] = copy.copy(self)
+            if not is_own:
+                kind.obstacle = Obstacle(
+                    "of class {type_name}", "{type_name} computes its values, so they are new memory"
+                )
+            if is_from_array:
+                kind.access = f"torch.from_numpy({self.access})"
+        return self._variants[key]
+
+    def _ask(self, t: Any) -> tuple[torch.Tensor, bool]:
+        """Return the tensor of an instance, and whether the function returned an array."""
+        subject = f"{self.call}() of {type(t).__name__}"
+        try:
+            with modes.outside_modes(), modes.with_overrides():
+                values = self._values(t)
+        except Exception as error:
+            raise UnsupportedTensorError(f"{subject} failed ({error_text(error)}); convert what it holds") from error
+        if is_array(values):
+            return _tensor_over(values, subject), True
+        if not is_tensor(values) or stand_in_of(values) is not None:
+            # A stand-in for another stand-in might have no end.
+            what = "the object itself" if values is t else an_instance(values)
+            raise UnsupportedTensorError(f"{subject} gives {what}; have it return a tensor or a NumPy array")
+        return values, False
+
+
+def _tensor_over(array: np.ndarray[Any, Any], subject: str) -> torch.Tensor:
+    if issubclass(type(array), np.ma.MaskedArray):
+        raise UnsupportedTensorError(f"{subject} gives a masked array; have it return a MaskedTensor")
+    if not array.flags.writeable:
+        # torch has no read-only tensors, and a copy of it would not be what the object has.
+        raise UnsupportedTensorError(f"{subject} gives a read-only array; have it return a writeable one, or a tensor")
+    try:
+        return torch.from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise UnsupportedTensorError(
+            f"{subject} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
+        ) from error
+
+
+def _address(values: torch.Tensor) -> object:
+    """Return the address of the storage; of a tensor without one, the identity of the object."""
+    try:
+        return storage_address(values) or id(values)
+    except Exception:
+        return id(values)
 
 
 _Table = dict[int, tuple[weakref.ref[type], StandIn]]
-"""By the identity of the class: a metaclass of the user's may compute hashes."""
+"""By the identity of the class: a metaclass of the user may compute hashes."""
 _registered: _Table = {}
 _by_protocol: _Table = {}
 
@@ -99,13 +164,18 @@ def register_kind(
     - `values` is called whenever an instance is displayed, without gradients. It must be quick and change nothing.
     - If it returns the same memory each time, view and share are offered, otherwise copy alone.
     - If it raises, the card shows the error, and a conversion raises `UnsupportedTensorError`.
-    - A search calls it only if it has ever taken less than a millisecond.
+    - A search calls it once a display has found that it returns the same memory each time.
     - A second registration replaces the first one.
     """
     if values is None:
         _registered.pop(id(cls), None)
         return
-    _check(cls, values)
+    if not type.__subclasscheck__(type, type(cls)):
+        raise BadRequestError(f"register_kind takes a class, not an instance of {type(cls).__name__}")
+    if id(cls) in _OURS or cls.__module__.partition(".")[0] in _NOBODYS:
+        raise BadRequestError(f"{cls.__name__} cannot be registered; register a subclass")
+    if not callable(values):
+        raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
     if not isinstance(label, str) or not (isinstance(detail, str) or callable(detail)):
         raise BadRequestError("label must be a string, and detail a string or a function of one instance")
     name = getattr(values, "__name__", "")
@@ -113,8 +183,7 @@ def register_kind(
     name = name if is_attribute_name(name) and name != "t" else "values"
     is_method = any(vars(base).get(name) is values for base in cls.__mro__)
     access = f"t.{name}()" if is_method else f"{name}(t)"
-    kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=access)
-    _put(_registered, cls, StandIn(kind, name, values, detail))
+    _put(_registered, cls, StandIn(name, values, access, legible(label), detail))
 
 
 def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
@@ -124,22 +193,13 @@ def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
     return stand_in
 
 
-def _check(cls: Any, values: Any) -> None:
-    if not type.__subclasscheck__(type, type(cls)):
-        raise BadRequestError(f"register_kind takes a class, not an instance of {type(cls).__name__}")
-    if id(cls) in _OURS or cls.__module__.partition(".")[0] in _NOBODYS:
-        raise BadRequestError(f"{cls.__name__} cannot be registered; register a subclass")
-    if not callable(values):
-        raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
-
-
 def stand_in_of(obj: Any) -> StandIn | None:
     """Return the registration of the class of `obj`, or None."""
     return stand_in_for(type(obj))
 
 
 def stand_in_for(cls: type) -> StandIn | None:
-    """Return how instances of `cls` stand for a tensor; None where they do not."""
+    """Return the registration of `cls` or a base, or a stand-in for its method ``__tensornp__``, or None."""
     if id(cls) in _OURS:
         return None
     for base in cls.__mro__:
@@ -148,8 +208,12 @@ def stand_in_for(cls: type) -> StandIn | None:
             return found
         if id(base) not in _OURS and PROTOCOL in vars(base):
             _, found = _by_protocol.get(id(cls), (None, None))
-            return found or _put(_by_protocol, cls, StandIn(STAND_IN, PROTOCOL, _call_protocol))
+            return found or _put(_by_protocol, cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
     return None
+
+
+def _call_protocol(obj: Any) -> Any:
+    return getattr(type(obj), PROTOCOL)(obj)
 
 
 def is_tensor_like(obj: Any) -> bool:
@@ -157,96 +221,24 @@ def is_tensor_like(obj: Any) -> bool:
     return is_tensor(obj) or stand_in_of(obj) is not None
 
 
-def _call_protocol(obj: Any) -> Any:
-    return getattr(type(obj), PROTOCOL)(obj)
-
-
 def stood_for(obj: Any) -> torch.Tensor:
-    """Return the tensor that `obj` stands for; an array is one over the same memory.
-
-    Raises
-    ------
-    UnsupportedTensorError
-        If its class cannot tell, or gives anything else.
-    """
+    """Return the tensor that `obj` stands for; raises as `StandIn.inner`."""
     stand_in = stand_in_of(obj)
     if stand_in is None:
         raise UnsupportedTensorError(f"{type(obj).__name__} stands for a tensor no longer; register it again")
-    return _asked(obj, stand_in)[0]
-
-
-def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
-    """Return the tensor that `obj` stands for, and whether that was an array."""
-    said = f"{stand_in.name}() of {type(obj).__name__}"
-    try:
-        begin = time.perf_counter()
-        with modes.outside_modes(), modes.with_overrides():
-            values = stand_in.values(obj)
-        stand_in.quickest = min(stand_in.quickest, time.perf_counter() - begin)
-    except Exception as error:
-        raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
-    if is_array(values):
-        if issubclass(type(values), np.ma.MaskedArray):
-            raise UnsupportedTensorError(f"{said} gives a masked array; have it return a MaskedTensor")
-        if not values.flags.writeable:
-            # torch has no read-only tensors, and a copy of it would not be what the object has.
-            raise UnsupportedTensorError(f"{said} gives a read-only array; have it return a writeable one, or a tensor")
-        try:
-            return torch.from_numpy(values), True
-        except (TypeError, ValueError) as error:
-            raise UnsupportedTensorError(
-                f"{said} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
-            ) from error
-    if not is_tensor(values) or stand_in_of(values) is not None:
-        # Of one that stands for another one itself, there might be no end.
-        what = "the object itself" if values is obj else an_instance(values)
-        raise UnsupportedTensorError(f"{said} gives {what}; have it return a tensor or a NumPy array")
-    return values, False
-
-
-def read_stand_in(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, Kind, str]:
-    """Return the tensor that `obj` stands for, its kind, which tells new memory, and the detail."""
-    values, is_own, is_array = _asked_twice(obj, stand_in)
-    kind = stand_in.kind if is_own else replace(stand_in.kind, obstacle=_COMPUTED)
-    if is_array:
-        kind = replace(kind, access=f"torch.from_numpy({kind.access})")
-    if isinstance(stand_in.detail, str):
-        return values, kind, legible(stand_in.detail)
-    try:
-        return values, kind, legible(str(stand_in.detail(obj)))
-    except Exception as error:
-        return values, kind, f"detail failed ({error_text(error)})"
+    return stand_in.inner(obj)
 
 
 def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor of `obj` for a search; None if it is computed, or slow.
+    """Return the tensor of `obj` for a search; None if it is computed.
 
-    Nothing is called before someone has looked at an instance of its class that has them.
+    Nothing is called before a display has found that an instance of the class has its own memory.
     """
     stand_in = stand_in_of(obj)
-    if stand_in is None or not stand_in.has_own or stand_in.quickest > MAX_SECONDS_UNASKED:
+    if stand_in is None or not stand_in.has_own:
         return None
     try:
-        values, is_own, _ = _asked_twice(obj, stand_in)
+        values, is_own, _ = stand_in.ask_twice(obj)
     except UnsupportedTensorError:
         return None
     return values if is_own else None
-
-
-def _asked_twice(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool, bool]:
-    """Return the tensor, whether it is the object's own memory, and whether it was an array.
-
-    Where a second one lies while the first one is there tells whether it is made anew each time.
-    """
-    values, is_array = _asked(obj, stand_in)
-    is_own = _address(values) == _address(_asked(obj, stand_in)[0])
-    stand_in.has_own |= is_own
-    return values, is_own, is_array
-
-
-def _address(values: torch.Tensor) -> object:
-    """Return what tells one memory from another; of tensors that have none, whether it is the same object."""
-    try:
-        return storage_address(values) or id(values)
-    except Exception:
-        return id(values)

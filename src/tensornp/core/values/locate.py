@@ -225,7 +225,7 @@ def _source_to_search(tensor: Any, what: str) -> Source:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
     source = source_of(tensor, in_order=True, caller="locate")
     if len(source.parts) != 1 or source.zeros:
-        cure = "take one of its parts" if source.nested_shapes else "take t.to_dense()"
+        cure = "pass one of t.unbind()" if source.nested_shapes else "pass tnp.to_numpy(t)"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
     return source

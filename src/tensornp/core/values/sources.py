@@ -10,29 +10,24 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import quoted, with_article
 from tensornp.core.memory.footprint import check_parts
-from tensornp.core.tensor import kinds
-from tensornp.core.tensor.dense import check_indices
-from tensornp.core.tensor.dtypes import KNOWN, name_of
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
+from tensornp.core.tensor.form import is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
+from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
-from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.core.values.blocks import (
+    BLOCK_NUMEL,
     Array,
     Part,
     masked_part,
@@ -43,7 +38,7 @@ from tensornp.core.values.blocks import (
 )
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
 MAX_REPEATED = 2**32
 """Elements of an expanded tensor that are read at most."""
@@ -158,7 +153,7 @@ def source_of(
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
     info = info or inspect(obj)
-    if is_dense and info.kind is kinds.SPARSE:
+    if is_dense and info.kind is SPARSE:
         return _of_array(to_numpy(obj), axis, in_order)
     return _of_tensor(obj, info, axis, in_order)
 
@@ -188,40 +183,43 @@ def _is_flat(part: Part) -> bool:
 
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
-    if info.kind is kinds.LOCAL:
+    kind = info.kind
+    if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     check_readable(info)
-    if info.kind is kinds.PENDING:
-        awaited = tensor.trigger_wait()
-        return _of_tensor(awaited, inspect(awaited), axis, in_order)
     if info.device.type == "cpu":
         check_parts(tensor)
-    if info.kind in (kinds.NESTED, kinds.SPARSE, kinds.ZERO):
-        _refuse_axis(info, axis)
-        return {kinds.NESTED: _of_nested, kinds.SPARSE: _of_sparse, kinds.ZERO: _of_zeros}[info.kind](tensor, info)
-    if info.kind.is_masked:
-        return _of_masked(tensor, info, axis, in_order)
-    if info.kind is kinds.MKLDNN or info.kind is kinds.LAZY:
-        return _of_array(to_numpy(tensor, copy=True), axis, in_order)
-    shape = info._array_shape
-    at = checked_axis(axis, shape)
-    part = _part(tensor, info, at, in_order)
-    order = order_of(info.shape, info.stride) if info.stride and _is_flat(part) else None
-    return Source((part,), part.dtype, shape, axis=at, order=order)
-
-
-def _part(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Part:
-    if info.kind.has_other_meaning:
-        return rows_part(tensor, info, axis)
-    raw = plain(tensor)
-    if tuple(raw.shape) != info.shape:
-        raise NoDataError(f"its shape became {tuple(raw.shape)} as it was read, and was {info.shape}; try again")
-    if not info._is_quantized:
-        return part_of_tensor(raw, axis, in_order=in_order)
-    if "per_tensor" in str(raw.qscheme()):
-        return rows_part(raw, info, axis)
-    # torch cannot slice other schemes: the values are new memory.
-    return replace(part_of_tensor(quietly(raw.dequantize), axis, in_order=in_order), bits=None)
+    if kind is PENDING:
+        awaited = kind.awaited(tensor)
+        return _of_tensor(awaited, inspect(awaited), axis, in_order)
+    if axis is not None and kind.axis_cure:
+        raise BadRequestError(
+            f"{with_article(str(kind))} tensor has no statistics by axis; {kind.axis_cure}, or omit axis"
+        )
+    at = checked_axis(axis, info._array_shape)
+    if kind.is_read_by_rows(tensor):
+        part = rows_part(tensor if kind.has_other_meaning else plain(tensor), info, at)
+        return Source((part,), part.dtype, info._array_shape, axis=at)
+    stored, mask = kind.stored(tensor), kind.mask(tensor)
+    parts = [part_of_tensor(one, at, in_order=in_order or mask is not None) for one in stored]
+    if mask is not None:
+        parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True), is_shown=True)]
+    if info._is_quantized:
+        # The bits are those of the values, not of the codes.
+        parts = [replace(part, bits=None) for part in parts]
+    # Other parts make another tensor, also if there are none.
+    shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
+    is_flat = info.stride is not None and all(map(_is_flat, parts))
+    return Source(
+        tuple(parts),
+        parts[0].dtype if parts else name_of(info.dtype),
+        shapes[0] if shapes else info._array_shape,
+        zeros=info.numel - sum([part.numel() for part in stored]),
+        is_masked=mask is not None,
+        axis=at,
+        nested_shapes=shapes,
+        order=order_of(info.shape, info.stride or ()) if is_flat else None,
+    )
 
 
 def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
@@ -229,7 +227,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     if not is_whole and any(place.is_partial() for place in tensor.placements):
         # The values are the sum over all ranks.
         check_readable(info)
-    local: Any = held_tensor(tensor, info.kind)
+    local: Any = info.kind.inner(tensor)
     source = _of_tensor(local, inspect(local), axis, in_order)
     if is_whole or info.shard is None:
         return source
@@ -238,46 +236,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     return replace(source, scope=info.shard.scope, shard=shard)
 
 
-def _of_zeros(_: Any, info: TensorInfo) -> Source:
-    return Source((), name_of(info.dtype), info.shape, zeros=info.numel)
-
-
-def _of_nested(tensor: Any, info: TensorInfo) -> Source:
-    parts = [plain(part) for part in tensor.unbind()]
-    found = tuple(_part(part, inspect(part), None, False) for part in parts)
-    # Other parts make another tensor, also if there are none.
-    shapes = (*(tuple(part.shape) for part in parts), ())
-    return Source(found, name_of(info.dtype), shapes[0], nested_shapes=shapes)
-
-
-def _of_masked(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
-    at = checked_axis(axis, info.shape)
-    inner: Any = held_tensor(tensor, info.kind)
-    if inspect(inner).kind is not kinds.STRIDED:
-        return _of_array(to_numpy(tensor, copy=True), axis, in_order)
-    tensors = plain(inner), plain(mask_of(tensor))
-    data, shown = (part_of_tensor(part, at, in_order=True) for part in tensors)
-    part = masked_part(data, shown, is_shown=True)
-    return Source((part,), data.dtype, info.shape, is_masked=True, axis=at)
-
-
-def _of_sparse(tensor: Any, info: TensorInfo) -> Source:
-    raw = plain(tensor)
-    check_indices(raw)
-    if raw.layout == torch.sparse_coo and not raw.is_coalesced():
-        indices, values = torch_private.stored_elements(raw)
-        # A new tensor, because torch would keep the sums in the user's own; short floats cannot be added.
-        wide = KNOWN[name_of(values.dtype)].widened
-        values = values.to(getattr(torch, wide)) if wide else values
-        made = torch.sparse_coo_tensor(indices, values, raw.shape, check_invariants=True, is_coalesced=False)
-        values = made.coalesce().values()
-    else:
-        values = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-    part = part_of_tensor(values, None, in_order=False)
-    return Source((part,), part.dtype, info.shape, zeros=info.numel - values.numel())
-
-
-def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
+def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested.
 
     They must be on an accelerator, for values that are not computed yet, and while a collective writes them.
@@ -286,11 +245,10 @@ def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
     if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0
     if info.inner is not None:
-        held: Any = held_tensor(tensor, info.kind)
-        return nbytes_unasked(held, info.inner)
-    if info.kind is kinds.SPARSE:
-        return sum(part.numel() * part.element_size() for part in stored_parts(plain(tensor)))
-    strides = info.stride if info.kind is kinds.STRIDED and info.stride is not None else (1,) * len(info.shape)
+        return nbytes_unasked(info.inner)
+    if info.kind is SPARSE:
+        return info._part_nbytes or 0
+    strides = info.stride if info.kind is STRIDED and info.stride is not None else (1,) * len(info.shape)
     return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
 
 
@@ -298,24 +256,15 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
     """Return `axis` counted from the first; raise BadRequestError if the shape does not have it."""
     if axis is None:
         return None
-    try:
-        at = operator.index(axis)
-        if isinstance(axis, bool):
-            raise TypeError
-    except TypeError:
-        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}") from None
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}")
+    at = operator.index(axis)
     if not -len(shape) <= at < len(shape):
         if not shape:
             raise BadRequestError("a single number has no axis; omit axis")
         reach = f"from {-len(shape)} to {len(shape) - 1}"
         raise BadRequestError(f"there is no axis {quoted(at)} in shape {shape}; choose one {reach}")
     return at % len(shape)
-
-
-def _refuse_axis(info: TensorInfo, axis: int | None) -> None:
-    if axis is not None:
-        kind = with_article(str(info.kind))
-        raise BadRequestError(f"{kind} tensor has no statistics by axis; {info.kind.axis_cure}, or omit axis")
 
 
 def refuse_endless(source: Source, caller: str) -> None:

@@ -173,7 +173,7 @@ def _unread(tensor: torch.Tensor, info: TensorInfo) -> str:
         return no_data_text(info)
     if info.device.type != "cpu":
         return f"not read: they are on {info.device}, for which a stopped program might wait; tnp.card reads them"
-    if _is_computed(info) or (info.numel and not nbytes_unasked(tensor, info)):
+    if _is_computed(info) or (info.numel and not nbytes_unasked(info)):
         return f"not read: {info.kind} values are computed first; tnp.card reads them"
     return ""
 
@@ -210,7 +210,7 @@ def _unscanned(tensor: torch.Tensor, info: TensorInfo) -> str:
         return unread
     if not info.numel:
         return "none: it is empty"
-    nbytes = nbytes_unasked(tensor, info)
+    nbytes = nbytes_unasked(info)
     if nbytes <= MAX_READ_NBYTES:
         return ""
     most = format_nbytes(MAX_READ_NBYTES)

@@ -17,10 +17,10 @@ from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import is_whole, plain_part
+from tensornp.core.tensor.form import plain_part
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, STAND_IN
-from tensornp.core.tensor.reading import held_tensor
+from tensornp.core.tensor.kind import Step
+from tensornp.core.tensor.kinds import LOCAL, form_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
@@ -134,7 +134,7 @@ class _Facts:
         Return False of a part of a sum, and of a whole that has no elements, or none any more.
         """
         dtensor: Any = self.tensor
-        is_here = is_whole(dtensor)
+        is_here = form_of(dtensor).state == "available"
         if any([one.is_partial() for one in dtensor.placements]) or (is_here and not extents_of(part)):
             return False
         self.shape, self.dtype, self.device = tuple(dtensor.shape), name_of(dtensor.dtype), str(dtensor.device)
@@ -298,8 +298,8 @@ class TensorSource(Source):
 def _held_here(tensor: Any) -> Any:
     """Return the tensor in which this rank has its part of what is spread over ranks; raise where that is no value."""
     info = as_local(inspect(tensor))
-    while info.kind in (STAND_IN, LOCAL) and info.inner is not None:
-        tensor, info = held_tensor(tensor, info.kind), info.inner
+    while (info.kind is LOCAL or info.kind.step is Step.STAND_IN) and info.inner is not None:
+        tensor, info = info.kind.inner(tensor), info.inner
     return tensor
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from tensornp.core.lowlevel.text import format_nbytes
-from tensornp.core.tensor.form import form_of, plain
+from tensornp.core.tensor.form import plain
+from tensornp.core.tensor.kinds import form_of
 
 MAX_BYTES = 256 * 2**20
 

@@ -18,7 +18,8 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.identity import WeakStorages
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.form import Bare, form_of, plain
+from tensornp.core.tensor.form import Bare, plain
+from tensornp.core.tensor.kinds import form_of
 from tensornp.errors import NotReadError
 from tensornp.passes.recording.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN

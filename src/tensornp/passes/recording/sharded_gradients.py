@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.form import form_of
+from tensornp.core.tensor.kinds import form_of
 from tensornp.passes.recording.seen_tensors import SeenTensors, storage_key, version_of
 
 NOTE, UNSEEN = "of the local shard of {}, from .grad", "of a sharded parameter: none was seen in .grad"

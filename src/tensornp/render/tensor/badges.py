@@ -8,6 +8,7 @@ from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.unsharded import GATHERED
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -191,9 +192,9 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         text = info.kind.label or name_of(info.layout)
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence
         yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, sentence)
-    for noted in info._spread:
+    if info._is_gathered:
         sentence = "FSDP has gathered it from all ranks, and frees this memory when it shards it again."
-        yield Badge("spread", noted, sentence)
+        yield Badge("spread", GATHERED, sentence)
     if info._array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info._array_shape}."
         yield Badge("packed", f"packed · {info._array_shape}", title)

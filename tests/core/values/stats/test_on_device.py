@@ -77,4 +77,4 @@ def test_a_card_leaves_the_device_alone():
 def test_what_is_read_unasked_is_decided_by_facts_alone(changes, expected):
     """Never on an accelerator, never what is lazy or pending; of an expanded tensor what is stored."""
     t = torch.zeros(12)
-    assert nbytes_unasked(t, replace(inspect(t), **changes)) == expected
+    assert nbytes_unasked(replace(inspect(t), **changes)) == expected

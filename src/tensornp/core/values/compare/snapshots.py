@@ -76,12 +76,13 @@ def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerpr
 
 
 def _copied(obj: Any) -> Any:
-    if is_tensor(obj) and not inspect(obj).kind.gives_one_array:
-        return None
     try:
         values = to_numpy(obj, copy=True) if is_tensor(obj) else obj.copy()
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
+        return None
+    if is_tensor(obj) and type(values) is not np.ndarray:
+        # Several arrays, or a masked one.
         return None
     return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.values.block import Block, blocks_of
+from tensornp.core.values.blocks import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing, sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -110,7 +110,7 @@ def _add(builder: HeatmapBuilder, found: Any, first: tuple[int, int], shape: tup
 def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
     """Return whether elements of `shape` may be read automatically, as for a card."""
     is_stored = type(subject.tensor) is StoredValues
-    is_free = is_stored or nbytes_unasked(subject.tensor, subject.info) > 0
+    is_free = is_stored or nbytes_unasked(subject.info) > 0
     return is_free and math.prod(shape) * subject.info.itemsize <= max_nbytes
 
 

@@ -14,13 +14,12 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.to_numpy import execute, masked_array
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import SPARSE
-from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
-from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.gather import TooManyError, gather
+from tensornp.core.tensor.kind import Step, TooManyError
+from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
@@ -91,7 +90,7 @@ def preview(
 def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
     """Return the tensor behind a stand-in, and its metadata; any other tensor is returned itself."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
-        tensor, info = held_tensor(tensor, info.kind), info.inner
+        tensor, info = info.kind.inner(tensor), info.inner
     return tensor, info
 
 
@@ -133,7 +132,7 @@ def _stored(tensor: Any, info: TensorInfo, max_elements: int, own: Mapping[str, 
     """Return the text of the tensors that a tensor stores; if there are none, `reason` is the note."""
     if info.kind is SPARSE:
         names = ("indices", "values") if info.layout == torch.sparse_coo else ("pointers", "indices", "values")
-        stored = dict(zip(names, stored_parts(tensor.detach()), strict=True))
+        stored = dict(zip(names, SPARSE.parts(tensor.detach()), strict=True))
     else:
         stored = {name: value for name, value in own_attributes(tensor) if is_tensor(value)}
     texts = []
@@ -247,7 +246,7 @@ def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: Conver
     Raises
     ------
     NotReadError
-        As `gather` does, and where a collective is still making the values.
+        If memory was freed, a collective still makes the values, or as `Kind.few` does.
     """
     return array_of_few(plan, *few_of(tensor, info, places))
 
@@ -264,12 +263,14 @@ def few_of(
     if info._is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is None:
-        return gather(tensor, info, places), None
-    held: Any = held_tensor(tensor, info.kind)
+        check_parts(tensor)
+        return info.kind.few(tensor, places), None
+    held: Any = info.kind.inner(tensor)
     few, is_shown = few_of(held, info.inner, places)
     if info.kind.is_masked:
-        mask = mask_of(tensor)
-        is_shown = gather(mask, inspect(mask), places).cpu()
+        check_parts(tensor)
+        mask: Any = info.kind.parts(tensor)[0]
+        is_shown = form_of(mask).kind.few(mask, places).cpu()
     return few, is_shown
 
 

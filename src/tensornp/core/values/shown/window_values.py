@@ -16,9 +16,8 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor
+from tensornp.core.tensor.kind import Step
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.digits import DIGITS, column_texts
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
@@ -126,7 +125,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
             shard = info.shard
             if shard is not None and shard.pending:
                 raise NoDataError(no_data_text(info))
-        held: Any = held_tensor(tensor, info.kind)
+        held: Any = info.kind.inner(tensor)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
     if shard is not None and (shard.held is None or shard.shape != info._array_shape):
         # The place of the elements in the whole is not known.

@@ -21,8 +21,7 @@ from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.block import BLOCK_NUMEL, Block
-from tensornp.core.values.blocks import Part
+from tensornp.core.values.blocks import BLOCK_NUMEL, Block, Part
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast

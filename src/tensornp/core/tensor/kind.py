@@ -1,0 +1,173 @@
+"""Describe a kind of tensors: the base class of all kinds, and the steps of a conversion."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from tensornp.core.tensor.form import Bare, plain
+from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
+from tensornp.errors import NotReadError
+
+DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
+
+
+class Step(StrEnum):
+    """The steps of a conversion, in their order."""
+
+    STAND_IN = "stand in"
+    WAIT = "wait"
+    TO_LOCAL = "to local"
+    GATHER = "gather from all ranks"
+    UNBIND = "unbind"
+    DETACH = "detach"
+    TO_HOST = "copy to host"
+    TO_DENSE = "to dense"
+    DEQUANTIZE = "dequantize"
+    RESOLVE_CONJ = "resolve conjugate"
+    RESOLVE_NEG = "resolve negative"
+    UNPACK = "unpack"
+    WIDEN = "widen"
+    COPY = "copy"
+    VIEW_BITS = "view bits"
+    CAST = "cast"
+    MASK = "mask"
+
+
+class Obstacle(NamedTuple):
+    """The reason against sharing memory, in two grammatical forms."""
+
+    detail: str
+    """After "a float32 tensor": "with the conjugate bit set"; empty if dtype and device say it already."""
+    clause: str
+    """After "copy: ": "on cuda:0"."""
+
+
+class Form(NamedTuple):
+    """The state of a tensor and its kind; `wrapper` names the class or tracer around it."""
+
+    state: DataState
+    kind: Kind
+    wrapper: str = ""
+
+
+class TooManyError(NotReadError):
+    """All elements would be laid out to print a few, and they are too many."""
+
+
+class Kind:
+    """A way to hold values. Each kind is one object of a subclass; its methods are called `outside_modes`.
+
+    No value is read before `few`, `stored` or `dense` is called.
+
+    Attributes
+    ----------
+    name : str
+        The name in the HTML of a card.
+    step : Step or None
+        The step that leads to the values; the steps of the inner tensor follow, except for MASK.
+    label, sentence : str
+        The badge and its meaning; if the label is empty, the layout is the badge.
+    obstacle : Obstacle or None
+        The reason why no tensor of this kind can share memory, with ``{layout}``, ``{dtype}`` and ``{type_name}``.
+    access : str
+        The expression for the inner tensor; empty if there is none.
+    code : str
+        The code of the whole conversion, around the code of the inner tensor, ``{inner}``. ``{host}`` and ``{dense}``
+        take a mask to the CPU and out of a sparse layout.
+    values_dtype : str
+        The dtype of the values, if the dtype of the tensor is only that of codes.
+    has_strides : bool
+        Whether the elements lie by strides in a storage of its own.
+    is_computed : bool
+        Whether the values are computed when they are requested.
+    has_other_meaning : bool
+        Whether the bytes of the tensors inside are not its values.
+    gives_several : bool
+        Whether it becomes a list of arrays.
+    is_masked : bool
+        Whether it becomes a masked array.
+    indexed_by : str
+        The call that makes a tensor with elements by index: ``.to_dense()``; empty if it can be indexed.
+    axis_cure : str
+        The advice if its statistics have no axis; empty if they do.
+    """
+
+    name = ""
+    step: Step | None = None
+    label = ""
+    sentence = ""
+    obstacle: Obstacle | None = None
+    access = ""
+    code = "{inner}"
+    values_dtype = ""
+    has_strides = False
+    is_computed = False
+    has_other_meaning = False
+    gives_several = False
+    is_masked = False
+    indexed_by = ""
+    axis_cure = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        """Return whether `t` is of this kind; `bare` has its attributes as `torch.Tensor` defines them."""
+        return False
+
+    def form(self, t: Any) -> Form:
+        """Return the state of a tensor of this kind."""
+        return Form("available", self)
+
+    def damage(self, t: Any) -> str:
+        """Return why the values cannot be read although all memory is there, or ""."""
+        return ""
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        """Return the tensor inside that holds the values, or None; does not wait."""
+        return None
+
+    def awaited(self, t: Any) -> Any:
+        """Return the inner tensor once its values are there."""
+        return self.inner(t)
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        """Return the other tensors inside: indices and values, scales, a mask."""
+        return []
+
+    def detail(self, t: Any) -> str:
+        """Return a few words for the badge."""
+        return ""
+
+    def mask(self, t: Any) -> torch.Tensor | None:
+        """Return the dense mask on the CPU, True at shown elements; None if all are shown."""
+        return None
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        """Return the elements at `places`, dense and in new memory, lazy bits resolved.
+
+        The dtype is the tensor's own, or one that holds its values exactly if torch cannot compute in its own. Raises
+        NotReadError if the values are not computed yet, or if all of more than `MAX_NUMEL` would be laid out.
+        """
+        numel = math.prod(Bare(t).shape)
+        if numel > MAX_NUMEL:
+            raise TooManyError(
+                f"the values are not shown: t{self.indexed_by} would make all {numel:,} elements; use to_numpy"
+            )
+        return indexed(self.dense(t), places)
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        """Return strided tensors with all values; elements that they lack are zeros."""
+        return [self.dense(t)]
+
+    def is_read_by_rows(self, t: Any) -> bool:
+        """Return whether statistics read `dense` of some rows at a time."""
+        return False
+
+    def dense(self, t: Any) -> torch.Tensor:
+        """Return all values as a strided tensor, without a copy if it is one."""
+        return plain(t)

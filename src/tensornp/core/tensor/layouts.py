@@ -1,0 +1,223 @@
+"""Read the kinds of tensors that differ by layout: strided, sparse, mkldnn, quantized, zero and lazy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
+from tensornp.core.tensor.form import over_storage, plain
+from tensornp.core.tensor.indexing import Places, indexed
+from tensornp.core.tensor.kind import Kind, Obstacle, Step
+from tensornp.errors import NotReadError, UnsupportedTensorError
+
+_FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)
+_CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
+"""The dtype of the codes of a quantized tensor, if each has bytes of its own."""
+
+
+class Strided(Kind):
+    name = "strided"
+    has_strides = True
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return bool(bare.layout == torch.strided)
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        raw = plain(t)
+        if raw.dtype is _FLOAT4:
+            return self._few_packed(raw, places)
+        if not (raw.is_conj() or raw.is_neg()):
+            return indexed(raw, places)
+        # torch would resolve all elements before it indexes, so the lazy bits come off first.
+        few = indexed(over_storage(raw, raw.dtype), places)
+        few = quietly(few.conj().resolve_conj) if raw.is_conj() else few
+        return quietly(few.neg) if raw.is_neg() else few
+
+    def _few_packed(self, raw: torch.Tensor, places: Places) -> torch.Tensor:
+        """Read the byte of each 4-bit value, then its half."""
+        codes = raw.view(torch.uint8)
+        codes = indexed(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
+        shifts = torch.tensor([4 * (place % 2) for place in places[-1]], dtype=torch.uint8, device=codes.device)
+        return _decode_float4(codes >> shifts & 15)
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        return [plain(t)]
+
+    def dense(self, t: Any) -> torch.Tensor:
+        """Return a strided tensor itself, and the float32 values of float4: ``(*, 2 * n)`` for ``(*, n)``."""
+        raw = plain(t)
+        if raw.dtype is not _FLOAT4:
+            return raw
+        codes = raw.view(torch.uint8)
+        return _decode_float4(torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1))
+
+
+def _decode_float4(codes: torch.Tensor) -> torch.Tensor:
+    values = torch.tensor(FLOAT4_VALUES, dtype=torch.float32, device=codes.device)
+    return values[codes.to(torch.int64)]
+
+
+class Sparse(Kind):
+    name = "sparse"
+    step = Step.TO_DENSE
+    sentence = "Only some elements are stored; the array has them all."
+    obstacle = Obstacle("of layout {layout}", "the layout is {layout}, so the values are laid out densely")
+    indexed_by = ".to_dense()"
+    axis_cure = "pass tnp.to_numpy(t)"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return True
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        if t.layout == torch.sparse_coo:
+            return [*torch_private.stored_elements(t)]
+        if t.layout in (torch.sparse_csr, torch.sparse_bsr):
+            return [t.crow_indices(), t.col_indices(), t.values()]
+        return [t.ccol_indices(), t.row_indices(), t.values()]
+
+    def detail(self, t: Any) -> str:
+        return f"{torch_private.num_stored(t):,} stored"
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        raw = plain(t)
+        self._check_indices(raw)
+        if raw.layout != torch.sparse_coo or raw.is_coalesced():
+            return [self.parts(raw)[-1]]
+        indices, values = torch_private.stored_elements(raw)
+        # A new tensor, because torch would keep the sums in the user's own; short floats cannot be added.
+        wide = KNOWN[name_of(values.dtype)].widened
+        values = values.to(getattr(torch, wide)) if wide else values
+        made = torch.sparse_coo_tensor(indices, values, raw.shape, check_invariants=True, is_coalesced=False)
+        return [made.coalesce().values()]
+
+    def dense(self, t: Any) -> torch.Tensor:
+        """Return the dense form; in a wider dtype if torch has none in the tensor's own."""
+        raw = plain(t)
+        self._check_indices(raw)
+        facts = KNOWN.get(name_of(raw.dtype))
+        if facts is None or facts.dense_through is None:
+            return quietly(raw.to_dense)
+        laid_out = quietly(quietly(raw.to, getattr(torch, facts.dense_through)).to_dense)
+        return laid_out.to(raw.dtype) if facts.numpy else laid_out
+
+    def _check_indices(self, raw: Any) -> None:
+        """Raise UnsupportedTensorError if an index lies outside the shape."""
+        try:
+            *indices, values = self.parts(raw)
+            if raw.layout == torch.sparse_coo:
+                sizes = torch.tensor(raw.shape[: indices[0].shape[0]], device=indices[0].device)[:, None]
+                if bool(((indices[0] < 0) | (indices[0] >= sizes)).any()):
+                    raise RuntimeError("an index is outside the shape")
+            else:
+                # A tensor over the same memory, made for its checks.
+                options: Any = {"size": raw.shape, "layout": raw.layout, "check_invariants": True}
+                quietly(torch.sparse_compressed_tensor, *indices, values, **options)
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            raise UnsupportedTensorError(
+                f"this {name_of(raw.layout)} tensor is broken ({reason}); build it with check_invariants=True"
+            ) from error
+
+
+class Mkldnn(Kind):
+    name = label = "mkldnn"
+    step = Step.TO_DENSE
+    sentence = "An opaque layout that only oneDNN reads; the array has the values in row order."
+    obstacle = Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely")
+    indexed_by = ".to_dense()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return torch_private.is_mkldnn(bare.layout)
+
+    def dense(self, t: Any) -> torch.Tensor:
+        return quietly(plain(t).to_dense)
+
+
+class Quantized(Kind):
+    name = label = "quantized"
+    step = Step.DEQUANTIZE
+    sentence = "The elements are integer codes with a scale; the array has the values that they mean."
+    obstacle = Obstacle("of codes with a scale", "{dtype} codes dequantized, so that each is the value it means")
+    values_dtype = "float32"
+    has_strides = True
+    indexed_by = ".dequantize()"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return bool(bare.is_quantized)
+
+    def damage(self, t: Any) -> str:
+        """Return why the scales do not fit the codes: a view of another shape keeps them."""
+        for part, name in zip(self.parts(t), ("scales", "zero points"), strict=False):
+            axis, sizes = t.q_per_channel_axis(), tuple(t.shape)
+            if tuple(part.shape) != sizes[axis : axis + 1]:
+                has_axis = axis < len(sizes)
+                why = f"axis {axis} has {counted(sizes[axis], 'channel')}" if has_axis else f"it has no axis {axis}"
+                return f"its {name} have shape {tuple(part.shape)}, and {why}, so no code can be dequantized"
+        return ""
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        if "per_channel" not in self.detail(t):
+            return []
+        return [t.q_per_channel_scales(), t.q_per_channel_zero_points()]
+
+    def detail(self, t: Any) -> str:
+        try:
+            return str(t.qscheme()).removeprefix("torch.")
+        except RuntimeError:
+            # `torch.empty` makes quantized tensors without a scale.
+            return ""
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        """Dequantize the codes at `places` alone."""
+        raw = plain(t)
+        if raw.dtype not in _CODES:
+            return super().few(raw, places)
+        codes = indexed(over_storage(raw, _CODES[raw.dtype]), places)
+        few = torch_private.quantized_like(codes, raw, lambda part, dim: indexed(plain(part), [places[dim]]))
+        return quietly(few.dequantize)
+
+    def is_read_by_rows(self, t: Any) -> bool:
+        """Return whether all codes have one scale; torch cannot slice other schemes."""
+        return "per_tensor" in self.detail(t)
+
+    def dense(self, t: Any) -> torch.Tensor:
+        return quietly(plain(t).dequantize)
+
+
+class Zero(Kind):
+    name = "zero"
+    label = "symbolic zero"
+    step = Step.COPY
+    sentence = "Autograd's zero, which has no memory."
+    obstacle = Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory")
+    axis_cure = "pass tnp.to_numpy(t)"
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return bool(bare.layout == torch.strided) and torch_private.is_zero_tensor(t)
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        return torch.zeros([len(place) for place in places], dtype=t.dtype, device=t.device)
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        return []
+
+
+class Lazy(Kind):
+    name = label = "lazy"
+    sentence = "The values are computed when they are asked for."
+    obstacle = Obstacle("not computed yet", "computed and transferred, so it is new memory")
+    is_computed = True
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        return bare.device.type in ("lazy", "xla")
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        raise NotReadError("the values are not computed yet, and looking does not start it; to_numpy does when asked")
+
+    def dense(self, t: Any) -> torch.Tensor:
+        return quietly(plain(t).cpu)
