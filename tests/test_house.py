@@ -17,7 +17,7 @@ SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
     "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
-    "core/values": "scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
+    "core/values": "block, scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "short -> records -> verdict -> outline -> opened -> recording -> follow",
@@ -31,7 +31,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
-    "xxhash": {"core/memory/fingerprint"},
+    "xxhash": {"core/memory/digest"},
     "numba": {"core/values/stats/fast"},
     "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},

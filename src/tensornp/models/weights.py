@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.namespace.lookup import name_of, names_of_caller
+from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.errors import BadRequestError
 from tensornp.models.explorer import WeightsExplorer
 

@@ -17,7 +17,7 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
-from tensornp.core.namespace.lookup import names_of_caller, names_of_now
+from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of

@@ -15,7 +15,7 @@ import tensornp as tnp
 from tensornp.core.convert.plan import MODES, decide
 from tensornp.core.convert.to_numpy import execute
 from tensornp.core.memory.aliases import Target
-from tensornp.core.tensor.kind import Step
+from tensornp.core.tensor.steps import Step
 
 PLAIN = tnp.inspect(torch.zeros(2, 3))
 

@@ -140,7 +140,10 @@ def test_a_part_is_not_compared_with_a_whole():
     with rank.alone():
         for whole in (torch.zeros(sharded.shape), local.clone()):
             for pair in ((sharded, whole), (whole, sharded)):
-                with pytest.raises(tnp.NoDataError, match=r"local shard of rank 1; .*all elements|to_local"):
+                with pytest.raises(
+                    tnp.NoDataError,
+                    match=r"local shard of rank 1; .*compare t\.full_tensor",
+                ):
                     tnp.compare(*pair)
         assert tnp.compare(sharded, sharded).scope == "local shard of rank 1"
         assert tnp.compare(local, local.clone()).same_bits

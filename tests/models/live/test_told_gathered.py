@@ -23,7 +23,6 @@ def test_what_fsdp2_has_gathered_is_told_until_it_is_sharded_again():
         assert "elements, " in notes["1.weight"]
         assert notes["1.weight"].endswith("on this rank")
         assert " | gathered just now" in tnp.card(model[0].weight).text
-        assert tnp.inspect(model[0].weight)._spread == ("gathered just now",)
         for one in (model[1].weight, other.weight, torch.ones(3)):
             assert "gathered" not in tnp.card(one).text.splitlines()[0]
         assert "gathered just now" in tnp.weights(dict(model.named_parameters()))["0.bias"].note

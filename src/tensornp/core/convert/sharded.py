@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tensornp.core.convert import receipt
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.lowlevel.text import quoted
-from tensornp.core.tensor.kind import Kind, Obstacle, Step
+from tensornp.core.tensor.kind import Kind
 from tensornp.core.tensor.kinds import LOCAL
-from tensornp.errors import BadRequestError, NoDataError
+from tensornp.core.tensor.steps import Obstacle, Step, check_shard
+from tensornp.errors import NoDataError
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
@@ -21,12 +21,6 @@ class _Full(Kind):
     name = "full"
     step = Step.GATHER
     obstacle = Obstacle("in parts on several ranks", "gathered from all ranks")
-
-
-def check_shard(shard: object) -> None:
-    """Raise BadRequestError unless `shard` is None, "local" or "full"."""
-    if shard is not None and not (isinstance(shard, str) and shard in ("local", "full")):
-        raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')
 
 
 def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> ConversionPlan:

@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, flag
-from tensornp.core.convert.sharded import check_shard, decide_shard
+from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import quietly
@@ -24,10 +24,11 @@ from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
-from tensornp.core.tensor.kind import Kind, Step
+from tensornp.core.tensor.kind import Kind
 from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.steps import Step, check_shard
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, RanksError
 

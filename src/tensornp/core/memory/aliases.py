@@ -28,7 +28,7 @@ from tensornp.core.memory.footprint import (
     spans_of,
     storage_of,
 )
-from tensornp.core.namespace.lookup import names_of_caller
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of

@@ -11,6 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.memory.digest import number_of
 from tensornp.core.memory.footprint import check_parts, parts_under
 from tensornp.core.tensor.form import over_storage, plain, tensor_of
 
@@ -131,17 +132,3 @@ def _one_in(numel: int, places: np.ndarray[Any, Any]) -> int:
 
 def _digests(blocks: Any) -> tuple[int, ...]:
     return tuple([number_of(np.ascontiguousarray(block).view(np.uint8).data) for block in blocks])
-
-
-def digest_of(data: Any) -> bytes:
-    """Return 16 bytes that tell equal bytes: of a text of bytes, or of a contiguous array."""
-    import xxhash
-
-    return xxhash.xxh3_128_digest(data)
-
-
-def number_of(data: Any) -> int:
-    """Return 64 bits that tell equal bytes."""
-    import xxhash
-
-    return xxhash.xxh3_64_intdigest(data)

@@ -1,49 +1,18 @@
-"""Describe a kind of tensors: the base class of all kinds, and the steps of a conversion."""
+"""Describe a kind of tensors: the base class of all kinds."""
 
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from tensornp.core.tensor.form import Bare, plain
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
+from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import NotReadError
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
-
-
-class Step(StrEnum):
-    """The steps of a conversion, in their order."""
-
-    STAND_IN = "stand in"
-    WAIT = "wait"
-    TO_LOCAL = "to local"
-    GATHER = "gather from all ranks"
-    UNBIND = "unbind"
-    DETACH = "detach"
-    TO_HOST = "copy to host"
-    TO_DENSE = "to dense"
-    DEQUANTIZE = "dequantize"
-    RESOLVE_CONJ = "resolve conjugate"
-    RESOLVE_NEG = "resolve negative"
-    UNPACK = "unpack"
-    WIDEN = "widen"
-    COPY = "copy"
-    VIEW_BITS = "view bits"
-    CAST = "cast"
-    MASK = "mask"
-
-
-class Obstacle(NamedTuple):
-    """The reason against sharing memory, in two grammatical forms."""
-
-    detail: str
-    """After "a float32 tensor": "with the conjugate bit set"; empty if dtype and device say it already."""
-    clause: str
-    """After "copy: ": "on cuda:0"."""
 
 
 class Form(NamedTuple):

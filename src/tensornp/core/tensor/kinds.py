@@ -15,8 +15,9 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import counted, legible, with_article
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.tensor.form import Bare, is_held, plain
-from tensornp.core.tensor.kind import DataState, Form, Kind, Obstacle, Step
+from tensornp.core.tensor.kind import DataState, Form, Kind
 from tensornp.core.tensor.layouts import Lazy, Mkldnn, Quantized, Sparse, Strided, Zero
+from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import UnsupportedTensorError
 
 

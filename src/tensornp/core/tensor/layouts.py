@@ -12,7 +12,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.indexing import Places, indexed
-from tensornp.core.tensor.kind import Kind, Obstacle, Step
+from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import NotReadError, UnsupportedTensorError
 
 _FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)

@@ -7,11 +7,10 @@ torch has copied to it, or elements by DLPack.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,42 +22,11 @@ from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dt
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage
 from tensornp.core.tensor.strides import num_stored
+from tensornp.core.values.block import BLOCK_NUMEL, Block, blocks_of
 
 Array = np.ndarray[Any, Any]
-BLOCK_NUMEL = 2**17
-"""Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
 _GRAIN = 2**15
 """Elements that torch copies in one thread (`at::internal::GRAIN_SIZE`)."""
-
-
-class Block(NamedTuple):
-    """Elements that are read together: the index of the first one, and the number along each dimension."""
-
-    start: tuple[int, ...]
-    shape: tuple[int, ...]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The index that takes these elements, as an array also if there are no dimensions."""
-        return (..., *[slice(first, first + count) for first, count in zip(self.start, self.shape, strict=True)])
-
-
-def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
-    """Yield blocks of at most `max_numel` elements that cover a shape, in the order of indices."""
-    if 0 in shape:
-        return
-    dim, inner = len(shape), 1
-    while dim and inner * shape[dim - 1] <= max_numel:
-        dim -= 1
-        inner *= shape[dim]
-    if not dim:
-        yield Block((0,) * len(shape), shape)
-        return
-    size, step, rest = shape[dim - 1], max(max_numel // inner, 1), shape[dim:]
-    for lead in itertools.product(*map(range, shape[: dim - 1])):
-        for first in range(0, size, step):
-            lengths = (1,) * len(lead) + (min(step, size - first),)
-            yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
+from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.core.values.blocks import (
-    BLOCK_NUMEL,
     Array,
     Part,
     masked_part,
@@ -256,9 +256,12 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
     """Return `axis` counted from the first; raise BadRequestError if the shape does not have it."""
     if axis is None:
         return None
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}")
-    at = operator.index(axis)
+    try:
+        if isinstance(axis, bool):
+            raise TypeError
+        at = operator.index(axis)
+    except TypeError:
+        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}") from None
     if not -len(shape) <= at < len(shape):
         if not shape:
             raise BadRequestError("a single number has no axis; omit axis")

@@ -37,7 +37,8 @@ def reaching_expression(value: Any, shell: Any) -> str:
     That is what was typed if nothing in it runs, as a call would, which makes another value or repeats its effects;
     else a name of it, or the place among the results where IPython is about to keep it.
     """
-    from tensornp.core.namespace.lookup import look_up, name_of
+    from tensornp.core.namespace.caller import name_of
+    from tensornp.core.namespace.lookup import look_up
 
     typed = typed_expression(shell)
     if not typed:

@@ -12,7 +12,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.namespace.lookup import names_of_caller
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.core.convert.sharded import check_shard
 from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.tensor.steps import check_shard
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source

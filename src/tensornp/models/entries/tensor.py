@@ -19,9 +19,9 @@ from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain_part
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kind import Step
 from tensornp.core.tensor.kinds import LOCAL, form_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
+from tensornp.core.tensor.steps import Step
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tensornp.core.memory.fingerprint import digest_of
+from tensornp.core.memory.digest import digest_of
 from tensornp.errors import ChangedFileError, CheckpointError
 
 Array = np.ndarray[Any, Any]

@@ -10,11 +10,15 @@ import itertools
 import re
 from collections.abc import Sequence
 
-_FIRST = re.compile(r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem|patch_embed\w*|\w*embed\w*|wpe|encoder")
+_FIRST = (
+    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*",
+    r"wpe|pos\w*|embed_pos\w*",
+    r"\w*embed\w*|encoder",
+)
 _LAST = re.compile(
     r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
 )
-"""Modules above the layers that stand before all others, and behind them."""
+"""Modules above the layers that stand before all others, each row before the next one, and behind them."""
 _DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 _Key = list[tuple[int, int, list[int]]]
 
@@ -46,7 +50,8 @@ def _key(parts: list[str], seen: dict[str, int]) -> _Key:
 
 @functools.lru_cache(maxsize=2**16)
 def _facts(part: str) -> tuple[int, str, list[int]]:
-    """Return the rank of a module (-1 for the first, 1 for the last ones), and its text apart from its numbers."""
+    """Return the rank of a module (negative: first, 1: last), and its text apart from its numbers."""
     lower = part.lower()
-    rank = -1 if _FIRST.fullmatch(lower) else 1 if _LAST.fullmatch(lower) else 0
+    early = next((i for i, pattern in enumerate(_FIRST) if re.fullmatch(pattern, lower)), None)
+    rank = early - len(_FIRST) if early is not None else int(_LAST.fullmatch(lower) is not None)
     return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))

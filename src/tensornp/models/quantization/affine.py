@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.blocks import BLOCK_NUMEL, blocks_of
+from tensornp.core.values.block import BLOCK_NUMEL, blocks_of
 from tensornp.errors import NoDataError
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.blocks import BLOCK_NUMEL
+from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Ranges, Shape

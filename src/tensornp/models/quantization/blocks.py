@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensornp.core.values.blocks import BLOCK_NUMEL
+from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape
 

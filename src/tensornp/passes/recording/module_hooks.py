@@ -14,7 +14,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from tensornp.core.lowlevel.fallback import told
-from tensornp.core.namespace.lookup import name_of
+from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recording.compiled_in_place import CompiledInPlace
 from tensornp.passes.recording.recorder import Recorder
 

@@ -18,8 +18,8 @@ import torch
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted, legible, quoted
-from tensornp.core.memory.fingerprint import digest_of
-from tensornp.core.namespace.lookup import name_of
+from tensornp.core.memory.digest import digest_of
+from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.passes.recording.asked_for import asked_for

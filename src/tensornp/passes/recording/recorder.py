@@ -21,7 +21,7 @@ from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.namespace.lookup import name_of
+from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recording.at_begin import AtBegin
 from tensornp.passes.recording.calling_frames import came_through, is_within, keywords_of
 from tensornp.passes.recording.distributed import note_of_call

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.values.blocks import Block, blocks_of
+from tensornp.core.values.block import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing, sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits

@@ -18,8 +18,9 @@ from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kind import Step, TooManyError
+from tensornp.core.tensor.kind import TooManyError
 from tensornp.core.tensor.kinds import SPARSE, form_of
+from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError

@@ -16,8 +16,8 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kind import Step
 from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.digits import DIGITS, column_texts
 from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window

@@ -17,11 +17,12 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.fingerprint import digest_of
+from tensornp.core.memory.digest import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.blocks import BLOCK_NUMEL, Block, Part
+from tensornp.core.values.block import BLOCK_NUMEL, Block
+from tensornp.core.values.blocks import Part
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
