@@ -26,7 +26,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.tensor.containers import _KEPT_IN, BUILT_IN
 
-NUM_EXAMPLES = 2
+NUM_EXAMPLES = 1
 """Containers of each class that are built at random."""
 MOST = 50
 """Leaves of one of them."""
