@@ -164,9 +164,10 @@ class _RemoteReader(Reader):
         file = self._file
         if offset + nbytes > file.nbytes:
             raise CheckpointError(f"{file.path!r} ends before byte {offset + nbytes:,}")
-        if not nbytes or not file.in_use or nbytes >= file.in_use[0].block_nbytes:
+        # Another thread may end its context meanwhile.
+        blocks = next(iter(file.in_use), None)
+        if not nbytes or blocks is None or nbytes >= blocks.block_nbytes:
             return file.fetch(offset, nbytes)
-        blocks = file.in_use[0]
         first, last = offset // blocks.block_nbytes, (offset + nbytes - 1) // blocks.block_nbytes
         found = b"".join(blocks.block(file, number) for number in range(first, last + 1))
         return found[offset - first * blocks.block_nbytes :][:nbytes]
