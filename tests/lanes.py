@@ -22,7 +22,6 @@ OF_ITS_TIME = {
         "jax==0.6.2 torchao==0.11.0 tensordict==0.8.3"
     ),
     "2.13": "numpy==2.4.*",
-    "2.15": "",
 }
 """Pins next to torch, by the first version of torch that they go with."""
 

@@ -143,6 +143,7 @@ def test_decisions_need_no_torch(name):
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))
 
 
+@pytest.mark.slow
 def test_a_verdict_needs_no_torch():
     """Of a pass that is over, records are left: not even by way of what these modules import is torch needed."""
     names = [".".join(("tensornp", *path.relative_to(SRC).with_suffix("").parts)) for path in VERDICT]

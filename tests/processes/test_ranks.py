@@ -482,13 +482,14 @@ def test_where_nothing_differs_nobody_is_asked_for_blocks(monkeypatch):
 # -- many --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sixty_ranks_are_one_card(monkeypatch):
     """Of which one has died, one hangs, and one lacks a tensor."""
     own, other = model(), model()
     other[1].bias = None
     names = {i: {"model": other if i == 40 else own} for i in range(60)}
     transport = Simulated(monkeypatch, names, has_group=True, deeds={3: hang, 5: raising(OSError("closed"))})
-    weights = ranks(transport, 10).weights("model")
+    weights = ranks(transport, 3).weights("model")
     assert weights.told == "58 of 60 ranks: 3 tensors in common"
     assert "rank 40 lacks 1.bias" in str(weights)
     assert [question for _, question, *_ in transport.asked].count("listing") == 2

@@ -264,6 +264,7 @@ PICKLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICKLES)
 def test_no_pickle_takes_memory_or_time(tmp_path, name):
     """It is seen through, or refused in a sentence."""

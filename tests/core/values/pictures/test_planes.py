@@ -18,6 +18,7 @@ from tensornp.core.values.pictures.heatmap import FINITE, NAN, NOTHING
 from tensornp.core.values.pictures.planes import difference_map, plane_map
 
 
+@pytest.mark.slow
 @given(tensors(), st.sampled_from([7, 100, 2**17]))
 @settings(max_examples=37, deadline=None)
 def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):

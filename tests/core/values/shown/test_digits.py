@@ -24,6 +24,7 @@ def number(text: str) -> float:
     return math.copysign(sys.float_info.max, value) if math.isinf(value) and "inf" not in text else value
 
 
+@pytest.mark.slow
 @given(FLOATS)
 @example(np.array([[5e-324, 1.7e308]]))
 @example(np.array([[1.7975e308]]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -10,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from tensornp.core.values.shown.window_values import Margin, margins_of
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 5))))
 def test_margins_are_the_extremes_and_the_nan(table):
     """Of each row and of each column."""
