@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.nn.utils.parametrize
 import torch.nn.utils.prune
+from child import in_fork
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn.utils import parametrizations
@@ -282,6 +283,17 @@ def parametrized() -> nn.Module:
     parametrizations.weight_norm(model["both"])
     parametrizations.spectral_norm(model["both"])
     return model
+
+
+@in_fork
+def test_a_weight_that_is_computed_from_freed_memory_is_refused():
+    """To copy it would end the process."""
+    model = parametrized()
+    model["normed"].parametrizations.weight.original1.untyped_storage().resize_(0)
+    w = tnp.weights(model)
+    with pytest.raises(tnp.TensornpError, match="freed"):
+        w["normed.weight"].to_numpy()
+    assert w["square.weight"].to_numpy().shape == (7, 3)
 
 
 NAMES = ["normed", "spectral", "square", "grown", "both"]

@@ -15,6 +15,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes, with_overrides
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
@@ -121,6 +122,9 @@ def _is_own(cls: type) -> bool:
 @outside_modes
 def _computed(parametrization: Any) -> Any:
     """Return what a copy of a parametrization gives now; torch's random numbers are set back."""
+    for one in (*parametrization.parameters(), *parametrization.buffers()):
+        # A copy of freed memory would end the process.
+        check_parts(one)
     devices = {one.device.index for _, one in _originals(parametrization) if one.device.type == "cuda"}
     with with_overrides(), torch.random.fork_rng(devices=sorted(devices)):
         try:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 _FIRST = (
     r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*",
-    r"wpe|pos\w*|embed_pos\w*",
+    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*",
     r"\w*embed\w*|encoder",
 )
 _LAST = re.compile(
