@@ -31,6 +31,12 @@ whole[12, 3] = float("nan")
 model[0].weight = torch.nn.Parameter(distribute_tensor(whole, mesh, [Shard(0)]))
 before = dist.group.WORLD._get_sequence_number_for_group()
 """
+WAIT = """
+import pathlib, time
+pathlib.Path("{busy}").touch()
+while not pathlib.Path("{free}").exists():
+    time.sleep(0.1)
+"""
 
 
 def end_in_time() -> None:
@@ -63,7 +69,7 @@ def test_two_engines_are_one_card_whatever_becomes_of_them():
             for one in begun:
                 one.get(100)
             look_at(client)
-            lose(client)
+            lose(client, Path(place))
 
 
 def look_at(client):
@@ -104,20 +110,22 @@ def figures_of_whole():
     return finite.min().item(), finite.max().item(), finite.mean().item()
 
 
-def lose(client):
+def lose(client, place):
     """Lose one after the other."""
     pids = client[:].apply_sync(os.getpid)
-    own = tnp.ranks(client, timeout=3)
-    busy = client[1].apply_async(time.sleep, 10)
-    time.sleep(2)
+    own = tnp.ranks(client, timeout=1)
+    busy = client[1].execute(WAIT.format(busy=place / "busy", free=place / "free"), block=False)
+    while not (place / "busy").exists():
+        time.sleep(0.1)
     begun = time.monotonic()
     found = own.weights("model")
     assert found.told == "1 of 2 ranks: the same 4 tensors"
     assert found.silent[1].startswith("engine 1 is busy: running for")
     own.weights("model")
     assert time.monotonic() - begun < LIMIT_S
+    (place / "free").touch()
     # It was neither interrupted nor cancelled.
-    assert busy.get(100) is None
+    assert busy.get(100).status == "ok"
     client[1].apply_sync(os.getpid)
     assert own.weights("model").answered == (1, 0)
     os.kill(pids[1], signal.SIGKILL)
@@ -127,5 +135,5 @@ def lose(client):
     found = own.weights("model")
     assert found.answered == (0,)
     assert found.told == "1 of 2 ranks: the same 4 tensors"
-    assert "nobody here is rank 0" in str(tnp.ranks(client, timeout=3).weights("model"))
+    assert "nobody here is rank 0" in str(tnp.ranks(client, timeout=1).weights("model"))
     assert not client.results
