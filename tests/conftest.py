@@ -37,9 +37,6 @@ if sys.dont_write_bytecode:
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
     sys.dont_write_bytecode = False
 
-# jsonschema would build forty grammars, for two seconds in each worker, to check identifiers that no test has.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # What was started in the background ignores Ctrl-C, and tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
