@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from older import since
 from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -322,6 +323,7 @@ def test_a_class_that_overrides_operators_sees_none_of_ours(level: str):
 
 
 @pytest.mark.slow
+@since("2.8", "compiled code calls no hooks")
 def test_modules_that_were_called_but_not_followed_are_told():
     """Another model, one that was compiled, and one that another thread has called; not that nothing was called."""
     model, other = nn.Sequential(nn.Linear(4, 3), nn.ReLU()), nn.Linear(4, 3)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from older import since
 from programs import in_thread
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -425,6 +426,7 @@ def compiled_in_place(*modules: nn.Module) -> nn.Module:
 
 
 @pytest.mark.slow
+@since("2.8", "compiled code calls no hooks")
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
     """Torch calls no hooks there; its own code is put back."""
@@ -441,6 +443,7 @@ def test_what_was_compiled_in_place_is_one_call(is_bound: bool):
     assert "compiled by Module.compile: compiled code is one call" in tnp.card(run).text
 
 
+@since("2.8", "compiled code calls no hooks")
 def test_a_weight_of_compiled_code_that_is_nan_is_told():
     """It calls no module that has it."""
 
