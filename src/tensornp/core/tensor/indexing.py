@@ -10,8 +10,8 @@ MAX_NUMEL = 4_000_000
 """Elements that a display lays out at most, for kinds that cannot be indexed."""
 Places = list[list[int]]
 """The wanted indices of each dimension."""
-_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-"""The dtype of the same bits that torch 2.7 can index."""
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Dtypes, by the bytes of an element, that torch 2.7 can index: it cannot index float8 and most unsigned integers."""
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
@@ -27,8 +27,8 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
         torch.tensor(place, dtype=torch.int64, device=values.device).view([-1] + [1] * (len(places) - dim - 1))
         for dim, place in enumerate(places)
     ]
-    codes = values.view(_SIGNED.get(values.dtype, values.dtype))
-    return quietly(codes.__getitem__, tuple(index)).view(values.dtype)
+    bits = values.view(_BITS.get(values.itemsize, values.dtype))
+    return quietly(bits.__getitem__, tuple(index)).view(values.dtype)
 
 
 def _is_run(place: list[int], size: int) -> bool:
