@@ -235,7 +235,7 @@ def test_one_rank_looks_and_converts_without_the_others():
 @needs_fsdp
 @in_fork
 def test_a_look_needs_no_group_of_processes():
-    """After `destroy_process_group` there is what this process has, or a refusal in our own words; a quarter of them."""
+    """After `destroy_process_group` there is what this process has, or a refusal in our own words."""
     rank = LoneRank()
     every = rank.tensors() | rank.models()
     with rank.destroyed():

@@ -82,10 +82,10 @@ def test_a_folder_without_weights_says_so(tmp_path):
 def test_what_may_not_be_read_says_so(folder, monkeypatch):
     """A file, a folder; root may read all, so that the system's answer is put in its place."""
 
-    def denied(*_: object, **__: object) -> Any:
-        raise PermissionError(errno.EACCES, "Permission denied")
+    def denied(path: object, *_: object, **__: object) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    for name, path in (("open", folder / "models" / NAME), ("listdir", folder / "models")):
+    for name, path in (("open", folder / "models" / NAME), ("scandir", folder / "models")):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, denied)
             says(tnp.CheckpointError, lambda path=path: tnp.weights(path), f"'{path}' cannot be", "Permission denied")

@@ -33,6 +33,7 @@ LISTED = {
     "a file of another kind": (["top.pt", "sub/a.safetensors"], ["w", "sub.w"]),
     "an archive": (["top.npz", "sub/a.safetensors"], ["w", "sub.w"]),
     "an index": (["model-00001-of-00001.safetensors", "2_Dense/model.safetensors"], ["w", "2_Dense.w"]),
+    "what lies deeper": (["model.safetensors", "sub/deep/a.safetensors"], ["w", "sub.deep.w"]),
     "checkpoints": (["checkpoint-1/a.safetensors", "checkpoint-2/model.bin"], ["checkpoint-1.w", "checkpoint-2.w"]),
 }  # fmt: skip
 
@@ -55,12 +56,60 @@ def test_components_are_listed_below_their_names(tmp_path, files):
     assert len(explorer.scan()) == 2
 
 
+INDICES = {
+    "model.safetensors.index.json": "model-{}.safetensors",
+    "model.safetensors.index.fp16.json": "model.fp16-{}.safetensors",
+    "diffusion_pytorch_model.safetensors.fp16.index.json": "diffusion_pytorch_model-{}.fp16.safetensors",
+    "pytorch_model.bin.index.json": "pytorch_model-{}.bin",
+    "pytorch_model.bin.index.fp16.json": "pytorch_model-{}.fp16.bin",
+}
+"""The names that transformers and diffusers give to the index of a model, and to its parts."""
+
+
+@pytest.mark.parametrize("folder", ["", "text_encoder/", "a/b/"])
+@pytest.mark.parametrize("index", INDICES)
+def test_an_index_is_followed_at_every_depth(tmp_path, index, folder):
+    """An old file beside the parts is left alone; without an index, parts belong together by their names."""
+    at, expected = tmp_path / folder, {f"{folder.replace('/', '.')}w{i}": [i] * 3 for i in range(2)}
+    at.mkdir(parents=True, exist_ok=True)
+    parts = [INDICES[index].format(f"0000{i}-of-00002") for i in (1, 2)]
+    for i, part in enumerate(parts):
+        (torch.save if part.endswith(".bin") else save_file)({f"w{i}": torch.full((3,), float(i))}, at / part)
+    (at / index).write_text(json.dumps({"weight_map": {"w0": parts[0], "w1": parts[1]}}))
+    assert _values(tmp_path) == expected
+    assert len(tnp.weights(at / index)) == 2
+    old = at / ("model.safetensors" if "safetensors" in index else "pytorch_model.bin")
+    write(old, 5.0)
+    assert _values(tmp_path) == expected
+    old.unlink()
+    (at / index).unlink()
+    assert _values(tmp_path) == expected
+    assert tnp.weights(at / parts[0]).problems == ["this is one of 2 parts; open its folder for all"]
+
+
+def test_the_parts_of_a_gguf_file_are_one_model(tmp_path):
+    """They are named as llama.cpp splits a file."""
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(str(tmp_path / "m.gguf"), "llama", split_max_tensors=2)
+    for i in range(5):
+        writer.add_tensor(f"blk.{i}.weight", np.full((4, 32), i, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert tnp.weights(tmp_path).problems == []
+    assert [rows[0][0] for rows in _values(tmp_path).values()] == [0, 1, 2, 3, 4]
+
+
+def _values(path: Path) -> dict[str, list[object]]:
+    return {name: entry.to_numpy().tolist() for name, entry in tnp.weights(path).items()}
+
+
 PASSED_OVER = {
     "the other kind": ("pytorch_model.bin", "'pytorch_model.bin' is not listed; open it by its path"),
     "the optimizer": ("optimizer.pt", "'optimizer.pt' is not listed; open it by its path"),
     "a component of another kind": ("sub/part.pt", "'sub/part.pt' is not listed; open it by its path"),
     "a .bin of any data": ("sub/data.bin", "'sub/data.bin' is not listed; open it by its path"),
-    "what lies deeper": ("sub/deep/a.safetensors", "'sub/deep/a.safetensors' is not listed; open it by its path"),
     "an ending in capitals": ("MODEL.SafeTensors", "'MODEL.SafeTensors' is not listed; open it by its path"),
     "a checkpoint": (
         "checkpoint-500/model.safetensors",
@@ -109,7 +158,11 @@ def test_the_last_model_of_a_training_hides_not_behind_its_checkpoints(tmp_path)
         "'checkpoint-1000', 'checkpoint-500' are checkpoints of a training and not listed; open them by their paths"
     ]
     write(tmp_path / "optimizer.pt")
-    with pytest.raises(tnp.CheckpointError, match=r"has several: 'optimizer.pt', 'pytorch_model.bin'"):
+    explorer = tnp.weights(tmp_path)
+    assert list(explorer) == ["w"]
+    assert "'optimizer.pt' is not listed; open it by its path" in explorer.problems
+    write(tmp_path / "other.pt")
+    with pytest.raises(tnp.CheckpointError, match=r"has several: 'other.pt', 'pytorch_model.bin'"):
         tnp.weights(tmp_path)
 
 
@@ -124,22 +177,24 @@ def _as_offloaded(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [_as_dcp, _as_offloaded])
-def test_a_folder_that_is_read_as_a_whole_is_named_and_names_what_lies_beside(tmp_path, made: Callable[[Path], None]):
-    """A checkpoint of torch.distributed.checkpoint, or offloaded weights."""
+def test_a_folder_that_is_one_checkpoint_is_a_component(tmp_path, made: Callable[[Path], None]):
+    """A checkpoint of torch.distributed.checkpoint, or offloaded weights; what else lies there is told."""
     write(tmp_path / "model.safetensors")
     made(tmp_path / "part")
-    assert tnp.weights(tmp_path).problems == ["'part/' is not listed; open it by its path"]
-    assert tnp.weights(tmp_path / "part").problems == []
+    explorer = tnp.weights(tmp_path)
+    assert (list(explorer), explorer.problems) == (["w", "part.w"], [])
+    assert explorer["part.w"].to_numpy().tolist() == tnp.weights(tmp_path / "part")["w"].to_numpy().tolist()
     name = "other.pt" if made is _as_dcp else "other.dat"
     write(tmp_path / "part" / name)
-    assert tnp.weights(tmp_path / "part").problems == [f"'{name}' is not listed; open it by its path"]
+    (problem,) = tnp.weights(tmp_path / "part").not_listed
+    assert f"'{name}'" in problem
 
 
 def test_a_part_that_a_component_lacks_is_told(tmp_path):
     """Though other components are whole."""
     write(tmp_path / "unet" / "m-00001-of-00002.safetensors")
     write(tmp_path / "vae" / "model.safetensors")
-    said = "'unet/m-00002-of-00002.safetensors' is missing; what may be there is not known"
+    said = "'unet': 'm-00002-of-00002.safetensors' is missing; what may be there is not known"
     assert tnp.weights(tmp_path).not_listed == (said,)
 
 
@@ -156,7 +211,10 @@ def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (["unet/a.fp16.safetensors", "unet/a.safetensors"], "'unet.w' is in 2 files, and listed of the last"),
+        (
+            ["unet/a.fp16.safetensors", "unet/a.safetensors"],
+            "'unet/a.fp16.safetensors' is not listed; open it by its path",
+        ),
         (["m-00001-of-00002.bin", "m-00002-of-00002.bin"], "'w' is in 2 files, and listed of the last"),
         (
             ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],

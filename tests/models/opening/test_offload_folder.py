@@ -80,9 +80,7 @@ def test_another_index_is_refused(folder, told):
 
 def test_one_file_of_it_names_the_folder(folder):
     """Bare elements tell neither a shape nor a dtype."""
-    with pytest.raises(
-        tnp.CheckpointError, match="holds bare elements, which accelerate has offloaded; open its folder"
-    ):
+    with pytest.raises(tnp.CheckpointError, match="holds bare elements that accelerate has offloaded; open its folder"):
         tnp.weights(folder / "w.dat")
     os.remove(folder / "w.dat")
     assert "cannot be opened" in tnp.weights(folder)["w"].problem

@@ -1,105 +1,152 @@
-"""A folder of weights: which of its files are those of the model."""
+"""Open a folder of weights: the model whose files lie in it, and the components in the folders below.
+
+One rule says, for each folder, which files are its model. Linked folders are not entered.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
-from tensornp.errors import CheckpointError
+from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.models.entries.not_listed import NotListed, NotOfModule
 from tensornp.models.files.address import Place
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS
+from tensornp.models.formats.table import SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
-from tensornp.models.opening.below import Below
-from tensornp.models.opening.index import open_index
+from tensornp.models.opening.config import UNREADABLE
+from tensornp.models.opening.files import are_of_one_whole, below, open_file, open_parts, parts_among, with_more
+from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.offload_index import open_offload_folder
-from tensornp.models.opening.one_file import open_file
-from tensornp.models.opening.shards import are_shards, open_together, shards_among
 
-_TORCH_SUFFIX = ".bin"
-_Top = tuple[Contents, list[str]]
-"""What the files at the top of a folder hold, and which of them were read."""
+_MAX_FOLDERS = 5_000
+_TORCH = ".bin"
+_SEVERAL_FILES = (SAFETENSORS, _TORCH, ".gguf")
+"""The suffixes of models in several files, the preferred one first."""
+_OF_COMPONENT = re.compile(rf".*{re.escape(SAFETENSORS)}|.*model.*{re.escape(_TORCH)}")
+"""The files of weights that a component has: others below a model that end in ``.bin`` or ``.pt`` may be any data."""
+_TWIN = re.compile(r"(pytorch_)?(?P<stem>(\w+_)?model)([.-].*)?\.bin")
+_OPTIMIZER = re.compile(r"optimizer(_\d+)?\.(bin|pt)")
+_CHECKPOINT = re.compile(r"((?:.*/)?(?:checkpoint|epoch|(?:global_?)?step)s?(?:[-_=]?\d+)?)/.*")
+"""Paths in folders to which a training saves from time to time."""
+_NO_WEIGHTS = re.compile(r"training_args\.bin|scheduler(_\d+)?\.(bin|pt)|scaler\.pt|rng_state(_\d+)?\.pth")
+"""Files that a training saves: its arguments, and the state of objects that have no tensors."""
 
 
 def open_folder(folder: Path) -> Contents:
-    """Return what the weights of a folder are, those of its components below their names; what it passes over is told.
+    """Return the weights of a folder, those of its components below their names; what is left out is a problem.
 
-    CheckpointError if it has none, or several candidates.
+    Checkpoints of a training are components only if nothing else is there.
+
+    Raises
+    ------
+    CheckpointError
+        If it has no weights, or several candidates.
     """
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
-    below = Below(folder)
+    names, problems = _files_below(folder)
+    found: dict[str, Contents] = {}
+    wrong: dict[str, CheckpointError | ChangedFileError] = {}
+    left: list[str] = []
+    taken: set[str] = set()
+    for at, files in names.items():
+        try:
+            opened = _model_in(folder / at, [name for name in files if not at or _may_be_of_component(name)])
+        except UNREADABLE as error:
+            problems.append(NotListed(error))
+            wrong.setdefault(at, error)
+            continue
+        if opened is not None:
+            found[at], read = opened
+            taken.update(at + name for name in read)
+        left += [at + name for name in files if _may_have_weights(name) and at + name not in taken]
+    saved: set[str] = set()
+    lasting = {at: one for at, one in found.items() if not _checkpoint_of(at)}
+    if wrong and not lasting:
+        raise next(iter(wrong.values()))
+    if not found:
+        why = f"{str(folder)!r} has no file of weights, nor a folder with a {SAFETENSORS} or {_TORCH} file"
+        raise CheckpointError(problems[0] if problems else why)
+    if lasting:
+        saved = {_checkpoint_of(path) for path in [*found, *left]} - {""}
+        found, left = lasting, [path for path in left if not _checkpoint_of(path)]
+    whole = _joined(found)
+    besides = [path for path in left if _OPTIMIZER.fullmatch(path) or _has_twin(path, taken)]
+    problems = [
+        *map(NotOfModule, told_as_left(sorted(saved), "a checkpoint of a training", "checkpoints of a training")),
+        *told_as_left([path for path in left if path not in besides]),
+        *map(NotOfModule, told_as_left(besides)),
+        *problems,
+    ]
+    return whole._replace(problems=[*whole.problems, *problems])
+
+
+def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the files of a folder and of those below it, by their paths such as ``unet/``, and what is wrong."""
+    found: dict[str, list[str]] = {}
+    problems: list[str] = []
+
+    def not_listed(error: OSError) -> None:
+        problems.append(NotListed(f"{error.filename!r} cannot be listed: {error.strerror}"))
+
+    for at, folders, files in islice(os.walk(str(folder), onerror=not_listed), _MAX_FOLDERS):
+        # A hidden folder is a cache, or the history of a repository.
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        path = Path(at).relative_to(folder).as_posix()
+        found["" if path == "." else f"{path}/"] = sorted(files)
+    if len(found) == _MAX_FOLDERS:
+        problems.append(NotListed(f"{str(folder)!r} has {_MAX_FOLDERS:,} folders or more, and not all are looked into"))
+    return found, problems
+
+
+def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
+    """Return the model that these files of a folder are, and the names of those read; None if there is none."""
     if METADATA in names:
-        return _with_problems(open_dcp(folder), below.passed_over([]))
+        return open_dcp(folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
-    top = _of_safetensors(folder, names) or _of_torch(folder, names)
-    if top is None and OFFLOAD_INDEX in names and _ending(names, OFFLOAD_SUFFIX):
-        top = open_offload_folder(folder), []
-    if top is None:
-        top = _of_others(folder, below)
-    parts = below.components(has_top=top is not None)
-    if top is None and not parts:
-        why = f"has no file of weights, nor a folder with a {SAFETENSORS} or {_TORCH_SUFFIX} file"
-        raise CheckpointError(f"{str(folder)!r} {why}")
-    found, taken = top or (None, [])
-    whole = open_together(folder, parts, found) if parts or found is None else found
-    return _with_problems(whole, below.passed_over([*taken, *parts]))
-
-
-def _with_problems(found: Contents, problems: list[str]) -> Contents:
-    return found._replace(problems=[*found.problems, *problems])
-
-
-def _of_safetensors(folder: Path, names: list[str]) -> _Top | None:
-    """Return what the safetensors files hold, and their names; None where there are none."""
-    indices, files = _ending(names, SAFETENSORS + INDEX_SUFFIX), _ending(names, SAFETENSORS)
-    if not files and _has_torch_shards(names):
-        # Of both kinds that the hub has, these were brought here; the other one left its index.
-        return None
-    if len(indices) == 1:
-        return _open_index(folder, indices[0])
-    if len(indices) > 1 or (len(files) > 1 and not are_shards(files)):
-        raise _several(folder, indices or files)
-    return (open_together(folder, dict.fromkeys(files, "")), files) if files else None
-
-
-def _open_index(folder: Path, name: str) -> _Top:
-    found = open_index(folder / name)
-    return found, [os.path.relpath(folder / one.location, folder).replace(os.sep, "/") for one in found.entries]
-
-
-def _has_torch_shards(names: list[str]) -> bool:
-    has_index = bool(_ending(names, _TORCH_SUFFIX + INDEX_SUFFIX) and _ending(names, _TORCH_SUFFIX))
-    return has_index or are_shards(shards_among(names, _TORCH_SUFFIX))
-
-
-def _of_torch(folder: Path, names: list[str]) -> _Top | None:
-    """Return what the shards of torch hold, and their names; None where there are none, but perhaps others of torch."""
-    indices, parts = _ending(names, _TORCH_SUFFIX + INDEX_SUFFIX), shards_among(names, _TORCH_SUFFIX)
-    if len(indices) == 1:
-        return _open_index(folder, indices[0])
+    indices = [name for name in names if is_index(name)]
+    for suffix in _SEVERAL_FILES:
+        files = [name for name in names if name.endswith(suffix)]
+        own = [name for name in indices if suffix in name]
+        if own and files:
+            return _open_index(folder, _one_of(folder, own))
+        parts = parts_among(files)
+        if are_of_one_whole(parts) and (parts == files or suffix != SAFETENSORS):
+            return open_parts(folder, parts), parts
+        if files and suffix == SAFETENSORS:
+            name = _one_of(folder, files)
+            return open_file(folder / name), [name]
     if indices:
-        raise _several(folder, indices)
-    return (open_together(folder, dict.fromkeys(parts, "")), parts) if are_shards(parts) else None
+        return _open_index(folder, _one_of(folder, indices))
+    if OFFLOAD_INDEX in names and any(name.endswith(OFFLOAD_SUFFIX) for name in names):
+        return open_offload_folder(folder), []
+    others = [name for name in names if _may_have_weights(name)]
+    others = [name for name in others if not _OPTIMIZER.fullmatch(name)] or others
+    if len(others) > 1:
+        raise _several(folder, others)
+    return (open_file(folder / others[0]), others) if others else None
 
 
-def _of_others(folder: Path, below: Below) -> _Top | None:
-    """Return what the one file of another kind holds, and its name; None where there are components alone."""
-    names = below.at_top()
-    if len(names) == 1:
-        return open_file(folder / names[0]), names
-    if names and not below.components(has_top=True):
+def _one_of(folder: Path, names: list[str]) -> str:
+    """Return the name that the others are variants of, such as ``model.fp16.safetensors`` of ``model.safetensors``."""
+    shortest = min(names, key=len)
+    if any(not name.startswith(f"{Path(shortest).stem}.") for name in names):
         raise _several(folder, names)
-    return None
+    return shortest
 
 
-def _ending(names: list[str], suffix: str) -> list[str]:
-    return [name for name in names if name.endswith(suffix)]
+def _several(folder: Path, names: list[str]) -> CheckpointError:
+    return CheckpointError(f"{str(folder)!r} has several: {shown_names(names)}; name one of them")
+
+
+def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
+    found = open_index(folder / name)
+    return found, [Path(os.path.relpath(folder / one.location, folder)).as_posix() for one in found.entries]
 
 
 def open_dcp(folder: Place) -> Contents:
@@ -111,5 +158,46 @@ def open_dcp(folder: Place) -> Contents:
     return Contents(found.entries, found.values, problems, found.optimizers)
 
 
-def _several(folder: Path, names: list[str]) -> CheckpointError:
-    return CheckpointError(f"{str(folder)!r} has several: {shown_names(names)}; name one of them")
+def _joined(found: dict[str, Contents]) -> Contents:
+    """Return the contents of a model and its components, by their folders, as one."""
+    whole = found.get("", Contents([], {}, []))
+    for at, component in found.items():
+        if at:
+            more = below(at.replace("/", "."), component)
+            whole = Contents(
+                [*whole.entries, *more.entries],
+                with_more(whole.metadata, more.metadata),
+                [*whole.problems, *more.problems],
+                whole.optimizers,
+            )
+    return whole
+
+
+def _may_have_weights(name: str) -> bool:
+    return name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name)
+
+
+def _may_be_of_component(name: str) -> bool:
+    return _OF_COMPONENT.fullmatch(name) is not None or not _may_have_weights(name)
+
+
+def _checkpoint_of(path: str) -> str:
+    """Return the folder on a path to which a training saves from time to time; empty if there is none."""
+    found = _CHECKPOINT.fullmatch(path)
+    return found[1] if found else ""
+
+
+def _has_twin(path: str, read: Iterable[str]) -> bool:
+    """Return whether a file of torch is named as one of safetensors beside it, as where a model is saved in both."""
+    folder, _, name = path.rpartition("/")
+    model = _TWIN.fullmatch(name)
+    beside = [one.rpartition("/")[2] for one in read if one.rpartition("/")[0] == folder]
+    return model is not None and any(one.startswith(model["stem"]) and one.endswith(SAFETENSORS) for one in beside)
+
+
+def told_as_left(paths: list[str], one: str = "", several: str = "") -> list[str]:
+    """Return a problem that says that these are not listed, and what they are in the singular and in the plural."""
+    if not paths:
+        return []
+    said, cure = (f"is {one}", "it by its path") if len(paths) == 1 else (f"are {several}", "them by their paths")
+    return [NotListed(f"{shown_names(paths)} {said}{' and ' * bool(one)}not listed; open {cure}")]

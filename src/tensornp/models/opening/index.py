@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from typing import Any
 
 from tensornp.errors import CheckpointError
@@ -15,12 +16,19 @@ from tensornp.models.formats.contents import Contents, problem_of_part, problems
 from tensornp.models.formats.table import sharded_suffixes
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.opening.config import UNREADABLE, config_beside, json_in
-from tensornp.models.opening.one_file import read_part
+from tensornp.models.opening.files import read_part
 from tensornp.models.quantization.layouts import with_meaning
 from tensornp.models.storage.totals import stored_in_files
 
 _MAX_NBYTES = 2**63
 """More than any disk has."""
+_INDEX = re.compile(r".*\.index(\.\w+)?\.json")
+"""The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
+
+
+def is_index(name: str) -> bool:
+    """Return whether a file of this name is the index of a model in several files."""
+    return _INDEX.fullmatch(name) is not None
 
 
 def open_index(path: Place) -> Contents:

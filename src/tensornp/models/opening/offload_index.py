@@ -9,9 +9,10 @@ from typing import Any
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, offloaded_file
-from tensornp.models.opening.below import told_as_left
+from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.config import UNREADABLE, json_in
 
 
@@ -23,7 +24,8 @@ def open_offload_folder(folder: Path) -> Contents:
         raise CheckpointError(f"{str(path)!r} is not an index of weights offloaded by accelerate")
     entries = [_entry(folder, name, one) for name, one in told.items()]
     others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
-    problems = told_as_left([name for name in others if name.endswith(OFFLOAD_SUFFIX)])
+    left = [name for name in others if name.endswith(OFFLOAD_SUFFIX)]
+    problems = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
     return Contents(entries, {}, [*problems, *problems_of(entries)])
 
 

@@ -1,4 +1,4 @@
-"""What lies at a path: a file of weights, an index of several, or a folder."""
+"""Open what lies at a path or an address: a file of weights, an index of several, or a folder."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.files.address import Address, is_address, shown_path
+from tensornp.models.files.address import AbsentError, Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
 from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import INDEX_SUFFIX, SAFETENSORS
+from tensornp.models.formats.table import SAFETENSORS
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.models.opening.files import open_file
+from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.lora import with_pairs
-from tensornp.models.opening.one_file import open_file
 from tensornp.models.quantization.by_names import with_packed
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
 _MAY_BE_ADDRESS = re.compile(r"\w\w:/")
+_ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
+"""Names that are tried in a folder at an address, since a server of the web does not list it."""
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -43,10 +46,8 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     """
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
-        from tensornp.models.opening.address import open_address
-
         there = Address(typed)
-        found, typed = open_address(there), str(there)
+        found, typed = _open_address(there), str(there)
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
@@ -106,9 +107,28 @@ def _found(typed: str) -> str:
         ) from None
 
 
-def _open(there: Path) -> Contents:
-    # What else opens something is imported when that is met.
-    if os.path.isdir(there):
+def _open_address(there: Address) -> Contents:
+    """Return what lies at an address, with a `code` for each weight that reads it from there."""
+    found = _open(there) if there.name else _open_folder_at(there)
+    # What hides a part of the address would not reach it.
+    shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
+    entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
+    return found._replace(entries=entries)
+
+
+def _open_folder_at(there: Address) -> Contents:
+    for name in _ASKED_FOR:
+        try:
+            return _open(there / name)
+        except AbsentError:
+            continue
+    names = ", ".join(_ASKED_FOR)
+    raise CheckpointError(f"{str(there)!r} gives out none of {names}; name the file, or the index of several")
+
+
+def _open(there: Place) -> Contents:
+    """Return what lies at a place; the readers of folders are imported when one is met."""
+    if isinstance(there, Path) and os.path.isdir(there):
         from tensornp.models.opening.folder import open_folder
 
         return open_folder(there)
@@ -118,14 +138,13 @@ def _open(there: Path) -> Contents:
         return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
-    if there.name.endswith(INDEX_SUFFIX):
-        from tensornp.models.opening.index import open_index
-
+    if is_index(there.name):
         return open_index(there)
-    if there.name == OFFLOAD_INDEX:
-        from tensornp.models.opening.offload_index import open_offload_folder
+    if isinstance(there, Path):
+        if there.name == OFFLOAD_INDEX:
+            from tensornp.models.opening.offload_index import open_offload_folder
 
-        return open_offload_folder(there.parent)
-    if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
-        raise CheckpointError(f"{str(there)!r} holds bare elements, which accelerate has offloaded; open its folder")
+            return open_offload_folder(there.parent)
+        if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
+            raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
     return open_file(there)
