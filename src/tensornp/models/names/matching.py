@@ -1,7 +1,8 @@
-"""Which weights of two models are the same by their names, though one of them has a common prefix."""
+"""Match the names of two models, though one has a common prefix, or another library wrote it."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
@@ -11,6 +12,22 @@ WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapp
 PREFIXES = (*WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.", "ema.")
 """What wrappers and training scripts put before the names."""
 
+_SPELLINGS = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (rf"(?<=\.)({'|'.join(map(re.escape, WRAPPERS))})+", ""),
+        # PEFT saves an adapter without its name, such as "default", and what it wraps without what wraps it.
+        (r"\.(lora_[AB])\.[^.]+(?=\.weight$)", r".\1"),
+        (r"\.(lora_embedding_[AB])\.[^.]+$", r".\1"),
+        (r"\.lora_magnitude_vector\.[^.]+(\.weight)?$", ".lora_magnitude_vector"),
+        (r"\.modules_to_save\.[^.]+(?=\.)", ""),
+        (r"\.base_layer(?=\.)", ""),
+        # torch.nn.utils.weight_norm, and its successor in torch.nn.utils.parametrizations.
+        (r"\bparametrizations\.(\w+)\.original0$", r"\1_g"),
+        (r"\bparametrizations\.(\w+)\.original1$", r"\1_v"),
+    )
+)
+"""Patterns of names that libraries write in several ways, and one way to write them all."""
 _MAX_PREFIXES = 3
 """How many of them may follow each other."""
 
@@ -35,14 +52,14 @@ class Matched(NamedTuple):
 
 
 def matched(first: Collection[str] | Mapping[str, str], second: Collection[str] | Mapping[str, str]) -> Matched:
-    """Return the names that belong together: as they are, unless more do so without what wrappers put into them.
+    """Return the names that belong together: as they are, unless more do so in one spelling.
 
-    That is a common prefix, or stands in their midst. A mapping says by what else each name is to be found.
+    A common prefix is left out, and so is what wrappers put into names. A mapping says by what else each name is found.
     """
     pairs, prefixes = _paired(_by_key(first), _by_key(second))
     if len(pairs) < min(len(first), len(second)):
-        unwrapped = _paired(_by_key(first, _unwrapped), _by_key(second, _unwrapped))
-        pairs, prefixes = max((pairs, prefixes), unwrapped, key=lambda found: len(found[0]))
+        spelled = _paired(_by_key(first, _spelled), _by_key(second, _spelled))
+        pairs, prefixes = max((pairs, prefixes), spelled, key=lambda found: len(found[0]))
     found = set(pairs.values())
     return Matched(
         pairs,
@@ -70,9 +87,10 @@ def _by_key(names: Collection[str] | Mapping[str, str], turned: Callable[[str], 
     return {key if times[key] == 1 else name: name for name, key in keys.items()}
 
 
-def _unwrapped(name: str) -> str:
-    for wrapper in WRAPPERS:
-        name = name.replace(f".{wrapper}", ".")
+def _spelled(name: str) -> str:
+    """Return a name as all libraries would write it that write the same weight in several ways."""
+    for pattern, replacement in _SPELLINGS:
+        name = pattern.sub(replacement, name)
     return name
 
 
