@@ -1,4 +1,4 @@
-"""`compare`: what differs between two tensors, or between two models, state dicts or checkpoints in any mix."""
+"""`compare`: differences of two tensors, or of two models, state dicts or checkpoints."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Found_co = TypeVar("Found_co", covariant=True)
 
 
 class Comparable(Protocol[Found_co]):
-    """What compares itself with others of its class, as a followed pass does."""
+    """An object that compares itself with others of its class, as a followed pass does."""
 
     def _compared_with(self, other: Any) -> Found_co: ...
 
@@ -114,7 +114,7 @@ def _is_tensor(obj: Any) -> bool:
 
 
 def is_model(obj: Any) -> bool:
-    """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
+    """Return whether `obj` is a module, optimizer, dictionary of tensors, explorer, or path."""
     if issubclass(type(obj), (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
     if is_path(obj) or is_saved_optimizer(obj):
@@ -125,7 +125,7 @@ def is_model(obj: Any) -> bool:
 def opened(
     a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
 ) -> tuple[WeightsExplorer, WeightsExplorer]:
-    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called."""
+    """Return the explorers of two models; the namespace has the names of their parameters."""
     first, second = (
         weights(one, expression=expression, namespace=namespace)
         for one, expression in zip((a, b), expressions, strict=True)
@@ -157,7 +157,7 @@ def compare_weights(
 
 
 def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
-    """Return which weights belong together by their names, or by what else states of optimizers are called.
+    """Return which weights belong together by their names, or by the other names of states.
 
     A state dict has the number of a parameter, and its name only if the optimizer was given it.
     """

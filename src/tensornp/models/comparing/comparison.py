@@ -1,4 +1,4 @@
-"""`WeightsComparison`: what differs between the weights of two models, by name, what moved most first."""
+"""`WeightsComparison`: differences of the weights of two models, largest change first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FLOATS = ("float", "bfloat", "complex")
 
 
 class WeightsComparison(Mapping[str, Comparison]):
-    """What differs between two models: a mapping from name, in the first, to `Comparison`; what moved most first.
+    """A mapping from the names of weights in the first to `Comparison`, largest change first.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def _sources(self) -> tuple[str, str]:
-        """What was compared: expressions, or paths."""
+        """The expressions or paths of both."""
         return self._first.source, self._second.source
 
     @property
@@ -92,7 +92,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def _not_listed(self) -> tuple[str, ...]:
-        """Why weights of either are not even listed; a state dict lacks nothing that a module has not registered."""
+        """Reasons why weights of either are not even listed."""
         first, second = _hidden(self._first, self._second), _hidden(self._second, self._first)
         return (
             *(f"{'both' if one in second else self._sides[0]}: {one}" for one in first),
@@ -182,7 +182,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _sizes(self) -> dict[str, float]:
-        """What weights are sorted by: `moved`, or the norm of the difference where all norms were zero."""
+        """The order of weights: `moved`, or the norm of the difference if all norms were zero."""
         sizes: dict[str, float] = {}
         for name, one in self._found.items():
             norm, change = one._norm, one._norm_of_difference
@@ -198,7 +198,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return sorted(self._found, key=self._place)
 
     def _place(self, name: str) -> tuple[int, float]:
-        """Return what sorts first: other shapes, not finite, weights by `moved`, states by `moved`, equal ones."""
+        """Return the sort key: other shapes, not finite, weights, states, equal ones."""
         one, size = self._found[name], self._sizes.get(name)
         if has_other_shape(one):
             return 0, 0.0
@@ -225,7 +225,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return [name for name in self if not self._found[name].equal]
 
     def _rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Return some of the names in rows, in which repeated layers are one, as are the states of one quantity."""
+        """Return some of the names in rows; repeated layers and states of a quantity are one."""
         return rows_of(names, self._rows, self._found, self._first)
 
     @cached_property
@@ -273,7 +273,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _low_rank(self) -> dict[str, float]:
-        """The share of the change in 8 directions, for a few matrices that moved most; reads both of each whole."""
+        """The share of the change in 8 directions, for a few matrices that moved most."""
         return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
     def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:

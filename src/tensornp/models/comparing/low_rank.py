@@ -1,4 +1,4 @@
-"""Say how few directions the change of a matrix has: a merged adapter of low rank is recognized by that."""
+"""Find changes of low rank, such as those of a merged adapter."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _share(matrix: torch.Tensor, num_directions: int) -> float:
 
 
 def low_rank_of(changed: Mapping[str, tuple[Comparison, WeightEntry, WeightEntry]]) -> dict[str, float]:
-    """Return the share of the change in 8 directions, for the first few matrices that have most of it there."""
+    """Return the share of the change in 8 directions, for a few matrices with most of it there."""
     told: dict[str, float] = {}
     dense = (name for name, (found, first, _) in changed.items() if _is_dense_change(found, first))
     for name in islice(dense, _MAX_MATRICES):

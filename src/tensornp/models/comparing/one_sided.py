@@ -1,4 +1,4 @@
-"""Say which weights of one side alone are no difference, which names share memory, and which plain values differ."""
+"""Find weights that need not be in both, ties, and plain values that differ."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _why_alone(own: WeightsExplorer, is_other_module: bool, is_other_file: bool,
 def ties_of(
     first: WeightsExplorer, second: WeightsExplorer, pairs: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the further names of weights with the first name of each, and the weights that are tied to others now."""
+    """Return further names of weights with the first name, and weights tied to others now."""
     own = _first_names(first, {a: a for a in pairs})
     others = _first_names(second, {b: a for a, b in pairs.items()})
     tied = {a: min(own[a], others[a], key=list(pairs).index) for a in pairs if not own[a] == others[a] == a}
@@ -115,7 +115,7 @@ def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: 
 
 
 def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, Any]]:
-    """Return the names and values in a container by the names without the prefix; none for a single file's header."""
+    """Return names and values in a container, by the names without the prefix."""
     held = Beside(side.metadata.beside()) if isinstance(side.metadata, ByteValues) else side.metadata
     if not isinstance(held, Beside):
         return {}

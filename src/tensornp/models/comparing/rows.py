@@ -1,4 +1,4 @@
-"""Put the weights of a comparison in rows: repeated layers are one, and so are the states of one quantity."""
+"""Put the weights of a comparison in rows; repeated layers are one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parameter_of(entry: WeightEntry) -> str:
 
 
 def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return states in rows: of one optimizer, those of one quantity are one, under a glob that finds them."""
+    """Return states in rows: those of one quantity are one, under a glob that finds them."""
     groups: dict[tuple[str, str], list[WeightEntry]] = {}
     for entry in entries:
         keys, quantity = entry.name.split("."), quantity_of(entry)
@@ -45,7 +45,7 @@ def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows: a layer is like another one whichever of its weights have moved, or are tied."""
+    """Return all weights in rows, whichever have moved or are tied."""
     every = {one.name: one for one in entries}
     alike = (one._with_(tied_to=(), related=()) for one in every.values())
     return [row._replace(entries=tuple(every[one.name] for one in row.entries)) for row in folded(alike)]

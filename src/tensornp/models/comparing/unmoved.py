@@ -11,7 +11,7 @@ from tensornp.models.live.gradients import gradients_of
 
 @outside_modes
 def why_unmoved(found: WeightsComparison) -> dict[str, str]:
-    """Return a fact for each parameter of a live model that did not move: "frozen", "no .grad", "zero .grad".
+    """Return a fact on each parameter that did not move: "frozen", "no .grad", "zero .grad".
 
     "no .grad" is said only if another parameter has one now: optimizers set them to None between two steps.
     """
