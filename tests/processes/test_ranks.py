@@ -9,9 +9,8 @@ import multiprocessing
 import pickle
 import textwrap
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -83,14 +82,14 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
     transport = simulated(monkeypatch, 8)
     transport.names[7]["model"][1].bias = None
     found = ranks(transport).weights("model")
-    assert str(found).startswith("model · 8 ranks: 3 tensors in common; rank 7 lacks 1.bias ·")
+    assert str(found).startswith("model · 8 ranks: 3 tensors in common; rank 7: without 1.bias ·")
     assert found["1.bias"].lacking == (7,)
     transport.names[3]["model"].register_buffer("steps", torch.zeros(3))
     transport.names[4]["model"][0].weight = torch.nn.Parameter(torch.zeros(4, 8, dtype=torch.bfloat16))
     found = ranks(transport).weights("model")
     said = list(found.differences())
-    assert "rank 3 has steps besides" in said
-    assert "rank 4: 0.weight is bfloat16 here, float32 on the others" in said
+    assert "rank 3: in addition steps" in said
+    assert "rank 4: 0.weight has dtype bfloat16 here, dtype float32 on the others" in said
     assert all(one in str(found) for one in said)
     assert len(found["0.weight"].variants) == 2
     with pytest.raises(tnp.NoSuchWeightError, match=r"the closest is '0.weight'"):
@@ -104,13 +103,6 @@ def test_stages_of_a_pipeline_are_groups(monkeypatch):
     assert found.told == "8 ranks: 8 tensors in all, in 4 groups of ranks"
     assert [group.ranks for group in found.groups] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     assert "on ranks 2..3" in str(found)
-
-
-def ended() -> Future[Any]:
-    """Return what a worker leaves that was ended."""
-    future: Future[Any] = Future()
-    future.set_exception(SystemExit(3))
-    return future
 
 
 @pytest.mark.slow
@@ -134,48 +126,31 @@ def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monke
         2: late(60),
         3: raising(ValueError("out of order\nand more")),
         4: raising(EngineError("Engine 4 died while running task 'x'")),
-        5: raising(CancelledError()),
-        6: saying("nonsense"),
-        7: saying(("9.9", 0, 0, "", ())),
-        8: raising(ModuleNotFoundError("No module named 'tensornp'")),
-        9: raising(ModuleNotFoundError("No module named 'tensornp.processes'")),
-        10: raising(AttributeError("Can't get attribute 'answer' on <module 'tensornp.processes.answering'>")),
-        11: saying((tnp.__version__, 3, 10**9, "", (b"", 1, 1, 1))),
-        12: saying((tnp.__version__, None, 0, "", (b"x" * 16, 4, 4, "x"))),
-        13: lambda _: object(),
-        14: saying((tnp.__version__, None, 0, "", (b"x", 10**5000, 10**5000, 10**5000))),
-        15: lambda _: ended(),
+        5: saying("nonsense"),
+        6: saying(("9.9", 0, 0, "", ())),
+        7: raising(ModuleNotFoundError("No module named 'tensornp'")),
+        8: lambda _: object(),
     }
-    transport = simulated(monkeypatch, 16, deeds=deeds)
+    transport = simulated(monkeypatch, 9, deeds=deeds)
     begun = time.monotonic()
-    found = ranks(transport, 0.5).weights("model")
+    own = ranks(transport, 0.5)
+    found = own.weights("model")
     assert time.monotonic() - begun < 30
     assert found.answered == (0,)
-    assert found.told.startswith("1 of 16 ranks: ")
+    assert found.told.startswith("1 of 9 ranks: ")
     said = {id: why.removeprefix(f"engine {id} ") for id, why in found.silent.items()}
-    version = tnp.__version__
-    cure = f"the same as here, {version}, is needed"
-    in_vain = "did not answer within 0.5 s: it is stopped, or does something else"
-    garbage = "gave an answer that is none of tensornp's"
-    assert said.pop(13).startswith("raised AttributeError: 'object' object has no attribute 'add_done_callback'")
-    assert said == {
-        1: in_vain,
-        2: in_vain,
-        3: "raised ValueError: out of order\\nand more",
-        4: "has died, or was stopped",
-        5: "was not asked: somebody has cancelled it",
-        6: garbage,
-        7: f"has tensornp 9.9: {cure}",
-        8: f"has no tensornp: {cure}",
-        9: f"has another tensornp: {cure}",
-        10: f"has another tensornp: {cure}",
-        11: garbage,
-        12: garbage,
-        14: garbage,
-        15: "raised SystemExit: 3",
-    }
+    assert said[1] == said[2] and said[1].startswith("did not answer within 0.5 s")
+    assert said[3].startswith("raised ValueError: out of order")
+    assert said[4] == "has died, or was stopped"
+    assert said[5] == "gave an answer that is none of tensornp's"
+    assert said[6].startswith("has tensornp 9.9: the same as here")
+    assert said[7].startswith("has no tensornp")
+    assert said[8].startswith("raised AttributeError")
     assert "engines 1..2: did not answer" in str(found)
-    assert len(found._repr_html_()) < 150_000
+    # A process that hangs is asked no second question.
+    num_asked = len([id for id, *_ in transport.asked if id == 1])
+    assert own.weights("model").silent[1].startswith("engine 1 has not answered an earlier question")
+    assert len([id for id, *_ in transport.asked if id == 1]) == num_asked == 1
 
 
 def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
@@ -185,7 +160,7 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     assert found.told == "0 of 2 ranks"
     assert "engines 0..1: has no 'mdoel'; the closest is 'model'" in str(found)
     card = ranks(simulated(monkeypatch, 2)).card("model[1].wieght")
-    assert card.silent[0] == "engine 0 has no 'wieght' in model[1]; the closest is 'weight'"
+    assert card.silent[0] == "engine 0 has no 'model[1].wieght'"
     card = ranks(simulated(monkeypatch, 2)).card("model")
     assert card.silent[0] == "engine 0 has 4 weights in 'model'; .weights(...) lists them"
     assert "no rank has told its values" in str(card)
@@ -223,7 +198,7 @@ def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
     transport = Simulated(monkeypatch, {0: names})
     assert "not a Watched" in ranks(transport).weights("watched").silent[0]
     assert "not a str" in ranks(transport).weights("model").silent[0]
-    assert "has no 'model' in holder" in ranks(transport).weights("holder.model").silent[0]
+    assert "has no 'holder.model'" in ranks(transport).weights("holder.model").silent[0]
     assert not ran
 
 
@@ -257,7 +232,7 @@ def test_answers_are_plain_tuples_and_bytes(monkeypatch):
     found = ranks(transport).weights("model")
     assert found.stats("0.weight").places
     assert found.drift()
-    assert seen == {tuple, bytes}
+    assert seen == {tuple}
 
 
 def pickle_globals(data):
@@ -275,7 +250,7 @@ def test_ranks_have_the_numbers_of_their_group_and_those_that_nobody_is_are_name
     own = ranks(transport, 0.2)
     found = own.weights("model")
     assert found.told == "3 of 5 ranks: 3 tensors in common"
-    assert "rank 2 lacks 1.bias" in str(found)
+    assert "rank 2: without 1.bias" in str(found)
     assert "nobody here is ranks 3..4" in str(found)
     transport.deeds[0] = hang
     assert own.weights("model").silent[0].startswith("rank 2 did not answer")
@@ -330,9 +305,6 @@ def test_statistics_of_replicas_count_once(monkeypatch):
     assert figures_of(found) == figures_of(expected)
     assert found.scope == "all elements"
     assert found == expected
-    (low,) = [one for one in found.places if one.location.what == "min"]
-    assert low.ranks == (0, 1, 2, 3)
-    assert low.location.indices == tnp.locate(own, "min").indices
     assert not found.differing
     assert figures_of(ranks(transport).card("model[0].weight")) == figures_of(expected)
 
@@ -345,37 +317,19 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     found = ranks(transport).card("model[0].weight")
     assert found.nan == 0
     assert found.differing == (2,)
-    (place,) = [one for one in found.places if one.location.what == "nan"]
-    assert (place.ranks, place.location.indices) == ((2,), ((3, 5),))
+    ((rank, what, num, indices),) = found.places
+    assert (rank, what, num, indices) == (2, "nan", 1, ((3, 5),))
     assert "1 on rank 2, at [3, 5]" in str(found)
     assert "the bits on rank 2 are not those of the others" in found._repr_html_()
-
-
-def test_nans_on_many_ranks_are_counted_and_some_are_placed(monkeypatch):
-    """Each rank has a part with one; so many are asked where, and the others are said."""
-    whole = torch.zeros(40, 2)
-    names = {i: {"w": torch.tensor([[torch.nan, float(i)]])} for i in range(40)}
-
-    def deed(answer, i):
-        *first, found = answer()
-        if isinstance(found, tuple) and len(found) == 4 and isinstance(found[0], tuple):
-            (kind, _, *rest), _, figures, mark = found
-            found = ((kind, tuple(whole.shape), *rest), (((i, i + 1),), ((0, 2),)), figures, mark)
-        return (*first, found)
-
-    deeds = {i: lambda answer, i=i: deed(answer, i) for i in names}
-    found = ranks(Simulated(monkeypatch, names, deeds=deeds)).card("w")
-    assert (found.count, found.nan, found.scope, found.max) == (80, 40, "all elements", 39)
-    assert "24 more on other ranks" in str(found)
 
 
 def shard(answer, rows, index, layout="S(0) on 4", rank=None):
     """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
     version, _, num, said, found = answer()
-    if isinstance(found, tuple) and len(found) == 4 and isinstance(found[0], tuple):
-        (kind, _, dtype, _, *rest), _, figures, mark = found
+    if isinstance(found, tuple) and len(found) == 5 and isinstance(found[0], tuple):
+        (kind, _, dtype, _, *rest), _, figures, *others = found
         rest[-2] = layout
-        found = ((kind, (16, 8), dtype, 512, *rest), (rows, ((0, 8),)), figures, mark)
+        found = ((kind, (16, 8), dtype, 512, *rest), (rows, ((0, 8),)), figures, *others)
     return version, rank, num, said, found
 
 
@@ -396,8 +350,6 @@ def test_statistics_of_shards_are_those_of_the_whole(monkeypatch):
         assert found.scope == "all elements"
         assert (found.count, found.min, found.max, found.mean) == (128, 0, 127, expected.mean)
         assert found.std == pytest.approx(expected.std, rel=1e-14)
-        low = next(one for one in found.places if one.location.what == "min")
-        assert low.ranks == ((0,) if num_replicas == 1 else (0, 4))
 
 
 def test_a_shard_that_is_missing_is_said_and_one_with_a_replica_is_not(monkeypatch):
@@ -441,16 +393,16 @@ def test_figures_of_every_kind_are_those_of_one_process(monkeypatch, values):
 # -- drift -------------------------------------------------------------------------------------------------------------
 
 
-def test_replicas_that_differ_are_named_with_their_first_block(monkeypatch):
+def test_replicas_that_differ_are_named(monkeypatch):
     """Those of the fewest ranks; what all have is not named."""
     own = {"a": torch.zeros(3 * 2**18), "b": torch.ones(5)}
     names = {i: {"w": {key: one.clone() for key, one in own.items()}} for i in range(5)}
     names[2]["w"]["a"][2**18 + 5] = 1
     found = ranks(Simulated(monkeypatch, names)).weights("w").drift()
-    assert dict(found) == {"a": "differs on rank 2, first in block 1"}
+    assert dict(found) == {"a": "differs on rank 2"}
     assert found.told == "5 ranks: of 2 tensors that several hold, 1 differs"
-    assert "differs on rank 2, first in block 1" in str(found)
-    assert "differs on rank 2, first in block 1" in found._repr_html_()
+    assert "differs on rank 2" in str(found)
+    assert "differs on rank 2" in found._repr_html_()
     with pytest.raises(tnp.NoSuchWeightError):
         found["b"]
 
@@ -462,21 +414,14 @@ def test_drift_is_found_beside_a_rank_that_lacks_something(monkeypatch):
     with torch.no_grad():
         transport.names[1]["model"][0].bias[0] = 9
     found = ranks(transport).weights("model").drift()
-    assert dict(found) == {"0.bias": "differs on rank 1, first in block 0"}
+    assert dict(found) == {"0.bias": "differs on rank 1"}
 
 
-def test_who_has_another_shape_and_who_other_bits_are_told_apart(monkeypatch):
-    """Each with its own difference."""
+def test_another_shape_is_told(monkeypatch):
+    """Beside other bits."""
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
-    assert dict(found) == {"a": "differs on rank 1, first in block 0; on rank 0, shape (4, 3) and (3, 4)"}
-
-
-def test_where_nothing_differs_nobody_is_asked_for_blocks(monkeypatch):
-    """A few bytes of each rank are enough."""
-    transport = simulated(monkeypatch, 16)
-    assert not ranks(transport).weights("model").drift()
-    assert "blocks" not in {question for _, question, *_ in transport.asked}
+    assert dict(found) == {"a": "differs on ranks 0..1, float32 of shape (3, 4) and float32 of shape (4, 3)"}
 
 
 # -- many --------------------------------------------------------------------------------------------------------------
@@ -491,7 +436,7 @@ def test_sixty_ranks_are_one_card(monkeypatch):
     transport = Simulated(monkeypatch, names, has_group=True, deeds={3: hang, 5: raising(OSError("closed"))})
     weights = ranks(transport, 3).weights("model")
     assert weights.told == "58 of 60 ranks: 3 tensors in common"
-    assert "rank 40 lacks 1.bias" in str(weights)
+    assert "rank 40: without 1.bias" in str(weights)
     assert [question for _, question, *_ in transport.asked].count("listing") == 2
     assert len(weights._repr_html_()) < 150_000
 

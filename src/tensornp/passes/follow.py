@@ -19,7 +19,6 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
-from tensornp.models.comparing.comparable import Comparable
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.recording.module_hooks import ModuleHooks
 from tensornp.passes.recording.operator_mode import OperatorMode
@@ -65,7 +64,7 @@ def _raised(error: BaseException | None = None) -> tuple[int, int]:
     return id(error), id(error.__traceback__ if error is not None else None)
 
 
-class FollowedPass(Comparable[PassComparison]):
+class FollowedPass:
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
     It holds no tensor and no module, so that it can be kept and pickled.

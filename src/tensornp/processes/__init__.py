@@ -1,4 +1,4 @@
-"""What the ranks of a job hold, each asked by itself: a client asks, a process answers with plain tuples and bytes.
+"""Look at the ranks of a job, each asked by itself; answers are plain tuples.
 
 In: a client of ipyparallel, or another transport. Out: `RankWeights`, `RankStats`, `Drift`. Not called `ranks`, which
 would hide `tnp.ranks`. Start with `ranks.py`; `answering.py` is what runs in the other processes.

@@ -1,182 +1,207 @@
-"""Asks each process by itself and takes what comes in time; of whoever does not answer, a sentence tells why."""
+"""Ask each process by itself, and say in a sentence why one has not answered in time."""
 
 from __future__ import annotations
 
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensornp
-from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.text import format_number
+from tensornp.core.lowlevel.attributes import an_instance, error_text
+from tensornp.core.lowlevel.text import counted, format_number, number_ranges
 from tensornp.errors import BadRequestError
-from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
 from tensornp.processes.answering import answer
-from tensornp.processes.facts import whole
-from tensornp.processes.transport import Id
 
-_CURE = f"the same as here, {tensornp.__version__}, is needed"
-_MAX_RANKS = 2**20
-_GARBAGE = "gave an answer that is none of tensornp's"
+_MAX_SAID = 12
+"""Runs of ranks that a sentence names."""
 
 
-class Told(NamedTuple):
-    """What a process has answered, or why there is nothing, and its number in its group, of how many; None without one.
+class OfIpyparallel:
+    """The engines of a client of ipyparallel, or those of a view."""
 
-    `said` goes on behind the name of the process; it is empty where there is an answer.
-    """
+    def __init__(self, client: Any) -> None:
+        self._client = getattr(client, "client", client)
+        targets = getattr(client, "targets", None)
+        self._targets = [targets] if isinstance(targets, int) else targets
 
-    said: str
-    found: Any = None
-    rank: int | None = None
-    num_ranks: int = 0
+    @property
+    def ids(self) -> list[int]:
+        """The engines that are registered, or are those of the view."""
+        return list(self._targets if isinstance(self._targets, list | tuple) else self._client.ids)
+
+    def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
+        """Have one engine call a function: a view of its own has no other to wait for."""
+        return self._client[id].apply_async(function, *args)
+
+
+def transport_of(client: Any) -> Any:
+    """Return the transport to the processes of `client`; BadRequestError if it reaches none."""
+    if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
+        return OfIpyparallel(client)
+    try:
+        is_transport = client.ids is not None and callable(client.submit) and not isinstance(client, type)
+    except Exception:
+        # A class of the user's may raise anything.
+        is_transport = False
+    if not is_transport:
+        raise BadRequestError(
+            f"client must be a client or a view of ipyparallel, or an object with ids and submit(id, function, *args), "
+            f"got {an_instance(client)}"
+        )
+    return client
 
 
 class Asker:
-    """Reaches processes by a transport; it remembers which numbers they have, and who has not answered yet."""
+    """Asks processes by a transport; remembers their ranks, and who has not answered yet."""
 
     def __init__(self, transport: Any, timeout: float) -> None:
-        self.transport, self.timeout = transport, timeout
-        self.ranks: dict[Id, int | None] = {}
-        self.late: dict[Id, tuple[Any, float]] = {}
-        self._ids: dict[Id, None] = {}
+        self._transport, self.timeout = transport, timeout
+        self.ranks: dict[Any, int] = {}
+        self._late: dict[Any, Any] = {}
+        self._known: dict[Any, None] = {}
         self.ids()
 
-    def ids(self) -> tuple[list[Id], set[Id]]:
-        """Return the processes that there are, with those that there once were, and the latter alone."""
+    def ids(self) -> list[Any]:
+        """Return the processes that there are."""
         try:
-            now = dict.fromkeys(self.transport.ids)
+            now = list(self._transport.ids)
         except Exception as error:
             raise BadRequestError(f"the client does not tell its ids: {cut(error_text(error), MAX_TOLD)}") from None
-        self._ids |= now
-        return list(self._ids), self._ids.keys() - now.keys()
+        self._known |= dict.fromkeys(now)
+        return now
 
+    def ask(self, *question: Any, ids: Iterable[Any] | None = None) -> Answers:
+        """Ask all processes, or some, one question, and return what came in time."""
+        now = self.ids()
+        replies: dict[Any, Any] = {}
+        come: SimpleQueue[Any] = SimpleQueue()
+        until, open_ = time.monotonic() + self.timeout, {}
+        for id in dict.fromkeys(self._known if ids is None else ids):
+            if id not in now:
+                replies[id] = "has died, or was stopped"
+            elif id in self._late and not self._late[id].done():
+                replies[id] = "has not answered an earlier question, and is not asked again before"
+            else:
+                replies[id] = f"did not answer within {format_number(self.timeout)} s: it is stopped, or busy"
+                open_[id] = self._submitted(id, question, come)
+        while open_ and (left := until - time.monotonic()) > 0:
+            try:
+                id = come.get(timeout=left)
+            except Empty:
+                break
+            replies[id] = _reply_of(open_.pop(id))
+        self._late = {id: future for id, future in (self._late | open_).items() if not future.done()}
+        return Answers(self.ranks, replies)
 
-Question = tuple[Any, ...]
-"""What is asked, and its details."""
-
-
-class Asking:
-    """Questions to processes, and what comes of them, in the order in which it comes; more may be asked meanwhile."""
-
-    def __init__(self, asker: Asker) -> None:
-        self._asker, self._begun = asker, time.monotonic()
-        self._come: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-        self._open: dict[int, tuple[Id, Question, Callable[[Any], Any]]] = {}
-        self._numbers = count()
-        self.ids, self._gone = asker.ids()
-        self._asked_before = {id: since for id, (future, since) in asker.late.items() if not _is_done(future)}
-
-    def ask_all(self, *question: Any, check: Callable[[Any], Any]) -> None:
-        """Ask each process by itself."""
-        for id in self.ids:
-            self.ask(id, *question, check=check)
-
-    def ask(self, id: Id, *question: Any, check: Callable[[Any], Any]) -> None:
-        """Ask one process; `check` gives what its answer means, and raises where that is nothing."""
-        number = next(self._numbers)
-        self._open[number] = id, question, check
-        if id in self._asked_before or id in self._gone or self._seconds_left() <= 0:
-            self._come.put((number, None))
-            return
+    def _submitted(self, id: Any, question: tuple[Any, ...], come: SimpleQueue[Any]) -> Any:
         try:
-            future = self._asker.transport.submit(id, answer, tensornp.__version__, *question)
-            # Not every transport gives its future to what it calls.
-            future.add_done_callback(lambda *_: self._come.put((number, future)))
+            future = self._transport.submit(id, answer, tensornp.__version__, *question)
+            future.add_done_callback(lambda *_: come.put(id))
         except Exception as error:
             future = Future[Any]()
             future.set_exception(error)
-            self._come.put((number, future))
-            return
-        self._asker.late[id] = future, time.monotonic()
-
-    def __iter__(self) -> Iterator[tuple[Id, Question, Told]]:
-        """Yield each answer, or why there is none; at the end of the time, of all that have not come."""
-        while self._open:
-            try:
-                number, future = self._come.get(timeout=max(self._seconds_left(), 0))
-            except Empty:
-                break
-            if number in self._open:
-                id, question, check = self._open.pop(number)
-                if future is None:
-                    yield id, question, Told(self._why_not_asked(id))
-                    continue
-                if self._asker.late.get(id, (None,))[0] is future:
-                    del self._asker.late[id]
-                yield id, question, self._outcome(id, future, check)
-        for id, question, _ in [self._open.pop(number) for number in list(self._open)]:
-            yield id, question, Told(self._why_late(id))
-
-    def _seconds_left(self) -> float:
-        return self._begun + self._asker.timeout - time.monotonic()
-
-    def _outcome(self, id: Id, future: Any, check: Callable[[Any], Any]) -> Told:
-        try:
-            # Of whatever class, also SystemExit: it is the other process's.
-            if (error := future.exception()) is not None:
-                return Told(_why_raised(error))
-            reply = future.result()
-        except (Exception, CancelledError) as error:
-            return Told(_why_raised(error))
-        try:
-            version, rank, num_ranks, said, found = reply
-            if version != tensornp.__version__:
-                return Told(f"has tensornp {cut(str(version), 20)}: {_CURE}")
-            if whole(num_ranks) > _MAX_RANKS or (rank is not None and whole(rank) >= num_ranks):
-                return Told(_GARBAGE)
-            self._asker.ranks[id] = rank
-            return Told(cut(said, MAX_TOLD), None if said else check(found), rank, num_ranks)
-        except Exception:
-            # Of whatever class: a process may answer anything, and a version is compared with whatever comes.
-            return Told(_GARBAGE)
-
-    def _why_not_asked(self, id: Id) -> str:
-        if id in self._gone:
-            return "has died, or was stopped"
-        since = self._asked_before.get(id)
-        if since is None:
-            return f"was not asked: the {self._told_timeout()} were over"
-        waited = format_number(round(time.monotonic() - since))
-        return self._why_busy(id) or f"has not answered what it was asked {waited} s ago, and is not asked again before"
-
-    def _why_late(self, id: Id) -> str:
-        late = f"did not answer within {self._told_timeout()}: it is stopped, or does something else"
-        return self._why_busy(id) or late
-
-    def _why_busy(self, id: Id) -> str:
-        try:
-            seconds = round(self._asker.transport.running_for(id))
-        except Exception:
-            # Not every transport tells.
-            return ""
-        return f"is busy: running for {seconds:,} s what it was given before" if seconds > 0 else ""
-
-    def _told_timeout(self) -> str:
-        return f"{format_number(self._asker.timeout)} s"
+            come.put(id)
+        return future
 
 
-def _is_done(future: Any) -> bool:
+def _reply_of(future: Any) -> Any:
+    """Return what a process has answered, or a text with the reason why it has not."""
+    cure = f"the same as here, {tensornp.__version__}, is needed"
     try:
-        return bool(future.done())
-    except Exception:
-        # What cannot tell is not waited for.
-        return True
+        version, rank, num_ranks, said, found = future.result()
+        if version != tensornp.__version__:
+            return f"has tensornp {cut(str(version), 20)}: {cure}"
+        return (rank, num_ranks, cut(said, MAX_TOLD), found)
+    except (ValueError, TypeError) as error:
+        if future.exception() is None:
+            return "gave an answer that is none of tensornp's"
+        return _why_raised(error, cure)
+    except (Exception, SystemExit, CancelledError) as error:
+        # The other process raised it, whatever its class.
+        return _why_raised(error, cure)
 
 
-def _why_raised(error: BaseException) -> str:
-    """Return why a process has not answered, by what its transport raises; ipyparallel's tell the class by a name."""
+def _why_raised(error: BaseException, cure: str) -> str:
+    """Return why a process has not answered, by the error of its transport."""
     name = str(getattr(error, "ename", "") or type(error).__name__)
     said = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
     if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in said:
-        what = "no" if name == "ModuleNotFoundError" and said.endswith("'tensornp'") else "another"
-        return f"has {what} tensornp: {_CURE}"
+        return f"has no tensornp, or another: {cure}"
     if name in ("EngineError", "KilledWorker", "BrokenProcessPool") or "No such engine" in said:
         return "has died, or was stopped"
-    if name == "CancelledError":
-        return "was not asked: somebody has cancelled it"
     return f"raised {name}{f': {said}' if said else ''}"
+
+
+class Answers:
+    """The answers to one question by rank, and who has not answered.
+
+    Attributes
+    ----------
+    found : dict
+        The answers by rank, in their order; a process without a group has its id for one.
+    answered : tuple
+        The ids of those that have answered, in the same order.
+    silent : dict
+        By id, why a process has not, in a sentence.
+    num_ranks : int
+        How many there are in all, asked or not.
+    """
+
+    def __init__(self, known: dict[Any, int], replies: Mapping[Any, Any]) -> None:
+        ids: dict[Any, Any] = {}
+        found: dict[Any, Any] = {}
+        self._reasons: dict[tuple[str, str], list[Any]] = {}
+        self.silent: dict[Any, str] = {}
+        num_ranks = 0
+        for id, reply in replies.items():
+            own, num, said, answer = reply if type(reply) is tuple else (known.get(id), 0, reply, None)
+            num_ranks = max(num_ranks, num)
+            rank = id if own is None else own
+            if own is not None:
+                known[id] = own
+            if not said and rank in ids:
+                said = f"says that it is rank {rank}, as engine {ids[rank]} does, and is left out"
+                own, rank = None, id
+            if said:
+                noun = "engine" if own is None else "rank"
+                self.silent[id] = f"{ranks_text([rank], noun)} {said}"
+                self._reasons.setdefault((noun, said), []).append(rank)
+            else:
+                ids[rank], found[rank] = id, answer
+        order = sorted(found) if all(type(rank) is int for rank in found) else list(found)
+        self.found = {rank: found[rank] for rank in order}
+        self.answered = tuple(ids[rank] for rank in order)
+        self.num_ranks = max(len(replies), num_ranks)
+        told_before = [known.get(id) for id in self.silent]
+        missing = set(range(num_ranks)).difference(found, told_before)
+        # A process that has never told its rank may be one of them.
+        self._missing = sorted(missing) if len(missing) > told_before.count(None) else []
+
+    def id_of(self, rank: Any) -> Any:
+        """Return the process of a rank that has answered."""
+        return self.answered[list(self.found).index(rank)]
+
+    @property
+    def told(self) -> str:
+        """Return how many have answered: "32 ranks", "31 of 32 ranks"."""
+        num = len(self.found)
+        return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
+
+    @property
+    def silent_told(self) -> list[str]:
+        """Return why processes have not answered, in one sentence for all that have the same reason."""
+        every = [f"{ranks_text(some, noun)}: {said}" for (noun, said), some in self._reasons.items()]
+        return every + ([f"nobody here is {ranks_text(self._missing)}"] if self._missing else [])
+
+
+def ranks_text(ranks: Iterable[Any], noun: str = "rank") -> str:
+    """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
+    every = list(ranks)
+    is_numbered = all(type(one) is int for one in every)
+    said = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
+    more = f" and {len(said) - _MAX_SAID:,} more" if len(said) > _MAX_SAID else ""
+    return f"{noun}{'s' * (len(every) != 1)} {', '.join(said[:_MAX_SAID])}{more}"

@@ -8,10 +8,8 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
-from tensornp.processes.asking import Asker
-from tensornp.processes.stats import RankStats, stats_on
-from tensornp.processes.transport import transport_of
-from tensornp.processes.weights import RankWeights, weights_on
+from tensornp.processes.asking import Asker, transport_of
+from tensornp.processes.merged import RankStats, RankWeights, stats_on, weights_on
 
 _MAX_TIMEOUT_S = 10**6
 _MAX_TEXT = 2000
@@ -27,9 +25,9 @@ class Ranks:
         self._asker = asker
 
     def weights(self, expression: str) -> RankWeights:
-        """Return the weights that each rank holds by a name: of a model, an optimizer, or a dictionary of tensors.
+        """Return the weights of a model, an optimizer or a dictionary on each rank.
 
-        No value is read. Each process tells a few bytes, and one of those that tell the same all of its weights.
+        No value is read. Each process sends a digest of its names and facts, and one for each digest sends them all.
 
         Parameters
         ----------
@@ -44,14 +42,14 @@ class Ranks:
         return weights_on(self._asker, _checked(expression))
 
     def card(self, expression: str) -> RankStats:
-        """Return the statistics of one tensor on all ranks, each of which reads its own part.
+        """Return the statistics of one tensor on all ranks; each reads its own part.
 
         Errors as of `weights`.
         """
         return stats_on(self._asker, _checked(expression), expression.strip())
 
     def __repr__(self) -> str:
-        num = len(self._asker.ids()[0])
+        num = len(self._asker.ids())
         return f"<Ranks of {num:,} process{'es' * (num != 1)}>"
 
 
@@ -89,7 +87,7 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
             tnp.ranks(Piped({0: pipe_of_0, 1: pipe_of_1})).weights("model")
     timeout : float
-        Seconds after which each card is there, whoever has answered.
+        Seconds that processes have for a question, and for a second one where their weights differ.
 
     Returns
     -------
@@ -112,7 +110,7 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
 
 def _checked(expression: Any) -> str:
-    """Return an expression that a process may follow; BadRequestError where it would have to run something."""
+    """Return an expression that runs nothing; BadRequestError for another."""
     if not isinstance(expression, str):
         raise BadRequestError(f"a name is a text, not {an_instance(expression)}: .weights('model')")
     text = expression.strip()

@@ -22,7 +22,6 @@ class View(NamedTuple):
 
 _ARRAY = View("tensornp.render.tensor.array.array", takes_options=True)
 _ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
-_RANKS = View("tensornp.render.ranks.weights.rank_weights")
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": View(),
     "tensornp.core.summary.array.ArraySummary": _ARRAY,
@@ -55,10 +54,9 @@ VIEWS = {
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),
     "tensornp.models.scan.table.ScanTable": View("tensornp.render.models.scan.scan"),
-    "tensornp.processes.summary.RankSummary": _RANKS,
-    "tensornp.processes.weights.RankWeights": _RANKS._replace(summarize="tensornp.processes.summary.summarize_ranks"),
-    "tensornp.processes.stats.RankStats": View("tensornp.render.ranks.stats.rank_stats"),
-    "tensornp.processes.drift.Drift": View("tensornp.render.ranks.drift.drift"),
+    "tensornp.processes.merged.RankWeights": View("tensornp.render.ranks.weights.rank_weights"),
+    "tensornp.processes.merged.RankStats": View("tensornp.render.ranks.stats.rank_stats"),
+    "tensornp.processes.merged.Drift": View("tensornp.render.ranks.drift.drift"),
     "tensornp.models.comparing.comparison.WeightsComparison": View(
         "tensornp.render.models.comparison.weights_comparison"
     ),

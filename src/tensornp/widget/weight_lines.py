@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.distribution import Histogram, put_together
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.outline.below import part_of
 from tensornp.models.outline.choose import (
     FOUND_STATE,
     INFINITY_STATE,
@@ -24,6 +23,8 @@ from tensornp.models.outline.choose import (
 from tensornp.models.outline.columns import (
     FINDINGS,
     GRAD,
+    GRADIENT,
+    GRADIENT_RATIO,
     Column,
     at_a_glance,
     cells_of,
@@ -33,7 +34,7 @@ from tensornp.models.outline.columns import (
     shares_of,
 )
 from tensornp.models.outline.fold import Row
-from tensornp.models.outline.outline import Line, Sums
+from tensornp.models.outline.outline import Line, Outline, Sums, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding
 from tensornp.models.scan.kinds import Kind, by_kind, kind_of
@@ -47,6 +48,15 @@ EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
 """What the navigator looks for besides, by the figure that it is."""
 _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
+_ROOM = {
+    "name": (28, 0), "kind": (9, 6), "shape": (0, 9), "elements": (9, 5), "share": (6, 13), "dtype": (14, 2),
+    "where": (20, 17), "bytes": (14, 14), GRAD: (13, 3), "figures": (9, 7), "norm": (9, 1), "mean": (9, 11),
+    "std": (9, 10), "max |x|": (9, 8), "zeros": (7, 12), GRADIENT: (11, 18), GRADIENT_RATIO: (15, 19),
+    FINDINGS: (30, 15), "notes": (30, 16),
+}  # fmt: skip
+"""By the column, the characters that it has room for at most (0: by its weights), and its rank where room is scarce."""
+_RIGHT = ("elements", "share", "bytes")
+_MAX_SHAPE = 20
 MAX_FOLDED = 1000
 """Weights of a line that is folded, of which one histogram is made: some ten milliseconds."""
 
@@ -132,31 +142,41 @@ def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
 
 
 def column_data(column: Column, width: int) -> dict[str, Any]:
-    """Return what the page has to know of a column, which has room for `width` characters."""
+    """Return the facts of a column that the page needs; it has room for `width` characters."""
     return {
-        "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
+        "name": column.name, "heading": "values" if column.name == "figures" else column.name,
+        "isRight": column.figure is not None or column.name in _RIGHT,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "rank": column.rank, "isFixed": column.name == "name",
+        "rank": _ROOM[column.name][1], "isFixed": column.name == "name",
         "goal": EXTREMES.get(column.name, ""), "width": width,
         "hasMark": column.name == marked_column(""),
     }  # fmt: skip
 
 
-def widths_of(figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
-    """Return the characters that the columns of these figures have room for, whichever lines are seen."""
-    every, widths = list(figures), {}
-    for column in columns():
-        values = [one[column.name] for one in every if column.name in one]
-        if column.figure is not None and values:
-            widths[column.name] = min(column.width, max(len(column.name), column.figure.width_of(values)))
+def widths_of(outline: Outline, figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
+    """Return the characters that the columns have room for, whichever lines are seen."""
+    every, weights = list(figures), outline.weights
+    shapes = {(one.shape, one.kind) for one in weights}
+    longest = max([len(counted(len(weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
+    widths = {name: width or min(longest, _MAX_SHAPE) for name, (width, _) in _ROOM.items()}
+    for sums, count in outline.alike:
+        parts = shares_of(sums.numel, outline.share_of(sums), count)
+        widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
+    for name, said in {"name": [one.name for one in weights], **outline.choices}.items():
+        # A heading has an arrow beside it.
+        needed = max([len(name) + 2, *map(len, said)])
+        widths |= {name: min(widths[name], needed)} if name in widths else {}
+    for name, figure in figure_columns():
+        values = [one[name] for one in every if name in one]
+        if values:
+            widths[name] = min(_ROOM[name][0], max(len(name), figure.width_of(values)))
     return widths
 
 
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     """Return the values among which one is chosen, and what the list of them is called."""
-    label = next((column.label for column in columns() if column.name == name and column.label), name)
     shown = {"shown": [_LAST_PART.split(value)[-1] for value in values]} if name == "where" else {}
-    return {"column": name, "label": label, "values": values, **shown}
+    return {"column": name, "label": "place" if name == "where" else name, "values": values, **shown}
 
 
 def size_choice() -> dict[str, Any]:

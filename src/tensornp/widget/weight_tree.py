@@ -60,9 +60,9 @@ class WeightTree:
         self._number = number_told(weights)
         self.outline = Outline(weights, classes)
         self.found: dict[str, Found] = {}
+        self._widths = widths_of(self.outline, ())
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
-        self._widths: dict[str, int] = {}
         # Of what stands beside a name.
         self._alarm_width = 0
         self._states: dict[str, int] = {}
@@ -71,8 +71,8 @@ class WeightTree:
         """Take what a scan has found, beside what others have of other weights."""
         self.found |= found
         figures = {name: one.figures for name, one in self.found.items()}
+        self._widths = widths_of(self.outline, figures.values())
         self._figures = set().union(*figures.values())
-        self._widths = widths_of(figures.values())
         odd = (one for one in self.found.values() if one.alarms or one.findings)
         self._alarm_width = max((len(one.alarm) for one in odd), default=0)
         self._states = self._count_states()
@@ -161,9 +161,7 @@ class WeightTree:
     def _cost(self, asked: Asked) -> str:
         """Return what a scan of what is listed costs."""
         listed = self.outline.chosen(asked, self.order) if asked.is_list else self._weights
-        # Of thousands of small weights, none is asked.
-        may_compile = is_to_compile(self.outline.largest_nbytes)
-        compiles = may_compile and any(is_to_compile(one.nbytes) for one in listed)
+        compiles = any(is_to_compile(one.nbytes) for one in listed)
         return cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes, compiles=compiles)
 
     def _code(self, search: str) -> str:
@@ -188,8 +186,7 @@ class WeightTree:
         scanned = (column for column in columns() if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
         told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
-        widths = self.outline.widths | self._widths
-        widths["name"] += self._alarm_width
+        widths = self._widths | {"name": self._widths["name"] + self._alarm_width}
         return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
 

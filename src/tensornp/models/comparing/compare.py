@@ -1,4 +1,4 @@
-"""`compare`: what differs between two tensors, or between two models, state dicts or checkpoints in any mix."""
+"""`compare`: differences of two tensors, or of two models, state dicts or checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from itertools import starmap
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 import torch
 
@@ -20,7 +20,6 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
-from tensornp.models.comparing.comparable import Comparable, Found, is_comparable
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -34,9 +33,22 @@ from tensornp.models.scan.progress import Progress, progress_of
 from tensornp.models.scan.run import no_memory_for
 from tensornp.models.weights import is_path, weights
 
+Found_co = TypeVar("Found_co", covariant=True)
+
+
+class Comparable(Protocol[Found_co]):
+    """An object that compares itself with others of its class, as a followed pass does."""
+
+    def _compared_with(self, other: Any) -> Found_co: ...
+
+
+def is_comparable(obj: Any) -> bool:
+    """Return whether an object compares itself, by its type alone."""
+    return any("_compared_with" in vars(base) for base in type(obj).__mro__)
+
 
 @overload
-def compare(a: Comparable[Found], b: Any, *, progress: Progress | Literal[False] | None = None) -> Found: ...
+def compare(a: Comparable[Found_co], b: Any, *, progress: Progress | Literal[False] | None = None) -> Found_co: ...
 @overload
 def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison: ...
 
@@ -78,38 +90,32 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
-    for one in filter(_is_packed, (a, b)):
-        raise BadRequestError(
-            f"{an_instance(one)} keeps its weights packed in objects of torch that only their modules unpack; "
-            "compare the modules themselves"
-        )
     for one, other in ((a, b), (b, a)):
         if is_model(one):
-            if is_path(one):
-                # Where there is nothing, or nothing of weights, that is told first.
-                weights(one)
-            whole = repr(shown_path(os.fsdecode(one))) if is_path(one) else an_instance(one)
-            cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
-            raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
+            raise _no_model(other, one)
     for one in (a, b):
         if is_container(one) and not _is_tensor(one):
             raise NotATensorError(why_nothing(one))
     return compare_tensors(a, b)
 
 
+def _no_model(obj: Any, model: Any) -> BadRequestError:
+    """Return the error for an object that is compared with a model; raises first if a path has no weights."""
+    whole = an_instance(model)
+    if is_path(model):
+        weights(model)
+        whole = repr(shown_path(os.fsdecode(model)))
+    cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(obj) else "it has none"
+    return BadRequestError(f"{an_instance(obj)} cannot be compared with all weights of {whole}; {cure}")
+
+
 def _is_tensor(obj: Any) -> bool:
     return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or issubclass(type(obj), StoredValues)
 
 
-def _is_packed(obj: Any) -> bool:
-    """Return whether `obj` is a state dict of quantized modules alone, in which there is no tensor."""
-    is_state = issubclass(type(obj), dict) and not is_model(obj)
-    return is_state and any(issubclass(type(value), torch.ScriptObject) for value in dict.values(obj))
-
-
 def is_model(obj: Any) -> bool:
-    """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
-    if any(issubclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
+    """Return whether `obj` is a module, optimizer, dictionary of tensors, explorer, or path."""
+    if issubclass(type(obj), (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
     if is_path(obj) or is_saved_optimizer(obj):
         return True
@@ -119,7 +125,7 @@ def is_model(obj: Any) -> bool:
 def opened(
     a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
 ) -> tuple[WeightsExplorer, WeightsExplorer]:
-    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called."""
+    """Return the explorers of two models; the namespace has the names of their parameters."""
     first, second = (
         weights(one, expression=expression, namespace=namespace)
         for one, expression in zip((a, b), expressions, strict=True)
@@ -131,19 +137,19 @@ def compare_weights(
     first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
 ) -> WeightsComparison:
     """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
-    own, others = (_compared(one, other) for one, other in ((first, second), (second, first)))
-    table = WeightsComparison(first, second, *without_exempt(_matched(own, others), (first, second)))
+    own, others = _compared(first, second), _compared(second, first)
+    table = WeightsComparison(first, second, *without_exempt(_matched(own, others), first, second))
     total, done = sum(own[a].nbytes for a in table._pairs), 0
     for a, b in table._pairs.items():
         try:
-            table._note(a, compare_tensors(own[a]._values_here(), others[b]._values_here()))
+            table._found[a] = compare_tensors(own[a]._values_here(), others[b]._values_here())
         except TensornpError as error:
-            table._note(a, str(error))
+            table.failed[a] = str(error)
         except MemoryError:
-            table._note(a, no_memory_for(own[a]))
+            table.failed[a] = no_memory_for(own[a])
         except Exception as error:
-            # Of torch, of a tensor that is not sound: the others are compared none the less.
-            table._note(a, error_text(error).partition("\n")[0])
+            # Torch raised it, for a tensor that is not sound: the others are compared none the less.
+            table.failed[a] = error_text(error).partition("\n")[0]
         done += own[a].nbytes
         if progress is not None:
             progress(done, total)
@@ -151,7 +157,7 @@ def compare_weights(
 
 
 def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
-    """Return which weights belong together by their names, or by what else states of optimizers are called.
+    """Return which weights belong together by their names, or by the other names of states.
 
     A state dict has the number of a parameter, and its name only if the optimizer was given it.
     """

@@ -1,9 +1,11 @@
-"""`WeightsComparison`: what differs between the weights of two models, by name, what moved most first."""
+"""`WeightsComparison`: differences of the weights of two models, largest change first."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from statistics import median
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -11,14 +13,9 @@ from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.beside import beside, not_compared
-from tensornp.models.comparing.directions import directions_of, low_rank_of
-from tensornp.models.comparing.how_far import HowFar
-from tensornp.models.comparing.one_sided import sides_of
-from tensornp.models.comparing.retied import retied
-from tensornp.models.comparing.rows import all_rows, has_other_shape, rows_of
-from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.tied import tied_names
+from tensornp.models.comparing.low_rank import directions_of, low_rank_of
+from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
+from tensornp.models.comparing.rows import STEP, all_rows, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.not_listed import NotOfModule, NotSaved
 from tensornp.models.explorer import WeightsExplorer
@@ -27,50 +24,35 @@ from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
 from tensornp.models.scan.frame import frame_of
 
-_SIDES = ("_only_finite_first", "_only_finite_second")
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+_LISTS = (
+    "_same_memory", "missing", "unexpected", "_exempt", "reshaped", "retyped", "_retied", "failed", "_not_listed",
+    "_beside",
+)  # fmt: skip
 _MOST_TOLD = 3
-"""Weights that a failed assert tells of."""
+"""Weights that a failed assert names."""
+_FLOATS = ("float", "bfloat", "complex")
 
 
 class WeightsComparison(Mapping[str, Comparison]):
-    """What differs between two models: a mapping from name, in the first, to `Comparison`; what moved most first.
+    """A mapping from the names of weights in the first to `Comparison`, largest change first.
 
     Attributes
     ----------
     equal, same_bits : bool
         Whether all weights of both are there, and equal, or the same to the last bit.
-    first, second : WeightsExplorer
-        Both sides.
     missing, unexpected : tuple of str
-        Names that only the first has, and those that only the second has.
-    exempt : dict of str to str
-        Why a weight that was not compared is no difference: it is a buffer that is not persistent, of which no state
-        dict tells, or it has no values yet.
-    renamed : dict of str to str
-        The name in the second, where it is another one: without the `prefixes` of both they are the same.
-    reshaped, retyped, retied : tuple of str
-        Weights of another shape, of another dtype, and those that share their memory with others than before.
-    tied : dict of str to str
-        The further names of a weight that has several on either side, each with the first of them.
-    beside : dict of str to str
-        By its name, a number, a text or None that both containers hold beside their weights, where it is another in
-        the second: "2 → 1". What groups of optimizers say is not compared, nor are sets.
-    not_compared : dict of str to str
-        By its name, why anything else beside the weights was not compared: it is of a class that is not looked into,
-        or only one of both has it. That makes them no less equal.
+        Names that only the first has, and those that only the second has. A weight that need not be in both is in
+        neither, such as a buffer that is not persistent.
+    reshaped, retyped : tuple of str
+        Weights of another shape, and of another dtype.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
-    not_listed : tuple of str
-        Why weights of either are not even listed, such as a file of several that cannot be read: not all is there.
     max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
         The figures of `Comparison`, by name.
-    same_memory : tuple of str
-        Weights that are the same memory on both sides: what is written there changes both.
     moved : dict
-        The norm of each difference over that of the first, or over the median norm of its kind (`floor_of`) where that
-        is larger: what was zero has not moved infinitely. What was not compared, what moved where all of its kind was
-        zero, integers and the steps of optimizers, which count or index, are not in it.
+        The norm of each difference over max(norm before, median norm), for floats. The median is that of all weights,
+        or of all states of one quantity: what was zero has not moved infinitely.
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
@@ -78,28 +60,19 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.missing, self.unexpected, self._prefixes = names.missing, names.unexpected, names.prefixes
         self._pairs, self._exempt = names.pairs, exempt
         self._renamed = {a: b for a, b in names.pairs.items() if a != b}
-        self._retied = retied(first, second, names.pairs)
-        self._tied = {a: b for a, b in tied_names(first, second, names.pairs).items() if a not in self._retied}
-        self._beside = beside(first, second, names.prefixes)
-        self._not_compared = not_compared(first, second, names.prefixes)
+        self._tied, self._retied = ties_of(first, second, names.pairs)
+        self._beside = differing_values(first, second, names.prefixes)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
-    def _note(self, name: str, found: Comparison | str) -> None:
-        """Take what was found, or why nothing was."""
-        if isinstance(found, str):
-            self.failed[name] = found
-        else:
-            self._found[name] = found
-
     @property
     def _sources(self) -> tuple[str, str]:
-        """What was compared: expressions, or paths."""
+        """The expressions or paths of both."""
         return self._first.source, self._second.source
 
     @property
     def _sides(self) -> tuple[str, str]:
-        """What the two are called in sentences: as they were given, or "the first" and "the second"."""
+        """The names of both in sentences."""
         return sides_of(self._first, self._second)
 
     @property
@@ -119,7 +92,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def _not_listed(self) -> tuple[str, ...]:
-        """Why weights of either are not even listed; a state dict lacks nothing that a module has not registered."""
+        """Reasons why weights of either are not even listed."""
         first, second = _hidden(self._first, self._second), _hidden(self._second, self._first)
         return (
             *(f"{'both' if one in second else self._sides[0]}: {one}" for one in first),
@@ -127,10 +100,13 @@ class WeightsComparison(Mapping[str, Comparison]):
         )
 
     @property
+    def _is_whole(self) -> bool:
+        return not (self.missing or self.unexpected or self.failed or self._not_listed)
+
+    @property
     def equal(self) -> bool:
-        """Whether all weights of both are there, and equal, as is what both hold `beside` them."""
-        is_whole = not (self.missing or self.unexpected or self.failed or self._not_listed or self._beside)
-        return is_whole and all(one.equal for one in self._found.values())
+        """Whether all weights of both are there and equal, and the plain values beside them."""
+        return self._is_whole and not self._beside and all(one.equal for one in self._found.values())
 
     @property
     def same_bits(self) -> bool:
@@ -162,13 +138,12 @@ class WeightsComparison(Mapping[str, Comparison]):
         return closest(name, self._found)
 
     def _called_here(self, name: str) -> str:
-        """Return the name in the first of what is called so there, in the second, or without the `prefixes`."""
+        """Return the name in the first for a name in the second, or one without the prefix."""
         return name if name in self._pairs else self._others.get(name, name)
 
     def _other_names(self, name: str) -> tuple[str, ...]:
-        """Return what else finds a weight: its name in the second, and what it is without the `prefixes`."""
-        second, prefix = self._pairs[name], self._prefixes[0]
-        short = name.removeprefix(prefix)
+        """Return what else finds a weight: its name in the second, and its name without the prefix."""
+        second, short = self._pairs[name], name.removeprefix(self._prefixes[0])
         return tuple(one for one in dict.fromkeys((second, short)) if one != name)
 
     @cached_property
@@ -176,34 +151,68 @@ class WeightsComparison(Mapping[str, Comparison]):
         return {other: name for name in reversed(self._pairs) for other in self._other_names(name)}
 
     @cached_property
-    def _how_far(self) -> HowFar:
-        return HowFar(self._found, {name: quantity_of(self._first[name]) for name in self._found})
+    def _quantities(self) -> dict[str, str]:
+        """For each name, the quantity of an optimizer, such as "exp_avg"; empty for a weight."""
+        return {name: quantity_of(self._first[name]) for name in self._found}
+
+    def _is_measured(self, name: str) -> bool:
+        """Return whether numbers measure, and neither count nor index."""
+        return self._found[name]._dtypes[0].startswith(_FLOATS) and self._quantities[name] != STEP
+
+    @cached_property
+    def _median_norms(self) -> dict[str, float]:
+        """The median of the norms before that are not zero, for each quantity; "" is that of weights."""
+        norms: dict[str, list[float]] = {}
+        for name, one in self._found.items():
+            if one._norm and self._is_measured(name) and math.isfinite(one._norm):
+                norms.setdefault(self._quantities[name], []).append(one._norm)
+        return {quantity: median(some) for quantity, some in norms.items()}
 
     def _floor_of(self, name: str) -> float:
-        """Return the median norm of what a weight is beside: all weights, or the states of its quantity."""
-        return self._how_far.floor_of(name)
+        return self._median_norms.get(self._quantities[name], 0.0)
 
-    def _is_floored(self, name: str) -> bool:
-        """Return whether `moved` tells a share of the median norm that is far from that of a weight's own norm."""
-        return self._how_far.is_floored(name)
-
-    @property
-    def _has_floored(self) -> bool:
-        """Whether there is one of these."""
-        return self._how_far.has_floored
-
-    @property
-    def _median_norm(self) -> float:
-        """The median of the norms of the first's weights that are not zero; 0 where all are. States are none."""
-        return self._how_far.median_norms.get("", 0.0)
-
-    @property
+    @cached_property
     def moved(self) -> dict[str, float]:
-        """By how much each weight has moved beside the others."""
-        return self._how_far.moved
+        """How far each weight has moved beside the others; without those that moved where all norms were zero."""
+        return {
+            name: size
+            for name, size in self._sizes.items()
+            if not size or self._found[name]._norm or self._floor_of(name)
+        }
+
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        """The order of weights: `moved`, or the norm of the difference if all norms were zero."""
+        sizes: dict[str, float] = {}
+        for name, one in self._found.items():
+            norm, change = one._norm, one._norm_of_difference
+            if norm is None or change is None or not self._is_measured(name):
+                continue
+            size = change / (max(norm, self._floor_of(name)) or 1.0) if math.isfinite(norm) else one.relative
+            if size is not None:
+                sizes[name] = size
+        return sizes
+
+    @cached_property
+    def _order(self) -> list[str]:
+        return sorted(self._found, key=self._place)
+
+    def _place(self, name: str) -> tuple[int, float]:
+        """Return the sort key: other shapes, not finite, weights, states, equal ones."""
+        one, size = self._found[name], self._sizes.get(name)
+        if has_other_shape(one):
+            return 0, 0.0
+        if one._is_odd:
+            return 1, -float(one._only_finite_first + one._only_finite_second)
+        if one.equal:
+            return 9, 0.0
+        behind = 3 if self._quantities[name] else 0
+        if size is None:
+            return 3 + behind, 0.0
+        return (2 if one._num_changed else 4) + behind, -size
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._how_far.ordered())
+        return iter(self._order)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -215,24 +224,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return the names of what is not equal, what moved most first."""
         return [name for name in self if not self._found[name].equal]
 
-    def _folded(self) -> list[Row]:
-        """Return what is not equal in rows, repeated layers as one, by that of their weights which comes first.
-
-        Of the states of an optimizer, all of one quantity are one row, behind the weights.
-        """
-        return self._rows_of(self.changed())
-
-    def _folded_equal(self) -> list[Row]:
-        """Return what is equal in such rows: those with the same bits, and then those with others."""
-        equal = [name for name in self if self._found[name].equal]
-        return [
-            row
-            for has_same_bits in (True, False)
-            for row in self._rows_of([name for name in equal if self._found[name].same_bits is has_same_bits])
-        ]
-
     def _rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Return some of the names in rows, in which repeated layers are one, as are the states of one quantity."""
+        """Return some of the names in rows; repeated layers and states of a quantity are one."""
         return rows_of(names, self._rows, self._found, self._first)
 
     @cached_property
@@ -242,37 +235,35 @@ class WeightsComparison(Mapping[str, Comparison]):
         return all_rows(one for one in own if not quantity_of(one))
 
     def _told(self) -> str:
-        """Return the verdict on all weights in a few words, and of which part: as its line and its table begin."""
+        """Return the verdict on all weights in a few words, and the shards that were read."""
         part = shards_told(one.scope for one in self._found.values())
         return self._verdict() + (f" ({part})" if part else "")
 
     def _verdict(self) -> str:
         if not self._found:
-            if self.failed:
-                return "none could be compared"
-            is_less = self.missing or self.unexpected or self._not_listed
-            return "no name is in both" if is_less else "equal, without values in either"
+            return "equal, without values in either" if self._is_whole else "nothing could be compared"
+        if self.changed():
+            return self._differing()
+        is_same = all(one.same_bits for one in self._found.values())
+        equal = "same bits" if is_same else "equal"
         if self.equal:
             # The parameters that an optimizer steps are the model's.
-            of_what = " in its states" if all(quantity_of(self._first[name]) for name in self) else ""
-            return ("same bits" if self.same_bits else "equal") + of_what
-        if self.changed():
-            states = {name for name in self if quantity_of(self._first[name])}
-            every = [name for name in self if name not in self._tied]
-            kinds = [[name for name in every if (name in states) is is_state] for is_state in (False, True)]
-            told = [
-                f"{sum(not self._found[name].equal for name in names):,} of {counted(len(names), noun)}"
-                for names, noun in zip(kinds, ("weight", "state"), strict=True)
-                if names
-            ]
-            num_tied = sum(name in self._tied for name in self)
-            besides = f" ({counted(num_tied, 'more name')} tied to them)" if num_tied else ""
-            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{besides}"
-        if self._beside and not (self.missing or self.unexpected or self.failed or self._not_listed):
-            return f"weights: {'same bits' if all(one.same_bits for one in self._found.values()) else 'equal'}"
-        if self._is_all_that_is_listed:
-            return "equal in what was listed"
-        return f"what {'could be compared' if self.failed else 'is in both'} is equal"
+            return equal + (" in its states" if all(self._quantities.values()) else "")
+        if self._is_whole:
+            return f"weights: {equal}"
+        return "equal in what was listed" if self._is_all_that_is_listed else "what is in both is equal"
+
+    def _differing(self) -> str:
+        """Return "4 of 10 weights and 12 of 12 states differ"; further names of a weight are not counted."""
+        every = [name for name in self if name not in self._tied]
+        told = []
+        for noun in ("weight", "state"):
+            names = [name for name in every if bool(self._quantities[name]) is (noun == "state")]
+            if names:
+                num = sum(not self._found[name].equal for name in names)
+                told.append(f"{num:,} of {counted(len(names), noun)}")
+        tied = f" ({counted(len(self) - len(every), 'more name')} tied to them)" if len(every) < len(self) else ""
+        return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{tied}"
 
     @property
     def _is_all_that_is_listed(self) -> bool:
@@ -282,20 +273,17 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _low_rank(self) -> dict[str, float]:
-        """The share of the change that lies in 8 directions, of a few matrices that moved most, where it is telling.
+        """The share of the change in 8 directions, for a few matrices that moved most."""
+        return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
-        Computed when it is asked for, and once: both weights are read whole for it.
-        """
-        return low_rank_of({name: self._sides_of(name) for name in self.changed()})
-
-    def _sides_of(self, name: str) -> tuple[Comparison, WeightEntry, WeightEntry]:
-        return self._found[name], self._first[name], self._second[self._pairs[name]]
+    def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
+        return self._first[name], self._second[self._pairs[name]]
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
 
-        Of a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no random
-        state.
+        For a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no
+        random state.
 
         Raises
         ------
@@ -305,7 +293,7 @@ class WeightsComparison(Mapping[str, Comparison]):
             If the weight is no matrix, has another shape in the second, or has not changed.
         """
         self[name]
-        return directions_of(*self._sides_of(self._called_here(name)), num_directions)
+        return directions_of(*self._pair(self._called_here(name)), num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -316,32 +304,11 @@ class WeightsComparison(Mapping[str, Comparison]):
     def __repr__(self) -> str:
         # First: what shows a failed assert cuts the rest.
         said = [self._told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]
-        for word in (
-            "_same_memory",
-            "missing",
-            "unexpected",
-            "_exempt",
-            "reshaped",
-            "retyped",
-            "_retied",
-            "failed",
-            "_not_listed",
-        ):
-            names = list(getattr(self, word))
+        for attribute in _LISTS:
+            names = list(getattr(self, attribute))
             if names:
-                more = ", …" if len(names) > 1 else ""
-                said.append(f"{len(names):,} {word.strip('_').replace('_', ' ')} ({shown_name(names[0])}{more})")
-        if self._beside:
-            name, told = next(iter(self._beside.items()))
-            more = ", …" if len(self._beside) > 1 else ""
-            differ = "value differs" if len(self._beside) == 1 else "values differ"
-            said.append(f"{len(self._beside):,} {differ} beside the weights ({shown_name(name)}: {told}{more})")
-        if self._not_compared:
-            name, why = next(iter(self._not_compared.items()))
-            more = ", …" if len(self._not_compared) > 1 else ""
-            said.append(
-                f"{len(self._not_compared):,} not compared beside the weights ({shown_name(name)}: {why}{more})"
-            )
+                word = "values beside the weights" if attribute == "_beside" else attribute.strip("_").replace("_", " ")
+                said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
         verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
         return f"WeightsComparison({verdict}{', '.join(said)})"
 
@@ -349,11 +316,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return what differs in a weight, in the words of its attributes."""
         found, moved = self._found[name], self.moved.get(name)
         told = [found.verdict]
-        told += [f"{side[1:]} {count:,}" for side in _SIDES if (count := getattr(found, side))]
-        # These are of what is finite on both sides: where something is not, that all the rest is equal needs no word.
-        if found.max_abs is not None and (found.max_abs or not found._is_odd):
+        if found.max_abs:
             told.append(f"max_abs {found.max_abs:.3g}")
-        if moved is not None and (moved or not found._is_odd):
+        if moved:
             told.append(f"moved {100 * moved:.3g}%")
         return f"{shown_name(name)} ({', '.join(told)})"
 

@@ -1,99 +1,133 @@
-"""What only one of two models has and the other need not have, or has no values of yet: neither is a difference."""
+"""Find weights that need not be in both, ties, and plain values that differ."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Mapping
+from typing import Any
 
-from tensornp.core.lowlevel.text import legible
-from tensornp.errors import TensornpError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.core.lowlevel.text import legible, quoted
+from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.made import is_maybe_none
-from tensornp.models.live.torch_ao import output_scheme
+from tensornp.models.formats.contents import Beside
+from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name, shown_name
+from tensornp.models.optimizers.param_groups import GROUPS
 
 _EXTRA_STATE = "_extra_state"
 """Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
-_SCHEME = ("scale", "zero_point")
-"""What a state dict of a packed module has besides, which are no tensors of the module."""
-
-
-def without_exempt(
-    names: Matched, explorers: tuple[WeightsExplorer, WeightsExplorer]
-) -> tuple[Matched, dict[str, str]]:
-    """Return the names without those that need not be in both, and of each of these why."""
-    first, second = explorers
-    sides = sides_of(first, second)
-    kept: list[tuple[str, ...]] = []
-    exempt = dict(_pending(explorers))
-    for own, other, alone, paired, side in (
-        (first, second, names.missing, names.pairs.keys(), sides[0]),
-        (second, first, names.unexpected, set(names.pairs.values()), sides[1]),
-    ):
-        is_of_file = any(one.extents for one in other.values())
-        why = {name: _why_alone(own, other, name, paired, is_of_file=is_of_file) for name in alone}
-        exempt |= {name: f"only in {side}, {said}" for name, said in why.items() if said}
-        kept.append(tuple(name for name in alone if not why[name]))
-    return names._replace(missing=kept[0], unexpected=kept[1]), exempt
+_OF_SET = "']{…}"
+_GROUP = re.compile(rf"(?<![^.]){GROUPS}[.\[]")
+"""Options of optimizers, which change from one checkpoint to the next."""
+_NUMBERS = (bool, int, float, complex)
 
 
 def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]:
-    """Return what two are called in sentences: as they were given, if that tells them apart and is no long text."""
+    """Return the names of two in sentences: as they were given, if those are short and tell them apart."""
     a, b = (one if len(one) <= MAX_INSIDE else file_name(one) for one in (first.source, second.source))
     is_told = a != b and all(0 < len(one) <= MAX_INSIDE for one in (a, b))
     return (legible(a), legible(b)) if is_told else ("the first", "the second")
 
 
-def _pending(explorers: tuple[WeightsExplorer, WeightsExplorer]) -> Iterator[tuple[str, str]]:
-    """Yield what has no values yet, and on which side; the other may have them, under names of their own."""
-    sides = [{name: one.problem for name, one in explorer.items() if one._is_pending} for explorer in explorers]
-    for name, problem in (sides[1] | sides[0]).items():
-        where = [side for own, side in zip(sides, sides_of(*explorers), strict=True) if name in own]
-        yield name, f"without values in {'both' if len(where) > 1 else where[0]} ({problem})"
+def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplorer) -> tuple[Matched, dict[str, str]]:
+    """Return the names without those that need not be in both, and for each of these the reason."""
+    sides = sides_of(first, second)
+    exempt: dict[str, str] = {}
+    for own, side in zip((first, second), sides, strict=True):
+        exempt |= {name: f"without values in {side} ({one.problem})" for name, one in own.items() if one._is_pending}
+    kept: list[tuple[str, ...]] = []
+    for own, other, alone, paired, side in (
+        (first, second, names.missing, names.pairs.keys(), sides[0]),
+        (second, first, names.unexpected, set(names.pairs.values()), sides[1]),
+    ):
+        is_of_file = any(one.extents for one in other.values())
+        why = {name: _why_alone(own, other.is_of_module, is_of_file, name, paired) for name in alone}
+        exempt |= {name: f"only in {side}, {said}" for name, said in why.items() if said}
+        kept.append(tuple(name for name in alone if not why[name]))
+    return names._replace(missing=kept[0], unexpected=kept[1]), exempt
 
 
-def _why_alone(
-    own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str], *, is_of_file: bool
-) -> str:
-    """Return why a weight need not be in the other; empty where it is a difference, as between any two modules.
-
-    `is_of_file` says that of the other.
-    """
-    if other.is_of_module:
-        if not own.is_of_module and _EXTRA_STATE in name.split("."):
-            return "where it is the extra state of a module"
-        module, _, last = name.rpartition(".")
-        weight = f"{module}.weight" if module else "weight"
-        is_asked = not own.is_of_module and last in _SCHEME and weight in other
-        scheme = output_scheme(other[weight]) if is_asked else None
-        is_same = scheme is not None and _is_number(own[name], scheme[_SCHEME.index(last)])
-        return "where it is a number that a packed module keeps apart from its weights" if is_same else ""
+def _why_alone(own: WeightsExplorer, is_other_module: bool, is_other_file: bool, name: str, paired: Any) -> str:
+    """Return why a weight need not be in the other; empty if it is a difference, as between two modules."""
+    if is_other_module:
+        is_extra = not own.is_of_module and _EXTRA_STATE in name.split(".")
+        return "the extra state of a module" if is_extra else ""
     entry = own[name]
-    if _is_none(entry):
-        return "where it is none"
     if own.is_of_module and entry._saved_as is None:
         return "not persistent" if entry.kind == "buffer" else "not registered"
     # Files keep what is tied once.
-    if own.is_of_module or is_of_file:
+    if own.is_of_module or is_other_file:
         twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
         return f"tied to {shown_name(twin)}" if twin is not None else ""
     return ""
 
 
-def _is_number(entry: WeightEntry, number: float) -> bool:
-    """Return whether a weight is a single number, which a module has as one of Python."""
-    try:
-        value = entry.to_numpy()
-    except TensornpError:
-        return False
-    return bool(value.size == 1 and value.item() == value.dtype.type(number))
+def ties_of(
+    first: WeightsExplorer, second: WeightsExplorer, pairs: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return further names of weights with the first name, and weights tied to others now."""
+    own = _first_names(first, {a: a for a in pairs})
+    others = _first_names(second, {b: a for a, b in pairs.items()})
+    tied = {a: min(own[a], others[a], key=list(pairs).index) for a in pairs if not own[a] == others[a] == a}
+    groups = [_groups(one) for one in (own, others)]
+    retied = tuple(
+        a for a, b in pairs.items()
+        if _is_known(first[a]) and _is_known(second[b]) and groups[0][a] != groups[1][a]
+    )  # fmt: skip
+    return {a: b for a, b in tied.items() if a not in retied}, retied
 
 
-def _is_none(entry: WeightEntry) -> bool:
-    """Return whether a weight that may be there is not, which is told by making it."""
-    try:
-        return is_maybe_none(entry._source) and not entry.stats().count
-    except TensornpError:
+def _is_known(entry: Any) -> bool:
+    """Return whether it is known what a weight is tied to: a file may have a copy for each name."""
+    return entry.tensor is not None or bool(entry.tied_to)
+
+
+def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[str, str]:
+    """Return for each weight the first name of the same elements; `names` are those of the first side."""
+    found: dict[str, str] = {}
+    for name, own in names.items():
+        entry = explorer[name]
+        same = (names[one] for one in (*entry.tied_to, *same_elements_as(entry)) if one in names)
+        found[own] = next((found[one] for one in same if one in found), own)
+    return found
+
+
+def _groups(first_names: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    together: dict[str, set[str]] = {}
+    for name, first in first_names.items():
+        together.setdefault(first, set()).add(name)
+    return {name: frozenset(together[first]) for name, first in first_names.items()}
+
+
+def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: tuple[str, str]) -> dict[str, str]:
+    """Return by name the plain values beside the weights that differ, such as "2 → 1".
+
+    Options of optimizers and elements of sets are not compared.
+    """
+    own, others = (_plain_values(one, prefix) for one, prefix in zip((first, second), prefixes, strict=True))
+    return {
+        name: f"{quoted(a)} → {quoted(others[short][1])}"
+        for short, (name, a) in own.items()
+        if short in others and not _is_same(a, others[short][1])
+    }
+
+
+def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, Any]]:
+    """Return names and values in a container, by the names without the prefix."""
+    held = Beside(side.metadata.beside()) if isinstance(side.metadata, ByteValues) else side.metadata
+    if not isinstance(held, Beside):
+        return {}
+    return {
+        name.removeprefix(prefix): (name, value)
+        for name, value in held.items()
+        if is_plain_value(value) and not (_GROUP.search(name) or _OF_SET in name or name in held.of_sets)
+    }
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b) and not (type(a) in _NUMBERS and type(b) in _NUMBERS):
         return False
+    # NaN is not equal to itself.
+    return bool(a == b) or repr(a) == repr(b)

@@ -1,17 +1,51 @@
-"""Weights of a comparison in rows, in which repeated layers are one, as are the states of one quantity."""
+"""Put the weights of a comparison in rows; repeated layers are one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.models.comparing.states import by_quantity, quantity_of
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.optimizers.param_groups import GROUPS, STATE
 from tensornp.models.outline.fold import Row, folded
+
+STEP = "step"
+"""The quantity that counts."""
+_MIN_TOGETHER = 3
+"""Fewer states of a quantity are seen one by one."""
+
+
+def quantity_of(entry: WeightEntry) -> str:
+    """Return what a state, or an option of a group, is called by the optimizer; empty of a weight."""
+    keys = entry.name.split(".")
+    if not (entry.kind == "state" and STATE in keys) and GROUPS not in keys:
+        return ""
+    return next((key for key in reversed(keys) if not key.isdecimal()), "")
+
+
+def parameter_of(entry: WeightEntry) -> str:
+    """Return that a state is "of 'weight'"; empty where its optimizer does not tell, or its own name does."""
+    if len(entry._saved_as or ()) < 2 or not quantity_of(entry):
+        return ""
+    return entry.note.partition(", ")[0]
+
+
+def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
+    """Return states in rows: those of one quantity are one, under a glob that finds them."""
+    groups: dict[tuple[str, str], list[WeightEntry]] = {}
+    for entry in entries:
+        keys, quantity = entry.name.split("."), quantity_of(entry)
+        root = ".".join(keys[: keys.index(GROUPS if GROUPS in keys else STATE) + 1])
+        groups.setdefault((root, quantity), []).append(entry)
+    rows: list[Row] = []
+    for (root, quantity), some in groups.items():
+        is_few = len(some) < _MIN_TOGETHER
+        rows += [Row(one.name, (one,)) for one in some] if is_few else [Row(f"{root}.*.{quantity}", tuple(some))]
+    return rows
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows: a layer is like another one whichever of its weights have moved, or are tied."""
+    """Return all weights in rows, whichever have moved or are tied."""
     every = {one.name: one for one in entries}
     alike = (one._with_(tied_to=(), related=()) for one in every.values())
     return [row._replace(entries=tuple(every[one.name] for one in row.entries)) for row in folded(alike)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-import torch
-
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch
@@ -14,8 +12,6 @@ from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-
-_BLOCK_NUMEL = 2**16
 
 
 class Gradient(NamedTuple):
@@ -55,22 +51,3 @@ def gradients_of(
         norm = None if figures.norm is None else float(figures.norm)
         found[entry.name] = Gradient(norm, alarm_text(figures))
     return found
-
-
-@outside_modes
-def changes_nothing(entry: WeightEntry, unguarded: Unguarded) -> bool:
-    """Return whether a weight minus its gradient is the weight, to the last bit, by the rounding of its dtype.
-
-    Told of what lies contiguously in the memory of the host; reads it block by block, up to the first change.
-    """
-    weight, gradient = entry.tensor, unguarded.grad_of(entry.tensor)
-    if gradient is None or not is_of_torch(gradient) or not weight.is_floating_point():
-        return False
-    if (weight.dtype, weight.shape) != (gradient.dtype, gradient.shape):
-        return False
-    both = (weight, gradient)
-    if not all(one.device.type == "cpu" and one.layout == torch.strided and one.is_contiguous() for one in both):
-        return False
-    weights, gradients = (one.detach().view(-1) for one in both)
-    blocks = zip(weights.split(_BLOCK_NUMEL), gradients.split(_BLOCK_NUMEL), strict=True)
-    return all(torch.equal(a - b, a) for a, b in blocks)

@@ -72,16 +72,6 @@ def is_made_of_packed(entry: WeightEntry) -> bool:
     return isinstance(entry._source, MadeSource) and entry._source.recipe.source is packed_of
 
 
-def output_scheme(entry: WeightEntry) -> tuple[Any, Any] | None:
-    """Return by which scale and zero point the module of a weight quantizes what it gives; None where it does not."""
-    held = (
-        getattr(entry._source.module, "__dict__", None)
-        if isinstance(entry._source, MadeSource) and is_made_of_packed(entry)
-        else None
-    )
-    return (float(held["scale"]), int(held["zero_point"])) if held and {"scale", "zero_point"} <= held.keys() else None
-
-
 def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
     lister, held = _lister_of(type(module)), getattr(module, "__dict__", None)

@@ -1,4 +1,4 @@
-"""Which weights are listed, and in what order: searched by name, filtered by what they are, sorted by a column."""
+"""Choose weights: search names, filter by facts, sort by a column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUMMED = ("elements", "share")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be seen.
+    """The view that a page asks for.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Asked:
 
 
 def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the places of the names that are looked for; `small` are these in small letters, where they are known.
+    """Return the places of the names that are looked for; `small` are the names in small letters.
 
     Raises
     ------

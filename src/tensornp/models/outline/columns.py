@@ -1,4 +1,4 @@
-"""The columns of weights: each is one row here, from which the table, the tree, its filters and its orders derive."""
+"""The columns of weights: the table, the tree, its filters and its orders derive from one row for each."""
 
 from __future__ import annotations
 
@@ -32,15 +32,9 @@ def at_a_glance(value: float) -> str:
 
 
 class ScannedFigure(NamedTuple):
-    """A number that a scan tells of a weight, as it is written; of several weights, the extreme is.
+    """A number that a scan tells of a weight; `of` returns None where there is none.
 
-    Attributes
-    ----------
-    of : callable
-        The number, of statistics; None where there is none, as of what is NaN throughout, or they do not tell it.
-    text : callable
-    has_sign : bool
-        Whether it may be negative: then it has no place on a logarithmic scale.
+    A number that may be negative (`has_sign`) has no place on a logarithmic scale.
     """
 
     of: Callable[[TensorStats], float | None]
@@ -48,7 +42,7 @@ class ScannedFigure(NamedTuple):
     has_sign: bool = False
 
     def text_of(self, least: float, greatest: float) -> str:
-        """Return what is said of weights between two extremes: ``≤16.0``, ``≥−3.00``, or ``±0.00207`` at the most."""
+        """Return the text for weights between two extremes: ``≤16.0``, ``≥−3.00``, or ``±0.00207``."""
         texts = self.text(least), self.text(greatest)
         if texts[0] == texts[1]:
             return texts[0]
@@ -57,16 +51,13 @@ class ScannedFigure(NamedTuple):
         return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
 
     def width_of(self, values: Collection[float]) -> int:
-        """Return the characters that these numbers take at most, each by itself or as an extreme of several.
-
-        The longest is the smallest or the largest that is not 0.
-        """
+        """Return the characters that these numbers need at most, each by itself or as an extreme."""
         sizes = [abs(value) for value in values if value and math.isfinite(value)]
         texts = [self.text(size) for size in (min(sizes, default=0.0), max(sizes, default=0.0))]
         return 1 + any(value < 0 for value in values) + max(map(len, texts))
 
     def title_of(self, least: float, greatest: float) -> str:
-        """Return between what weights lie, where that is not one number; of one, nothing."""
+        """Return "from 1.0 to 2.0"; empty if both are one number."""
         texts = self.text(least), self.text(greatest)
         return f"from {texts[0]} to {texts[1]}" if texts[0] != texts[1] else ""
 
@@ -77,62 +68,42 @@ class Column(NamedTuple):
     Attributes
     ----------
     name : str
-        What it is called, and asked for by a page.
     text : callable or None
-        What is said in it of weights that are alike; None of what a scan tells, or the tree alone.
+        The cell of weights that are alike; None if a scan tells it, or the tree alone.
     order : callable or None
-        By what weights are sorted; None where they are not, or by what a scan has found.
+        The sort key of a weight; None if it is not sorted by, or by what a scan has found.
     choice : callable or None
-        The fact by which weights are chosen, from a list of all of its values.
-    label : str
-        What that list is called, where it is not the heading.
+        The fact that a filter chooses.
     has_text : callable or None
-        Whether something is said of a weight: a column is there where that is so of any.
-    title : callable or None
-        The sentence behind what is said.
-    heading : str
-        What the tree has over it, where that is not its name.
+        Whether a weight has a text: a column is there if any has.
     figure : ScannedFigure or None
-        The number that a scan tells, where it is one.
+        The number that a scan tells.
     share : callable or None
-        What the tree says of a number of elements, which part of all weights they are, and how many are alike: of one.
+        The cell in the tree, of a number of elements, their part of all, and how many are alike.
     is_always : bool
-        Whether it is there although nothing is said in it, or the same of all.
+        Whether the column is there although it is empty, or the same for all.
     is_said_once : bool
         Whether a heading says what all weights have in common.
-    is_right : bool
-        Whether it is aligned by its last digit.
     has_large_first : bool
         Whether the first sorting begins with the largest.
-    width : int
-        The characters that it has room for at most, whatever is seen; 0 where that depends on the weights alone.
-    rank : int
-        In which place it gets what room a page has, the lowest first, as long as nobody chooses.
-    rule : str
-        What its numbers are, where the heading does not say it.
     """
 
     name: str
     text: Callable[[Row], str] | None = None
     order: Callable[[WeightEntry], Any] | None = None
     choice: Callable[[WeightEntry], str] | None = None
-    label: str = ""
     has_text: Callable[[WeightEntry], bool] | None = None
     title: Callable[[Row], str] | None = None
-    heading: str = ""
     figure: ScannedFigure | None = None
     share: Callable[[int, float, int], str] | None = None
     is_always: bool = False
     is_said_once: bool = False
-    is_right: bool = False
     has_large_first: bool = False
-    width: int = 0
-    rank: int = 20
 
     def sorted(self, some: Iterable[_Some], entry_of: Callable[[_Some], WeightEntry]) -> list[_Some]:
-        """Return what has an entry each in the order of the first sorting by it, which a scan has no part in."""
-        assert self.order is not None
+        """Return things with an entry each, in the order of the first sorting by this column."""
         order = self.order
+        assert order is not None
         return sorted(some, key=lambda one: order(entry_of(one)), reverse=self.has_large_first)
 
     @property
@@ -171,7 +142,7 @@ def _grad(row: Row) -> str:
 
 
 def _bytes_of_each(row: Row) -> str:
-    """Return the bytes of a weight, how often they are taken, or those of all where they differ, as of sparse ones."""
+    """Return the bytes of a weight and their number, or the sum if they differ, as for sparse ones."""
     every = [entry.nbytes for entry in row.entries]
     if len(set(every)) > 1:
         return f"{format_nbytes(sum(every))} in all"
@@ -212,17 +183,17 @@ def cells_of(row: Row) -> dict[str, str]:
 
 
 def shares_of(numel: int, part: float, count: int = 1) -> dict[str, str]:
-    """Return by the column what is said of so many elements, which part of all: of `count` that are alike, of one."""
+    """Return the cells for so many elements and their part of all, of one of `count` that are alike."""
     return {column.name: column.share(numel, part, count) for column in COLUMNS if column.share is not None}
 
 
 def sortable() -> tuple[str, ...]:
-    """Return by what weights can be sorted."""
+    """Return the names of the columns that weights can be sorted by."""
     return tuple(column.name for column in COLUMNS if column.is_sortable)
 
 
 def figure_columns() -> tuple[tuple[str, ScannedFigure], ...]:
-    """Return the columns of which a scan tells a number, by their names."""
+    """Return the names and figures of the columns with a number from a scan."""
     return tuple((column.name, column.figure) for column in COLUMNS if column.figure is not None)
 
 
@@ -254,7 +225,7 @@ def _share_of_zeros(stats: TensorStats) -> float | None:
 
 
 def _percent(share: float) -> str:
-    """Return a share that is nothing only where it is none, and all only where it is."""
+    """Return a share in percent; only 0 gives 0, and only 1 gives 100%."""
     if 0 < share < 0.001:
         return "< 0.1%"
     if 0.999 < share < 1:
@@ -262,8 +233,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%" if share else "0"
 
 
-def _figure(name: str, figure: ScannedFigure, *, rank: int, width: int = 9) -> Column:
-    return Column(name, figure=figure, is_right=True, has_large_first=True, width=width, rank=rank)
+def _figure(name: str, of: Callable[[TensorStats], float | None], **facts: Any) -> Column:
+    return Column(name, figure=ScannedFigure(of, **facts), has_large_first=True)
 
 
 def _elements(numel: int, _: float, count: int) -> str:
@@ -271,7 +242,7 @@ def _elements(numel: int, _: float, count: int) -> str:
 
 
 def _share(_: int, part: float, count: int) -> str:
-    """Return a share in percent, of which little is nothing."""
+    """Return a share in percent; empty if it is small."""
     if part < _LEAST_SHARE * count or not part:
         return ""
     return f"{part:.0%}" if count == 1 else f"{100 * part / count:.2g}% each"
@@ -284,57 +255,41 @@ GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
 ABOUT = "≈"
 """Before a figure of a sample."""
-_MAX_NAME = 28
-"""The characters of names that have room before other columns do."""
 FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
 COLUMNS: tuple[Column, ...] = (
-    # A name may be empty, and is none then that could be seen.
-    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True, width=_MAX_NAME, rank=0),
-    Column(
-        "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True,
-        width=9, rank=6,
-    ),
+    # An empty name could not be seen.
+    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
+    Column("kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True, rank=9,
+        is_always=True, has_large_first=True,
     ),
-    Column(
-        "elements", None, lambda one: one.numel, share=_elements, is_always=True, is_right=True,
-        has_large_first=True, width=9, rank=5,
-    ),
-    Column(
-        "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
-        width=6, rank=13,
-    ),
+    Column("elements", None, lambda one: one.numel, share=_elements, is_always=True, has_large_first=True),
+    Column("share", None, lambda one: one.numel, share=_share, is_always=True, has_large_first=True),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True, width=14, rank=2,
+        is_said_once=True,
     ),
-    Column(
-        "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
-        width=20, rank=17,
-    ),
+    Column("where", _where, lambda one: one.location, lambda one: one.location, is_said_once=True),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, width=14, rank=14,
+        is_always=True, has_large_first=True,
     ),
-    Column(
-        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True, width=13, rank=3,
-    ),
-    Column("figures", heading="values", width=9, rank=7),
-    _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
-    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=11),
-    _figure("std", ScannedFigure(lambda stats: stats.std), rank=10),
-    _figure("max |x|", ScannedFigure(_largest), rank=8),
-    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=12),
-    _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
-    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
-    Column(FINDINGS, width=30, rank=15),
+    Column(GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True),
+    Column("figures"),
+    _figure("norm", lambda stats: stats.norm),
+    _figure("mean", lambda stats: stats.mean, has_sign=True),
+    _figure("std", lambda stats: stats.std),
+    _figure("max |x|", _largest),
+    _figure("zeros", _share_of_zeros, text=_percent),
+    _figure(GRADIENT, lambda _: None),
+    _figure(GRADIENT_RATIO, lambda _: None),
+    Column(FINDINGS),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30, rank=16,
+        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related),
     ),
 )  # fmt: skip
 """In the order in which they stand."""

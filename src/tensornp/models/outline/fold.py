@@ -1,28 +1,25 @@
-"""Names that repeat: ``layers.{0..31}.weight`` stands for 32 weights of one shape and dtype."""
+"""Fold names that repeat: ``layers.{0..31}.weight`` stands for 32 weights of one shape and dtype."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.entries.entry import WeightEntry
 
-_MIN_FOLDED = 2
+_MAX_DEPTH = 100
+"""Keys of a name; the rest of a longer one is one key."""
 _MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
-"""Weights that are named where one part differs from the others."""
-_NUM_SAID = 4
-"""Facts of a kind that are said where they differ."""
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
-"""What each quantized weight has of its own."""
+"""The part of a note that each quantized weight has of its own."""
 _FOLDED = re.compile(r"\{[\d.,]+\}")
-_Kind = tuple[Any, ...]
 
 
 class Row(NamedTuple):
@@ -40,13 +37,14 @@ class Branch:
     Attributes
     ----------
     label : str
-        What the names have there; ``{0..31}`` for numbers below which all is alike.
+        The key, or several that follow each other; ``{0..31}`` for numbers below which all is alike.
     entries : tuple
         The weights of this very name: one, or one for each number in it.
     below : sequence of Branch
-        What the names go on with.
     unlike : str
         How it differs from the numbers beside it.
+    signature : int
+        The same number for branches below whose first key all is alike.
     count : int
         How many parts, which are alike, it stands for.
     """
@@ -60,148 +58,84 @@ class Branch:
 
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return the weights in rows: numbered parts that consist of the same are folded, the others stand alone."""
+    """Return the weights in rows: numbered parts that consist of the same are one."""
     return rows_of(tree_of(entries))
 
 
 def rows_of(tree: Sequence[Branch]) -> list[Row]:
     """Return the weights of a tree in rows."""
-    rows: list[Row] = []
-    stack = [("", "", branch) for branch in reversed(tree)]
-    while stack:
-        before, unlike, branch = stack.pop()
-        pattern, unlike = before + branch.label, branch.unlike or unlike
-        if branch.entries:
-            rows.append(Row(pattern, branch.entries, unlike))
-        stack.extend((f"{pattern}.", unlike, child) for child in reversed(branch.below))
-    return rows
+    return [Row(name, branch.entries, unlike) for name, branch, unlike in _walk(tree) if branch.entries]
+
+
+def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterator[tuple[str, Branch, str]]:
+    """Yield all branches with their names, and how they or a branch above are unlike others."""
+    for branch in tree:
+        name, said = before + branch.label, branch.unlike or unlike
+        yield name, branch, said
+        yield from _walk(branch.below, f"{name}.", said)
 
 
 def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
-    """Return the weights as a tree of their names, folded; without recursion, since a name may have any number of dots.
-
-    What alone goes on from a name is one branch with it: ``conv1.weight`` where there is no bias.
-    """
-    signatures: dict[Any, int] = {}
-    root = Branch("")
-    order, stack = [], [(root, _nested(entries))]
-    while stack:
-        branch, node = stack.pop()
-        order.append(branch)
-        own = node.pop((), None)
-        branch.entries = () if own is None else (own,)
-        children = branch.below = []
-        for key, value in node.items():
-            label, below = _chain(key, value)
-            child = Branch(label)
-            children.append(child)
-            if type(below) is dict:
-                stack.append((child, below))
-            else:
-                child.entries = (below,)
-                child.signature = _signature(child, signatures)
-    for branch in reversed(order):
-        branch.below = _of_children(branch.below)
-        if not branch.entries and len(branch.below) == 1 and branch is not root:
-            only = branch.below[0]
-            branch.label, branch.entries = f"{branch.label}.{only.label}", only.entries
-            branch.below, branch.unlike, branch.count = only.below, only.unlike, only.count
-        branch.signature = _signature(branch, signatures)
-    return list(root.below)
-
-
-def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
-    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
-    stack = [("", branch) for branch in reversed(tree)]
-    while stack:
-        before, branch = stack.pop()
-        if branch.count == 1:
-            stack.extend((f"{before}{branch.label}.", child) for child in reversed(branch.below))
-        elif branch.below:
-            below, held = [branch], list[WeightEntry]()
-            while below:
-                one = below.pop()
-                held.extend(one.entries)
-                below.extend(one.below)
-            yield before + branch.label, branch, held
-
-
-def _nested(entries: Iterable[WeightEntry]) -> dict[Any, Any]:
-    """Return the weights by their keys, in dictionaries; one whose name others go on from is that of no key, ()."""
+    """Return the weights as a tree of their names, folded; a key with one key below it is one branch with that."""
     root: dict[Any, Any] = {}
     for entry in entries:
-        *keys, last = entry.name.split(".")
         node = root
-        for key in keys:
-            child = node.get(key)
-            if type(child) is not dict:
-                child = node[key] = {} if child is None else {(): child}
-            node = child
-        if type(node.get(last)) is dict:
-            node[last][()] = entry
+        for key in entry.name.split(".", _MAX_DEPTH):
+            node = node.setdefault(key, {})
+        node[None] = entry
+    return _branches(root, {})
+
+
+def _branches(table: dict[Any, Any], known: dict[Any, int]) -> list[Branch]:
+    found: list[Branch] = []
+    for key, below in table.items():
+        if key is None:
+            continue
+        entry = below.get(None)
+        children = _branches(below, known) if entry is None or len(below) > 1 else []
+        if entry is None and len(children) == 1:
+            branch = replace(children[0], label=f"{key}.{children[0].label}")
         else:
-            node[last] = entry
-    return root
+            branch = Branch(key, () if entry is None else (entry,), children)
+        kind = _kind(branch.entries[0]) if branch.entries else None
+        rest = branch.label.partition(".")[2]
+        facts = (kind, rest, *((child.label, child.signature) for child in branch.below))
+        branch.signature = known.setdefault(facts, len(known))
+        found.append(branch)
+    return _of_children(found)
 
 
-def _chain(key: str, value: Any) -> tuple[str, Any]:
-    """Return the keys that alone go on from one, and what the last of them has."""
-    if type(value) is not dict or len(value) > 1:
-        return key, value
-    keys = [key]
-    while type(value) is dict and len(value) == 1:
-        ((key, value),) = value.items()
-        keys.append(key)
-    return ".".join(keys), value
-
-
-def _signature(branch: Branch, known: dict[Any, int]) -> int:
-    """Return a number that branches have in common below whose first key all is alike."""
-    own_kind = _kind(branch.entries[0]) if branch.entries else None
-    tail = branch.label.partition(".")[2]
-    facts = (own_kind, tail, *((child.label, child.signature) for child in branch.below))
-    return known.setdefault(facts, len(known))
-
-
-def _kind(entry: WeightEntry) -> _Kind:
-    """Return what weights have in common that may be folded."""
+def _kind(entry: WeightEntry) -> tuple[Any, ...]:
+    """Return what weights have in common that may be folded; the first four facts are named where they differ."""
+    note = _FIGURES.sub("", entry.note)
     related = tuple(one.relation for one in entry.related)
-    note = _FIGURES.sub("", entry.note) if entry.note else ""
     return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
 
 
 def note_of(entries: Sequence[WeightEntry]) -> str:
-    """Return what is said of all weights of a row: without the figures, where these differ."""
+    """Return the note of all weights of a row, without figures that differ."""
     first = entries[0].note
     return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)
 
 
-def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
+def _of_children(children: list[Branch]) -> list[Branch]:
     """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
-        alike.setdefault(child.signature if _is_number(child.label.partition(".")[0]) else child.label, []).append(
-            child
-        )
+        is_numbered = _is_number(child.label.partition(".")[0])
+        alike.setdefault(child.signature if is_numbered else child.label, []).append(child)
     if len(alike) == len(children):
         return children
     usual = max(alike, key=lambda key: len(alike[key]))
-    found = {key: _merged(group) if len(group) >= _MIN_FOLDED else group[0] for key, group in alike.items()}
-    numbered = {key: _patterns(one) for key, one in found.items() if type(key) is int}
-    where = "elsewhere" if len(numbered) == 2 else "in most others"
-    for key, own in numbered.items():
-        if key != usual:
-            found[key].unlike = _difference(own, numbered[usual], where) or found[key].unlike
+    found = {key: _merged(group) if len(group) > 1 else group[0] for key, group in alike.items()}
+    for key, branch in found.items():
+        if key != usual and type(key) is int:
+            branch.unlike = _difference(_kinds(branch), _kinds(found[usual])) or branch.unlike
     return list(found.values())
 
 
-def num_keys(label: str) -> int:
-    """Return how many keys of a name a label stands for."""
-    return _FOLDED.sub("", label).count(".") + 1
-
-
 def _is_number(key: str) -> bool:
-    """Return whether a key is a number that no other key is: one with a leading zero would be taken for another."""
+    """Return whether a key is a number; one with a leading zero would be taken for another."""
     return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 
@@ -214,63 +148,65 @@ def _merged(group: list[Branch]) -> Branch:
 
 def put_together(label: str, group: Sequence[Branch]) -> Branch:
     """Return branches as one, below which there is the same: each part of it has the entries of all."""
-    top = Branch(label)
-    stack: list[tuple[Branch, Sequence[Branch]]] = [(top, group)]
-    while stack:
-        target, same = stack.pop()
-        target.entries = tuple(chain.from_iterable(one.entries for one in same))
-        target.signature, target.unlike = same[0].signature, same[0].unlike
-        target.count = sum(one.count for one in same)
-        together = list(zip(*(one.below for one in same), strict=True))
-        target.below = [Branch(children[0].label) for children in together]
-        stack.extend(zip(target.below, together, strict=True))
-    return top
+    first = group[0]
+    below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
+    entries = tuple(chain.from_iterable(one.entries for one in group))
+    return Branch(label, entries, below, first.unlike, first.signature, sum(one.count for one in group))
 
 
-def _difference(own: Mapping[str, _Kind], usual: Mapping[str, _Kind], where: str) -> str:
+def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
+    """Return the kinds of the first weights of a branch, by the rest of their names behind the number."""
+    rest = branch.label.partition("}" if branch.label.startswith("{") else ".")[2].lstrip(".")
+    found = {"": _kind(branch.entries[0])} if branch.entries else {}
+    for name, one, _ in _walk(branch.below):
+        if one.entries and len(found) < _MAX_COMPARED:
+            found[name] = _kind(one.entries[0])
+    return {".".join(filter(None, (rest, name))): kind for name, kind in found.items()}
+
+
+def _difference(own: Mapping[str, tuple[Any, ...]], usual: Mapping[str, tuple[Any, ...]]) -> str:
     """Return in a few words how a branch differs from the usual one; empty for another kind of layer."""
-    lacks = [pattern for pattern in usual if pattern not in own]
-    extra = [pattern for pattern in own if pattern not in usual]
-    if own.keys().isdisjoint(usual) or not all(lacks + extra):
+    if own.keys().isdisjoint(usual):
         return ""
+    lacks = [name for name in usual if name not in own]
+    extra = [name for name in own if name not in usual]
+    if not all(lacks + extra):
+        return ""
+    other: dict[tuple[Any, Any], list[str]] = {}
+    for name in (name for name in own if name in usual):
+        for i, pair in enumerate(zip(own[name][:4], usual[name][:4], strict=True)):
+            # States have the shapes of their parameters.
+            if pair[0] != pair[1] and not (i == 1 and own[name][0] == "state"):
+                other.setdefault(pair, []).append(name or "it")
     said = [f"has no {_named(lacks)}"] if lacks else []
     said += [f"has {_named(extra)} besides"] if extra else []
-    said += _unlike(own, usual, where)
+    for (a, b), names in other.items():
+        verb = "is" if len(names) == 1 else "are"
+        said.append(f"{_named(names)} {verb} {_shown(a)}, usually {_shown(b)}")
     more = len(said) - _MAX_NAMED
     return "; ".join([*said[:_MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
-def _unlike(own: Mapping[str, _Kind], usual: Mapping[str, _Kind], where: str) -> Iterator[str]:
-    """Yield which weights are of another kind, shape or dtype, or have another note."""
-    found: dict[tuple[Any, Any], list[str]] = {}
-    for pattern, mine in own.items():
-        # States have the shapes of their parameters.
-        facts = zip(mine[:_NUM_SAID], usual.get(pattern, mine)[:_NUM_SAID], strict=True)
-        for i, (a, b) in enumerate(facts):
-            if a != b and not (i == 1 and mine[0] == "state"):
-                # A note may be empty; a shape or a dtype is unknown if the file is not there. That of a number is ().
-                unknown = "plain" if i == _NUM_SAID - 1 else "not known"
-                pair = unknown if a in (None, "") else a, unknown if b in (None, "") else b
-                found.setdefault(pair, []).append(pattern)
-    for (a, b), patterns in found.items():
-        verb = "is" if len(patterns) == 1 else "are"
-        yield f"{_named([one or 'it' for one in patterns])} {verb} {a}, {where} {b}"
+def _shown(fact: Any) -> str:
+    return "not noted" if fact == "" else "not known" if fact is None else str(fact)
 
 
-def _named(patterns: Sequence[str]) -> str:
+def _named(names: Sequence[str]) -> str:
     """Return some names, and how many more there are."""
-    more = len(patterns) - _MAX_NAMED
-    return ", ".join(patterns[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _patterns(branch: Branch) -> dict[str, _Kind]:
-    """Return the kinds of the first weights of a branch, by the rest of their names."""
-    rest = branch.label.partition("}")[2] if branch.label.startswith("{") else branch.label.partition(".")[2]
-    stack = [(rest.lstrip("."), branch)]
-    found: list[tuple[str, _Kind]] = []
-    while stack and len(found) < _MAX_COMPARED:
-        before, node = stack.pop()
-        if node.entries:
-            found.append((before, _kind(node.entries[0])))
-        stack.extend((f"{before}.{child.label}" if before else child.label, child) for child in reversed(node.below))
-    return dict(found)
+def num_keys(label: str) -> int:
+    """Return how many keys of a name a label stands for."""
+    return _FOLDED.sub("", label).count(".") + 1
+
+
+def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
+    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
+    for branch in tree:
+        if branch.count == 1:
+            for name, part, held in repeated_parts(branch.below):
+                yield f"{branch.label}.{name}", part, held
+        elif branch.below:
+            yield branch.label, branch, [entry for _, one, _ in _walk([branch]) for entry in one.entries]

@@ -1,8 +1,7 @@
-"""What is seen of many weights: the tree of their names, or a list that was searched, filtered and sorted."""
+"""Weights as a page shows them: a tree of their names, or a list that is searched, filtered and sorted."""
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,35 +9,33 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.counter import is_counter
-from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import not_counted
-from tensornp.models.outline.below import distinguishing
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
-from tensornp.models.outline.classes import class_said
-from tensornp.models.outline.columns import Column, column_called, columns, shares_of
+from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
 
 class FoundOrder(Protocol):
-    """What a scan has found, by the name of a weight."""
+    """The order and states that a scan has found, by the name of a weight."""
 
     def number(self, column: str, name: str) -> float | None:
-        """Return by what a weight is sorted, None of nothing."""
+        """Return the sort key of a weight; None if nothing was found."""
 
     def worst(self, name: str) -> str:
-        """Return what the worst is; empty of nothing."""
+        """Return the kind of the worst finding; empty if there is none."""
 
     def states(self, name: str) -> Collection[str]:
-        """Return the states that it is in, of those that a scan tells of."""
+        """Return the states of a weight that a scan knows."""
 
 
+_HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+"""Classes that hold others, and do nothing."""
+_STATE = "state"
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
-_MAX_SHAPE = 20
-"""Characters of the longest shapes, and of the number of weights below a branch, which stands with them."""
 
 
 class Line(NamedTuple):
@@ -71,11 +68,8 @@ class Line(NamedTuple):
         return bool(self.weights) and is_counter(self.weights[0])
 
 
-_STATE = "state"
-
-
 class Sums(NamedTuple):
-    """Of some weights: how many, their elements and bytes; what several names share, once.
+    """The number of some weights, their elements and bytes; shared ones count once.
 
     `own_numel` are elements of weights alone: states of optimizers are no part of a model.
     """
@@ -103,9 +97,7 @@ class Outline:
         self._said: dict[int, str] = {}
         self._number()
         self._open = self._opened()
-        self._orders: dict[str, list[int]] = {}
         self._last: tuple[Any, Sequence[Any]] = (None, ())
-        self._summed: tuple[Sequence[WeightEntry], Sums] = ((), Sums(0, 0, 0))
 
     def _number(self) -> None:
         """Number the branches from the top down, and add up what is below each."""
@@ -146,12 +138,12 @@ class Outline:
         return (branch in self._open) != (branch in asked.toggled)
 
     def lines(self, asked: Asked, first: int, count: int, found: FoundOrder | None = None) -> list[Line]:
-        """Return some of the lines; `found` tells what a scan has found, by which they may be sorted.
+        """Return some of the lines; they may be sorted by `found`, the result of a scan.
 
         Raises
         ------
         BadRequestError
-            For a regular expression that is none or takes too long, or an unknown column.
+            For a wrong regular expression, or an unknown column.
         """
         if not asked.is_list:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
@@ -162,7 +154,7 @@ class Outline:
         ]
 
     def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
-        """Return what is seen once all that holds a weight is open, and in which line it is; -1 of what is left out."""
+        """Return the view in which a weight is seen, and its line; -1 if it is left out."""
         if asked.is_list:
             names = (self.number_of[one.name] for one in self.chosen(asked, found))
             return asked, next((at for at, one in enumerate(names) if one == number), -1)
@@ -204,10 +196,7 @@ class Outline:
         return found
 
     def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
-        """Return the lines below one by the elements that they and what is below them have, if that is asked for.
-
-        Of what is folded, one counts: a single layer beside other modules.
-        """
+        """Return the lines below one by their elements, if that is asked for; one of folded layers counts."""
         if not asked.orders_groups:
             return lines
 
@@ -221,7 +210,7 @@ class Outline:
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
             above = self._visible(asked)[parent][0]
-            return self._line_of(one, distinguishing(one.name, above.entries), parent, level, position, size)
+            return self._line_of(one, _distinguishing(one.name, above.entries), parent, level, position, size)
         at = self._numbers[id(one)]
         can_open = bool(one.below) or len(one.entries) > 1
         is_open = can_open and self.is_open(at, asked)
@@ -233,7 +222,7 @@ class Outline:
         )  # fmt: skip
 
     def _num_alike(self, branch: int) -> int:
-        """Return how many parts of the same sums a branch stands for: one, where some of it is counted elsewhere."""
+        """Return how many parts of the same sums a branch stands for; 1 if some of it is counted elsewhere."""
         names = (self.weights[number].name for number in self._order[self._spans[branch]])
         is_shared = bool(self._not_counted) and any(name in self._not_counted for name in names)
         return 1 if is_shared else self._branches[branch].count
@@ -247,7 +236,7 @@ class Outline:
             # The last key of a weight is that of no module.
             depth -= not self._branches[branch].below
             names = [self.weights[number].name for number in self._order[self._spans[branch]]] if depth > above else ()
-            self._said[branch] = class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
+            self._said[branch] = _class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
         return self._said[branch]
 
     def _line_of(self, one: WeightEntry, label: str, parent: int, level: int, position: int, size: int) -> Line:
@@ -272,16 +261,11 @@ class Outline:
         return chosen
 
     def sums_listed(self, asked: Asked, found: FoundOrder | None = None) -> Sums:
-        """Return how much is listed: of a tree, all."""
-        chosen = self.chosen(asked, found) if asked.is_list else self.weights
-        if len(chosen) == len(self.weights):
-            return self.sums
-        if self._summed[0] is not chosen:
-            self._summed = chosen, self.sums_of(chosen)
-        return self._summed[1]
+        """Return the sums of the list, or of all in a tree."""
+        return self.sums_of(self.chosen(asked, found)) if asked.is_list else self.sums
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
-        """Return weights in an order, in which equal ones stay as they are."""
+        """Return weights in an order; equal ones stay as they are."""
         column = column_called(asked.sort)
         if not column.is_sortable:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
@@ -294,21 +278,8 @@ class Outline:
             if column.figure is not None:
                 ordered.sort(key=is_counter)
             return ordered + others
-        places = self._places(column)
-        return sorted(weights, key=lambda one: places[self.number_of[one.name]], reverse=asked.descending)
-
-    def _places(self, column: Column) -> list[int]:
-        """Return by its number in which place each weight is by a column; equal ones share one."""
-        rank = column.order
-        assert rank is not None
-        if column.name not in self._orders:
-            keys = list(map(rank, self.weights))
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            places = [0] * len(order)
-            for before, i in itertools.pairwise(order):
-                places[i] = places[before] + (keys[i] != keys[before])
-            self._orders[column.name] = places
-        return self._orders[column.name]
+        assert column.order is not None
+        return sorted(weights, key=column.order, reverse=asked.descending)
 
     def forget(self) -> None:
         """Forget the last order: what weights are sorted by has changed."""
@@ -329,7 +300,7 @@ class Outline:
         return self.sums_of(self.weights)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
-        """Return how many of its weights these are, with their elements and bytes."""
+        """Return the sums of some weights."""
         num_weights = numel = nbytes = own_numel = 0
         for one in weights:
             num_weights += 1
@@ -351,13 +322,8 @@ class Outline:
         return names, [name.lower() for name in names]
 
     @cached_property
-    def largest_nbytes(self) -> int:
-        """The bytes of the largest weight."""
-        return max((one.nbytes for one in self.weights), default=0)
-
-    @cached_property
     def told(self) -> frozenset[str]:
-        """The columns in which something is said that is not the same of all."""
+        """The columns with a text that is not the same for all weights."""
         return frozenset(column.name for column in columns(with_scanned=False) if self._is_told(column))
 
     def _is_told(self, column: Column) -> bool:
@@ -367,21 +333,10 @@ class Outline:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
 
-    @cached_property
-    def widths(self) -> dict[str, int]:
-        """The characters that each column has room for, whichever lines are seen."""
-        shapes = {(one.shape, one.kind) for one in self.weights}
-        longest = max([len(counted(len(self.weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
-        widths = {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
-        for one, sums in zip(self._branches, self._sums, strict=True):
-            if one.count > 1:
-                parts = shares_of(sums.numel, self.share_of(sums), one.count)
-                widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
-        for name, said in {"name": [one.name for one in self.weights], **self.choices}.items():
-            # A heading has an arrow beside it.
-            needed = max([len(name) + 2, *map(len, said)])
-            widths |= {name: min(widths[name], needed)} if name in widths else {}
-        return widths
+    @property
+    def alike(self) -> list[tuple[Sums, int]]:
+        """The sums and the count of branches that stand for several parts."""
+        return [(sums, one.count) for one, sums in zip(self._branches, self._sums, strict=True) if one.count > 1]
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
@@ -397,3 +352,34 @@ class Outline:
 
 def _is_line_of(one: Any, weight: WeightEntry) -> bool:
     return isinstance(one, Branch) and len(one.entries) == 1 and one.entries[0] is weight
+
+
+def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
+    """Return the class of modules, such as ``6 × BertLayer``; empty where names say it, or they differ."""
+    some = set(prefixes)
+    found = {classes.get(prefix, "") for prefix in some}
+    if len(found) != 1 or found & {"", *_HOLDERS}:
+        return ""
+    (said,) = found
+    key = next(iter(some)).rpartition(".")[2]
+    if len(some) > 1 and key.isdecimal():
+        return f"{len(some):,} × {said}"
+    return "" if key.replace("_", "").lower() == said.lower() else said
+
+
+def part_of(name: str, first: str, last: str) -> str:
+    """Return the part of a line that a weight lies in: ``layer 3``, the key that differs from `first` to `last`."""
+    keys = name.split(".")
+    ends = list(zip(first.split("."), last.split("."), strict=False))
+    at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
+    if not keys[at].isdecimal() or at == 0 or keys[at - 1].isdecimal():
+        return keys[at]
+    return f"{keys[at - 1].removesuffix('s')} {keys[at]}"
+
+
+def _distinguishing(name: str, entries: Sequence[Any]) -> str:
+    """Return the keys of a name that tell it from the others of a pattern, with the key before."""
+    # The outermost number differs between the first and the last, the innermost one between the first two.
+    keys, first, *others = (one.split(".") for one in (name, *(one.name for one in (*entries[:2], entries[-1]))))
+    places = [i for other in others for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b]
+    return ".".join(keys[max(min(places) - 1, 0) : max(places) + 1]) if places else name

@@ -1,4 +1,4 @@
-"""What a scan has found, of all weights below a branch: how many stand out, and between what extremes figures lie."""
+"""Findings and extremes of figures of all weights below a branch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensornp.models.outline.outline import Outline
 
 _Kind = tuple[int, str]
 _DECADES = 4
-"""Below the greatest: what is smaller by more stands where they begin."""
+"""Smaller numbers stand where these decades below the greatest begin."""
 
 
 class Spread(NamedTuple):
@@ -26,45 +26,34 @@ class Spread(NamedTuple):
 
 
 class Spreads:
-    """The figures of weights in the order of the tree, where what is below a branch lies together.
+    """Findings and figures in the order of the tree, where the weights below a branch lie together.
 
-    Parameters
-    ----------
-    outline : Outline
-    figures : mapping
-        By the name of a weight, its figures by their columns; of one that was not read there are none.
-    kinds : mapping
-        By the name of a weight that stands out, by what; they are ordered, the worst first.
+    `figures` are the numbers by weight and column, and `kinds` the worst finding of weights that have one.
     """
 
     def __init__(
-        self,
-        outline: Outline,
-        figures: Mapping[str, Mapping[str, float]],
-        kinds: Mapping[str, _Kind],
+        self, outline: Outline, figures: Mapping[str, Mapping[str, float]], kinds: Mapping[str, _Kind]
     ) -> None:
         weights = outline.in_order
-        names = [one.name for one in weights]
+        self._names = [one.name for one in weights]
         self._span = outline.span
         counts = np.array([is_counter(one) for one in weights], bool)
         self._values = {
-            column: np.array([figures.get(name, {}).get(column, math.nan) for name in names])
+            column: np.array([figures.get(name, {}).get(column, math.nan) for name in self._names])
             for column, _ in figure_columns()
         }
+        # Counters are left out, unless there is nothing else.
         self._learnt = {column: np.where(counts, math.nan, values) for column, values in self._values.items()}
-        self._names, self._kinds = names, sorted(set(kinds.values()))
-        codes = {kind: i for i, kind in enumerate(self._kinds)}
-        self._codes = np.array([codes[kinds[name]] if name in kinds else -1 for name in names], np.int64)
+        self._found = [kinds.get(name) for name in self._names]
         self._is_unread = np.array([_is_read(one) and not figures.get(one.name) for one in weights], bool)
 
     def kinds(self, branch: int) -> list[tuple[_Kind, list[str]]]:
-        """Return what stands out in a branch and below it, the worst first, each with the names of the weights."""
-        span = self._span(branch)
-        codes = self._codes[span]
-        return [
-            (self._kinds[code], [self._names[span.start + at] for at in np.flatnonzero(codes == code)])
-            for code in np.unique(codes[codes >= 0])
-        ]
+        """Return the findings in a branch and below it with the names of the weights, the worst first."""
+        span, alike = self._span(branch), dict[_Kind, list[str]]()
+        for name, kind in zip(self._names[span], self._found[span], strict=True):
+            if kind is not None:
+                alike.setdefault(kind, []).append(name)
+        return sorted(alike.items())
 
     def num_weights(self, branch: int) -> int:
         """Return how many weights a branch and what is below it are."""
@@ -76,10 +65,7 @@ class Spreads:
         return self._names[span.start], self._names[span.stop - 1]
 
     def of(self, column: str, branch: int) -> Spread | None:
-        """Return the extremes of a figure in a branch and below it; None where no weight has it, or some are unread.
-
-        What counts is left out, unless there is nothing else.
-        """
+        """Return the extremes of a figure in a branch and below it; None if there are none, or some are unread."""
         span = self._span(branch)
         if self._is_unread[span].any():
             return None

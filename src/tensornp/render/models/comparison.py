@@ -7,10 +7,9 @@ from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
-from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.states import quantity_of
-from tensornp.models.comparing.unmoved import Unmoved, memory_told, unmoved_told
+from tensornp.models.comparing.rows import quantity_of
+from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.names.quoted import MAX_INSIDE
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
@@ -26,7 +25,8 @@ MAX_NAMED = 8
 """Names in a line, and rows of weights that are named."""
 _ALWAYS = ("name",)
 _MANY = 5
-"""Weights of which a median is told."""
+"""A median is told from so many weights on."""
+_CURE = ": a copy that is made before a step, as by copy.deepcopy, keeps the old values"
 
 
 class Fold(NamedTuple):
@@ -83,17 +83,12 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
-    head, (alarm, cure) = headed(_sources(found), found._told()), memory_told(found)
+    head, num = headed(_sources(found), found._told()), len(found._same_memory)
     printed, _ = _tables(found, printed_rows(found), ())
     folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
-    unmoved = [_unmoved_text(found, one) for one in unmoved_told(found) if found.changed() or one.has_gradients]
-    parts = (Lines((*unmoved, *_rule(found))), printed, folds, Lines(tuple(_said(found))))
-    return Document((head, *([Alarm(alarm, cure)] if alarm else []), *parts))
-
-
-def _unmoved_text(found: WeightsComparison, told: Unmoved) -> str:
-    names = _patterns(found._rows_of(told.names)) if told.names else ""
-    return ": ".join(filter(None, (told.before, names, told.after)))
+    alarm = Alarm(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
+    parts = (Lines(tuple(_rule(found))), printed, folds, Lines(tuple(_said(found))))
+    return Document((head, *([alarm] if num else []), *parts))
 
 
 def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
@@ -127,7 +122,7 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
     """Return the rows of differences: the weights that moved most, and a few states of an optimizer."""
-    rows = found._folded()
+    rows = found._rows_of(found.changed())
     states = [row for row in rows if quantity_of(row.entries[0])][:MAX_STATES]
     weights = [row for row in rows if not quantity_of(row.entries[0])]
     kept = {row.pattern for row in (*weights[:MAX_ROWS], *states)}
@@ -135,21 +130,21 @@ def printed_rows(found: WeightsComparison) -> list[Row]:
 
 
 def folds_of(found: WeightsComparison) -> list[Fold]:
-    """Return what is not listed: what moved less, and what is equal."""
+    """Return what moved less, and what is equal, with a fact on why it did not move."""
+    why, noun = why_unmoved(found), noun_of(found)
     listed_rows = {row.pattern for row in printed_rows(found)}
-    if not listed_rows:
+    if not (listed_rows or why):
         return []
-    left = [row for row in found._folded() if row.pattern not in listed_rows]
-    equal = found._folded_equal()
-    same = [row for row in equal if found[row.entries[0].name].same_bits]
-    other = equal[len(same) :]
-    noun = noun_of(found)
-    folds = (
-        (left, f"… {counted(_num_in(left), f'more {noun}')} that moved less"),
-        (same, f"{counted(_num_in(same), noun)} with the same bits"),
-        (other, f"{counted(_num_in(other), noun)} of equal values"),
-    )
-    return [Fold(said, rows) for rows, said in folds if rows]
+    left = [row for row in found._rows_of(found.changed()) if row.pattern not in listed_rows]
+    folds = [Fold(f"… {counted(_num_in(left), f'more {noun}')} that moved less", left)] if left else []
+    kinds: dict[str, list[str]] = {}
+    for name in (name for name in found if found[name].equal):
+        how = "with the same bits" if found[name].same_bits else "of equal values"
+        fact = why.get(name, "").partition(" (")[0]
+        kinds.setdefault(how + (f", {fact}" if fact else ""), []).append(name)
+    for how, names in kinds.items():
+        folds.append(Fold(f"{counted(len(names), noun)} {how}", found._rows_of(names)))
+    return folds
 
 
 def noun_of(found: WeightsComparison) -> str:
@@ -191,32 +186,23 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield how much of a model has changed, or of an optimizer alone, and what "moved" means."""
-    noun = noun_of(found)
-    is_mixed = noun == "tensor"
-    names = [name for name in found if not (name in found._tied or (is_mixed and quantity_of(found._first[name])))]
+    is_mixed = noun_of(found) == "tensor"
+    names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if len(changed) >= _MANY:
         yield f"moved {percent(median(changed))} in the median"
-    bound = "≤: the largest of a line"
-    if not changed:
-        yield bound if any(len(row.entries) > 1 for row in printed_rows(found)) else ""
-        return
-    floor = f" ({found._median_norm:.3g})" if found._median_norm else " of states of that name"
-    of_kind = " of weights" if is_mixed and found._median_norm else ""
-    below = f"; below the median norm{of_kind}{floor}, over the median" if found._median_norm or noun == "state" else ""
-    own = "of own: over the own norm. " if found._has_floored else ""
-    yield f"moved: ‖Δ‖ over the norm before{below}. {own}{bound}"
+    if changed:
+        floor = found._median_norms.get("", 0.0)
+        of_weights = f" of weights ({floor:.3g})" if floor else ""
+        yield f"moved: ‖Δ‖ over the norm before, or over the median norm{of_weights} if that is larger"
+    if any(len(row.entries) > 1 for row in printed_rows(found)):
+        yield "≤: the largest of a line"
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
     """Return the printed table of `rows`, and other rows in its columns."""
-    # What is so of many is no news of one.
-    is_dense = sum(one.verdict in DENSE for one in found.values()) > 1
     shown, every = (
-        [
-            table_row(found, row, name, is_dense)
-            for row, name in zip(some, cut_apart([row.pattern for row in some]), strict=True)
-        ]
+        [table_row(found, row, name) for row, name in zip(some, cut_apart([row.pattern for row in some]), strict=True)]
         for some in (rows, others)
     )
     # Columns that say something in the lines that are seen first.
@@ -238,8 +224,6 @@ def _said(found: WeightsComparison) -> list[str]:
         f"{legible(name)}, beside the weights, is another value: {legible(told)}"
         for name, told in found._beside.items()
     )
-    if found._not_compared:
-        lines.append(f"beside the weights, not compared: {'; '.join(_first(_by_reason(found._not_compared)))}")
     lines += _first(_by_reason(found._exempt))
     lines += _prefixes_told(found)
     lines += _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())

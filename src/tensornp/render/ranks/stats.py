@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensornp.models.entries.entry import shape_text
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.processes.rolls import ranks_text
-from tensornp.processes.stats import Place, RankStats
+from tensornp.processes.asking import ranks_text
+from tensornp.processes.merged import Place, RankStats
 from tensornp.render.layout.document import Alarm, Document, Heading
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.pictures.stats_line import number_text
@@ -30,7 +30,7 @@ def rank_stats_document(stats: RankStats) -> Document:
         (
             Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
             *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
-            silent_lines(stats.silent),
+            silent_lines(stats._silent_told),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
     )
@@ -39,25 +39,21 @@ def rank_stats_document(stats: RankStats) -> Document:
 def _rows(stats: RankStats) -> Iterator[TableRow]:
     yield TableRow(("elements", f"{stats.count:,}", ""))
     for what, num in (("nan", stats.nan), ("inf", stats.num_infinite)):
-        places = [one for one in stats.places if one.location.what == what]
+        places = [one for one in stats.places if one.what == what]
         first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]
         yield TableRow((_WORDS[what], f"{num:,}", first))
         yield from (TableRow(("", "", where)) for where in more)
-        if (left := num - sum(one.location.count for one in places[:_MAX_PLACES])) > 0:
-            yield TableRow(("", "", f"{left:,} more on other ranks"))
+        if len(places) > _MAX_PLACES:
+            yield TableRow(("", "", f"and on {len(places) - _MAX_PLACES:,} more ranks"))
     yield TableRow(("zero", f"{stats.zeros:,}", ""))
     if stats.min is None:
         return
-    for name in ("min", "max"):
-        place = next((one for one in stats.places if one.location.what == name), None)
-        yield TableRow((name, number_text(getattr(stats, name)), "" if place is None else _where(place)))
-    for name in ("mean", "std", "norm", "sum"):
+    for name in ("min", "max", "mean", "std", "norm", "sum"):
         yield TableRow((name, number_text(getattr(stats, name)), "of the population" if name == "std" else ""))
 
 
-def _where(place: Place, num: int | None = None) -> str:
-    location = place.location
-    at = ", ".join(str(list(index)) for index in location.indices[:3])
-    more = f" and {location.count - 3:,} more" if location.count > 3 else ""
-    here = f"{location.count:,} " if num not in (None, location.count) else ""
-    return f"{here}on {ranks_text(place.ranks)}, at {at}{more}" if at else f"{here}on {ranks_text(place.ranks)}"
+def _where(place: Place, num: int) -> str:
+    at = ", ".join(str(list(index)) for index in place.indices[:3])
+    more = f" and {place.num - 3:,} more" if place.num > 3 else ""
+    here = f"{place.num:,} " if num != place.num else ""
+    return f"{here}on {ranks_text([place.rank])}, at {at}{more}"

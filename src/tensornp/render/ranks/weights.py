@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.processes.rolls import Silent
-from tensornp.processes.summary import RankSummary
-from tensornp.processes.weights import RankWeights
+from tensornp.models.outline.fold import folded
+from tensornp.processes.asking import ranks_text
+from tensornp.processes.merged import OnRanks, RankWeights
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import ALARM_TEXT, HEADING
 from tensornp.render.layout.table import said_once
@@ -22,10 +24,9 @@ _MAX_LINES = 10
 _MAX_LINE = 400
 
 
-def rank_weights_document(summary: RankSummary) -> Document:
+def rank_weights_document(weights: RankWeights) -> Document:
     """Return in what ranks agree, in what not, and who has not answered, over a table."""
-    weights = summary.weights
-    table, common, rest = table_of(summary.rows, "", {}, MAX_ROWS, _CURE)
+    table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
     found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
     head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
     beside = "".join(f" · {one}" for one in [*_sizes(weights), *said_once(common, is_whole=True)])
@@ -36,7 +37,7 @@ def rank_weights_document(summary: RankSummary) -> Document:
             _heading(head, in_heading, beside),
             *(Alarm(one) if weights.agree else Lines((one,)) for one in lines[:_MAX_LINES]),
             Lines(("… and more",) if len(found) > _MAX_LINES else ()),
-            silent_lines(weights.silent),
+            silent_lines(weights._answers.silent_told),
             table,
             Lines((rest,)),
         )
@@ -60,8 +61,20 @@ def _sizes(weights: RankWeights) -> Iterator[str]:
         yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
 
 
-def silent_lines(silent: Silent) -> Lines:
+def _entry(one: OnRanks) -> WeightEntry:
+    """Return a weight as the table of weights shows it."""
+    facts = one.facts
+    here = f"on {ranks_text(one.ranks)}" if one.lacking else ""
+    others = [rank for _, ranks in one.variants[1:] for rank in ranks]
+    other = f"different on {ranks_text(others)}" if others else ""
+    return WeightEntry(
+        one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "",
+        ", ".join(filter(None, (facts.layout, here, other))), tied_to=(facts.tied_to,) if facts.tied_to else (),
+    )  # fmt: skip
+
+
+def silent_lines(told: Sequence[str]) -> Lines:
     """Return who has not answered and why, the first of them."""
-    said = [cut(why, _MAX_LINE) for why in silent.told]
-    more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all {len(silent):,}" if len(said) > _MAX_LINES else ""
+    said = [cut(why, _MAX_LINE) for why in told]
+    more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all" if len(said) > _MAX_LINES else ""
     return Lines((*said[:_MAX_LINES], more))
