@@ -232,7 +232,7 @@ def test_nothing_that_a_value_wants_is_run(tmp_path):
     ]
     assert str(explorer.metadata["bad"]) == f"(<{module}.mkdir: ({str(tmp_path / 'made')!r},)>, 5)"
     assert str(explorer.metadata["inner"]) == "(<float32 tensor of shape (3,)>, <torch.int8>)"
-    items = "{'rate': 0.5, 'of': {3: {'a': [1]}, 'b': <collections.OrderedDict>}}"
+    items = "{'rate': 0.5, 'of': {3: {'a': [1]}, 'b': {}}}"
     assert str(explorer.metadata["own"]) == f"<{own}: {items}>"
     assert f"inner: {explorer.metadata['inner']}" in weights_document(explorer).text()
     assert explorer["w"].to_numpy().tolist() == [1, 1]

@@ -13,7 +13,7 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.names.matching import matched
-from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS
+from tensornp.models.optimizers import GROUPS, NAMES, PARAMS
 
 _OF_SET = "']{…}"
 _KEYS = re.compile(rf"(?:^|\.){GROUPS}\.\d+\.(?:{PARAMS}|{NAMES})\.")

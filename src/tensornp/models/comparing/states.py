@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.optimizers.param_groups import GROUPS, STATE
+from tensornp.models.optimizers import GROUPS, STATE
 from tensornp.models.outline.fold import Row
 
 STEP = "step"

@@ -19,13 +19,11 @@ from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.chunk import Form
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Item
-from tensornp.models.formats.torch.archive import read_torch_zip
+from tensornp.models.formats.torch_save import read_torch_zip
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.contents import as_container, shown_key
-from tensornp.models.pickles.described import ARRAYS, arrays_left_out, described
-from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Global, NotBuilt
-from tensornp.models.pickles.tensors import name_of
+from tensornp.models.pickles.leaves import arrays_left_out, shown_key
+from tensornp.models.pickles.reader import Opaque, PickledSet
+from tensornp.models.pickles.torch_pickle import NotBuilt, class_of, is_array, words_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 MAX_LOOKED_INTO = 100
@@ -88,43 +86,35 @@ def _is_elsewhere(file: ListedFile | None) -> bool:
 
 
 class _Showing:
-    """Makes values of what a pickle would build; `left` is how large they may be: a pickle can repeat what it has."""
+    """Shows values within a limit on their size, since a pickle can repeat its parts."""
 
     def __init__(self, left: int) -> None:
         self._left = left
         self.num_arrays = 0
 
     def shown(self, value: Any, depth: int = 0) -> Any:
-        """Return a value as it is in lists, tuples and dictionaries, and what stands for anything else."""
+        """Return a value with a `NotBuilt` for each part that is not a plain value, list, tuple or dictionary."""
         self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
         if self._left < 0 or depth > _MAX_DEPTH:
             return NotBuilt("…")
         if is_plain_value(value):
             return value
-        said = described(value)
-        if said is not None:
-            self._left -= len(value) if type(value) is tuple else 0
-            self.num_arrays += isinstance(value, Call) and name_of(value.func) in ARRAYS
-            return said
-        table = as_container(value)
-        if isinstance(table, Mapping) and (table or not isinstance(value, Call)):
-            return {self._key(key): self.shown(one, depth + 1) for key, one in self._some(table.items())}
-        if isinstance(table, (list, tuple)):
-            return type(table)([self.shown(one, depth + 1) for one in self._some(table)])
-        tensor = tensor_of((), value) if isinstance(value, Call) else None
-        if tensor is not None:
-            return NotBuilt(f"{tensor.dtype_name} tensor of shape {tensor.shape}")
-        if not isinstance(value, Call):
-            return NotBuilt(legible(str(value)) if isinstance(value, Global) else "storage")
-        parts = [one for one in (value.args, value.items, value.appended, value.state) if one]
-        name = legible(".".join(filter(None, name_of(value.func)))) or "a call"
-        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts))
+        self.num_arrays += is_array(value)
+        if words := words_of(value):
+            return NotBuilt(words)
+        if type(value) is dict:
+            # Keys may be objects.
+            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
+            return {self.shown(key): self.shown(one, depth + 1) for key, one in takewhile(self._is_left, pairs)}
+        if type(value) in (list, tuple, PickledSet):
+            made = [self.shown(one, depth + 1) for one in takewhile(self._is_left, value)]
+            return tuple(made) if type(value) is tuple else made
+        parts = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
+        name = legible(".".join(filter(None, class_of(value)))) or "an object"
+        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts if one))
 
-    def _key(self, key: Any) -> Any:
-        return self.shown(key) if is_plain_value(key) else shown_key(key)
-
-    def _some(self, values: Iterable[Any]) -> Iterator[Any]:
-        return takewhile(lambda _: self._left >= 0, values)
+    def _is_left(self, _: Any) -> bool:
+        return self._left >= 0
 
 
 class ByteValues(Mapping[str, Any]):
