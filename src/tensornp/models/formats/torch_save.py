@@ -22,7 +22,7 @@ from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.naming import own_names
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.optimizers import optimizers_in
-from tensornp.models.pickles.leaves import Leaves, OfSet, Path, dotted, shown_key
+from tensornp.models.pickles.leaves import Leaves, OfSet, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
@@ -181,21 +181,22 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
     left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
     paths: list[Path] = []
     names: list[str] = []
+    brackets: list[str] = []
     values: list[Any] = []
     num_said = 0
     for path, value in leaves:
         num_said += type(value) is not PickledTensor
         if type(value) is PickledTensor or num_said <= _MAX_SAID:
-            name = dotted(path)
+            name, bracket = names_of(path)
             left -= len(name)
             if left < 0:
                 problems.append(NotListed("its names are too long, and only the first are listed"))
                 break
             paths.append(path)
             names.append(name or "tensor")
+            brackets.append(bracket)
             values.append(value)
     problems += map(NotListed, leaves.problems())
-    brackets = [_in_brackets(path) for path in paths]
     entries: list[WeightEntry] = []
     besides, of_sets, of_tensors = Beside(), set(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
@@ -212,13 +213,9 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             besides[name] = value
             if is_of_set:
                 of_sets.add(name)
-    besides.of_sets, besides.others = of_sets, {dotted(path): said for path, said in leaves.others}
+    besides.of_sets, besides.others = of_sets, {names_of(path)[0]: said for path, said in leaves.others}
     optimizers, entries = optimizers_in(found.root, of_tensors, entries)
     return Contents(entries, besides, problems, optimizers)
-
-
-def _in_brackets(path: Path) -> str:
-    return "".join([f"[{dotted((key,))!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in path])
 
 
 class _Storages(NamedTuple):

@@ -57,7 +57,7 @@ class Leaves:
         self._root = root
         self._hidden: Counter[str] = Counter()
         self._num_storages = self._num_arrays = 0
-        self._is_cut = self._is_repeated = False
+        self._is_cut = self._is_deep = self._is_repeated = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
         """Yield each path and value; `NotBuilt` stands for an array."""
@@ -85,11 +85,12 @@ class Leaves:
                     yield path, leaf
                 elif type(leaf) is PickledTensor:
                     self._hidden[hidden] += 1
+            elif len(levels) > _MAX_DEPTH:
+                self._is_deep = True
             elif id(value) not in above:
                 self._note(path, value, hidden)
                 if is_array(value) and not hidden:
                     yield path, NotBuilt(words_of(value))
-                hidden = hidden or (f"nested more than {_MAX_DEPTH} deep" if len(levels) > _MAX_DEPTH else "")
                 levels.append((_children(path, value, hidden), id(value), is_again or id(value) in met))
                 met.add(id(value))
                 above.add(id(value))
@@ -114,6 +115,8 @@ class Leaves:
             yield arrays_left_out(self._num_arrays, "it")
         if self._is_cut:
             yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
+        if self._is_deep:
+            yield f"values nested more than {_MAX_DEPTH} deep are not listed"
         if self._is_repeated:
             yield "some values are reached in endlessly many ways, and not listed by each"
 
@@ -175,17 +178,22 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
-    if type(key) is str:
-        return key
     if type(key) is tuple:
         parts = [shown_key(one) if type(one) is tuple else key_text(one) for one in key]
         return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
     if type(key) is Function:
         return str(key.what)
-    return "<key>" if type(key) is Opaque else key_text(int(key) if type(key) is OfSet else key)
+    if type(key) in (str, Opaque):
+        return key if type(key) is str else "<key>"
+    return key_text(int(key) if type(key) is OfSet else key)
 
 
-def dotted(path: Path) -> str:
-    """Return the keys joined by dots, with long keys cut."""
-    texts = [*map(shown_key, path)]
-    return ".".join([one if len(one) <= _MAX_KEY else f"{one[:_MAX_KEY]}…" for one in texts])
+def names_of(path: Path) -> tuple[str, str]:
+    """Return the keys joined by dots and the keys in brackets, with long keys cut."""
+    dotted, brackets = [], []
+    for key in path:
+        text = key if type(key) is str else shown_key(key)
+        text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
+        dotted.append(text)
+        brackets.append(f"[{text!r}]" if type(key) is str else f"[{text}]")
+    return ".".join(dotted), "".join(brackets)

@@ -1,7 +1,7 @@
 """Read a pickle and import or call nothing that it names.
 
 `read_pickle` returns plain containers. A known function gives its value at once; any other call gives an `Opaque`.
-Notes: a crafted file of `MAX_NBYTES` may take gigabytes and minutes.
+A crafted pickle takes at most some 100 times its size in memory, so that one of `MAX_NBYTES` may take gigabytes.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from tensornp.errors import CheckpointError
 
 MAX_NBYTES = 2**26
 """Bytes of a pickle that is read; 300,000 tensors take 26 MB."""
-_FREE_RECORDS, _NBYTES_PER_RECORD = 200_000, 2
-"""Containers, calls and memos of any pickle, and bytes for one more."""
+_FREE_COPIES = 200_000
+"""Elements and characters that known functions may copy in any pickle, besides one for each of its bytes."""
 _MAX_INT_NBYTES = 1024
+_MAX_ARGS = 16
 _MAX_KEY_LENGTH = 16
 """Parts of a tuple that is a key; a tuple inside it may have a quarter. Python hashes deep tuples recursively in C."""
+_NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _UNPICKLER: Any = pickle._Unpickler
 
 
@@ -58,14 +61,17 @@ class Opaque:
     def __init__(self, what: Import | None, args: tuple[Any, ...] = (), *, is_new: bool = False) -> None:
         self.what, self.args, self.is_new = what, args, is_new
         self.state: Any = None
-        self.items: dict[Any, Any] = {}
-        self.appended: list[Any] = []
+        # A container takes memory, and most of a million objects have neither.
+        self.items: Any = _NO_ITEMS
+        self.appended: Any = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self.items = self.items or {}
         self.items[key] = value
 
     def append(self, value: Any) -> None:
         """Add an element."""
+        self.appended = self.appended or []
         self.appended.append(value)
 
     add = append
@@ -108,7 +114,7 @@ def read_pickle(
     if len(data) > max_nbytes:
         raise CheckpointError(f"its pickle has {len(data):,} bytes; at most {max_nbytes:,} are read")
     stream = io.BytesIO(data)
-    reader = _Reader(stream, make, persistent, _FREE_RECORDS + len(data) // _NBYTES_PER_RECORD)
+    reader = _Reader(stream, make, persistent, _FREE_COPIES + len(data))
     try:
         root = reader.load()
     except RecursionError:
@@ -129,14 +135,14 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
     dispatch: ClassVar[dict[int, Any]] = dict(_UNPICKLER.dispatch)
 
     def __init__(
-        self, stream: io.BytesIO, make: Callable[[Import], Maker | None], persistent: Maker, num_records: int
+        self, stream: io.BytesIO, make: Callable[[Import], Maker | None], persistent: Maker, num_copies: int
     ) -> None:
         super().__init__(stream, encoding="latin-1")
         self.read, self.readline = stream.read, stream.readline
         self.functions: dict[Import, Function] = {}
         self.called: set[Import] = set()
         self.persistent: list[Any] = []
-        self._make, self._persistent, self._num_left = make, persistent, num_records
+        self._make, self._persistent, self._num_copies_left = make, persistent, num_copies
 
     def load(self) -> Any:
         """Return the one object of the pickle."""
@@ -148,12 +154,6 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
             dispatch[code[0]](self)
         (root,) = self.stack
         return root
-
-    def spend(self, num: int) -> None:
-        """Count records; a small pickle cannot fill a large memory."""
-        self._num_left -= num
-        if self._num_left < 0:
-            raise pickle.UnpicklingError
 
     def find_class(self, module: str, name: str) -> Function:
         """Return the stand-in for an import."""
@@ -175,11 +175,13 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         """Return what a call gives: a known value, or an `Opaque`."""
         if type(func) not in (Function, Opaque) or type(args) is not tuple:
             raise pickle.UnpicklingError
-        self.spend(1 + (len(args[0]) if args and type(args[0]) in _SIZED else 0))
         if type(func) is Opaque:
             return Opaque(None, (func, args))
         self.called.add(func.what)
-        if func.make is not None and len(args) <= _MAX_KEY_LENGTH:
+        if func.make is not None and len(args) <= _MAX_ARGS:
+            self._num_copies_left -= len(args[0]) if args and type(args[0]) in _SIZED else 0
+            if self._num_copies_left < 0:
+                raise pickle.UnpicklingError
             try:
                 return func.make(*args)
             except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
@@ -256,24 +258,11 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.read(8)
 
 
-def _counted(load: Callable[[_Reader], None]) -> Callable[[_Reader], None]:
-    def load_counted(reader: _Reader) -> None:
-        reader.spend(1)
-        load(reader)
-
-    return load_counted
-
-
 _CHANGED = (
     "REDUCE NEWOBJ NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 INT LONG4 FRAME"
 ).split()
-_COUNTED = (
-    "EMPTY_DICT EMPTY_LIST EMPTY_SET TUPLE TUPLE1 TUPLE2 TUPLE3 LIST DICT FROZENSET PUT BINPUT LONG_BINPUT MEMOIZE "
-    "BINPERSID PERSID MARK"
-).split()
 _Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
 _Reader.dispatch[pickle.LONG[0]] = _Reader.load_int
-_Reader.dispatch |= {(code := getattr(pickle, name)[0]): _counted(_Reader.dispatch[code]) for name in _COUNTED}
 
 
 def mapping_of(given: Any = ()) -> dict[Any, Any]:
