@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import struct
 import sys
 import zipfile
 from collections import OrderedDict
@@ -15,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from written_torch import named, tensor, written
 
 import tensornp as tnp
@@ -240,55 +237,6 @@ BEYOND = {
 def test_a_view_beyond_its_storage_is_not_read(tmp_path, says):
     """Nor one of endless shape."""
     assert tnp.weights(written(tmp_path / "x.pt", named(tensor(**BEYOND[says])), bytes(40)))["w"].problem == says
-
-
-PICKLES = {
-    "a cycle": b"\x80\x02]q\x00h\x00a.",
-    "a memo far away": b"\x80\x02Nr\xff\xff\xff\xff.",
-    "many to come": b"\x80\x02X\xff\xff\xff\x7fabc.",
-    "a long array to come": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc.",
-    "a long integer": b"\x80\x02\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000 + b".",
-    "nested": b"\x80\x02)" + b"\x85" * 50_000 + b".",
-    "nested keys": b"\x80\x02})" + b"\x85" * 50_000 + b"Ns.",
-    "an extension": b"\x80\x02\x82\x01.",
-    "nothing": b"",
-    "no end": b"\x80\x02]",
-    "an empty stack": b"\x80\x020.",
-    "a build of nothing": b"\x80\x02}}b.",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PICKLES)
-def test_no_pickle_takes_memory_or_time(tmp_path, name):
-    """It is seen through, or refused in a sentence."""
-    path = tmp_path / "x.pt"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x/data.pkl", PICKLES[name])
-    try:
-        explorer = tnp.weights(path)
-    except tnp.CheckpointError as error:
-        assert "\n" not in str(error)
-    else:
-        assert len(explorer) == 0
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-@given(put=st.binary(max_size=8), at=st.integers(0, 3000), cut=st.integers(0, 9))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, kind, put, at, cut):
-    """Bytes are put in, and others are cut out, anywhere."""
-    path = tmp_path / "x.pt"
-    torch.save({"a": torch.ones(2, 3), "b": {"c": torch.arange(4)}, "step": 3}, path, **FORMATS[kind])
-    data = path.read_bytes()
-    at %= len(data)
-    path.write_bytes(data[:at] + put + data[at + cut :])
-    try:
-        explorer = tnp.weights(path)
-        for entry in explorer.values():
-            entry.to_numpy()
-    except tnp.TensornpError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize("obj", [torch.nn.Sequential(torch.nn.Linear(2, 2)), {"model": torch.nn.Linear(2, 2)}])

@@ -168,6 +168,22 @@ def test_a_pickle_that_is_not_sound_is_refused(tmp_path, name):
         tnp.weights(written(tmp_path / "x.pt", UNSOUND[name]))
 
 
+DEEP = {
+    "a cycle": b"\x80\x02]q\x00(h\x00Ne.",
+    "nested": b"\x80\x02)" + b"\x85" * 50_000 + b".",
+    "nested keys": b"\x80\x02})" + b"\x85" * 50_000 + b"Ns.",
+    "calls of calls": b"\x80\x02cos\nsystem\n" + b")R" * 50_000 + b".",
+    "lists twice in each other": b"\x80\x02]q\x000"
+    + b"".join(b"](h%ch%ceq%c0" % (i, i, i + 1) for i in range(60)) + b"h\x3c.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_is_deep_or_endless_is_listed_soon(tmp_path, name):
+    """And Python does not crash, which hashes and frees by recursion."""
+    assert len(tnp.weights(written(tmp_path / "x.pt", DEEP[name]))) == 0
+
+
 def test_a_storage_may_have_views_of_dtypes_without_a_class(tmp_path):
     """Which tell their dtype themselves; and empty tensors may have one key."""
     made = {"a": torch.ones(0), "b": torch.ones(0, dtype=torch.int8), "bytes": torch.arange(4, dtype=torch.uint8)}

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.text import counted
+import numpy as np
+
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.reader import Function, Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import (
-    NotBuilt,
+    MAX_NAME,
+    SCALAR,
     PickledTensor,
     Storage,
     class_of,
-    is_array,
-    word_of_torch,
-    words_of,
+    sizes_of,
+    torch_name,
 )
 
 MAX_ENTRIES = 1_000_000
-"""Values that are listed."""
-_MAX_VISITED = 4 * MAX_ENTRIES
+"""Values and containers that are gone through."""
 _MAX_AGAIN = 20_000
 """Values that are listed once more because several ways lead to their container; there may be endlessly many."""
 _MAX_DEPTH = 100
@@ -32,6 +34,10 @@ _MAX_KEY = 1000
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MAX_SAID = 5
 _MAX_OTHERS = 1000
+_MANY_NUMBERS = 16
+"""Numbers of a tuple that are listed; the states of random number generators have hundreds."""
+_ARRAYS = ("_reconstruct", "_frombuffer")
+_TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
 Path = tuple[Any, ...]
 _Children = Iterator[tuple[Path, Any, str]]
@@ -41,6 +47,16 @@ class OfSet(int):
     """The number of an element of a set, which no index reaches."""
 
     __slots__ = ()
+
+
+class NotBuilt(NamedTuple):
+    """Stand-in for a value that is not plain, such as a tensor or an object, with its parts."""
+
+    said: str
+    parts: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
 
 
 class Leaves:
@@ -76,7 +92,7 @@ class Leaves:
                 levels.pop()
                 continue
             num += 1
-            if num > _MAX_VISITED:
+            if num > MAX_ENTRIES:
                 self._is_cut = True
                 return
             leaf = _leaf_of(value)
@@ -123,6 +139,42 @@ class Leaves:
 
 _END: Any = (None, None, "")
 _NO_LEAF = object()
+
+
+def is_array(value: Any) -> bool:
+    """Return whether a value is an array of NumPy."""
+    module, name = class_of(value)
+    return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
+
+
+def words_of(value: Any) -> str:
+    """Return a few words for an array, a dtype of NumPy, a tensor, or many numbers; empty for any other value."""
+    if type(value) is PickledTensor:
+        return f"{value.dtype_name} tensor of shape {value.shape}"
+    if type(value) is tuple:
+        is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
+        return f"tuple of {len(value):,} numbers" if is_long else ""
+    if is_array(value):
+        facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
+        # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
+        parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
+        shape = next((one for one in map(sizes_of, parts) if one is not None), "")
+        return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
+    name = _numpy_dtype_name(value)
+    return f"NumPy dtype {name}" if name else ""
+
+
+def word_of_torch(value: Any) -> str:
+    """Return the text of one of torch's dtypes; empty for any other value."""
+    name = torch_name(value)
+    return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else ""
+
+
+def _numpy_dtype_name(value: Any) -> str:
+    code = value.args[0] if class_of(value) == ("numpy", "dtype") and type(value) is Opaque and value.args else None
+    if type(code) is not str:
+        return ""
+    return np.dtype(code).name if SCALAR.fullmatch(code) else legible(code[:MAX_NAME])
 
 
 def arrays_left_out(num: int, where: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,6 @@ MAX_NAME = 60
 _MAX_NDIM = 1000
 _MAX_NUMEL = 2**60
 _MAX_INNER = 64
-_MANY_NUMBERS = 16
-"""Numbers of a tuple that are listed; the states of random number generators have hundreds."""
 _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
@@ -46,9 +45,7 @@ _PACKED = ("quint4x2", "quint2x4")
 DTENSOR = "DTensor"
 _KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
 """Placements under which the elements of a rank are elements of the whole."""
-_ARRAYS = ("_reconstruct", "_frombuffer")
-_SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
-_TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
+SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
 
 
 class Storage(NamedTuple):
@@ -96,16 +93,6 @@ class PickledTensor(NamedTuple):
         return self.dtype if self.quantizer is None else f"q{self.dtype}"
 
 
-class NotBuilt(NamedTuple):
-    """Stand-in for a value that is not plain, such as a tensor or an object, with its parts."""
-
-    said: str
-    parts: tuple[Any, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
-
-
 def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> Pickled:
     """Return the contents of a pickle; CheckpointError, which begins with `said`, if it is not sound."""
     try:
@@ -134,35 +121,6 @@ def class_of(value: Any) -> tuple[str, str]:
     """Return module and name of the class or function of an object; two empty texts if it has none."""
     what = value.what if type(value) in (Opaque, Function) else None
     return (what.module, what.name) if what is not None else ("", "")
-
-
-def is_array(value: Any) -> bool:
-    """Return whether a value is an array of NumPy."""
-    module, name = class_of(value)
-    return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
-
-
-def words_of(value: Any) -> str:
-    """Return a few words for an array, a dtype of NumPy, a tensor, or many numbers; empty for any other value."""
-    if type(value) is PickledTensor:
-        return f"{value.dtype_name} tensor of shape {value.shape}"
-    if type(value) is tuple:
-        is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
-        return f"tuple of {len(value):,} numbers" if is_long else ""
-    if is_array(value):
-        facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
-        # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
-        parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
-        shape = next((one for one in map(sizes_of, parts) if one is not None), "")
-        return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
-    name = _numpy_dtype_name(value)
-    return f"NumPy dtype {name}" if name else ""
-
-
-def word_of_torch(value: Any) -> str:
-    """Return the text of one of torch's dtypes; empty for any other value."""
-    name = torch_name(value)
-    return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else ""
 
 
 def _storage_of(pid: Any) -> Any:
@@ -238,8 +196,9 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: An
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
         return _unread("it is of a subclass, which the file does not lay out")
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
-    attributes = {key: value for table in tables for key, value in [*table.items()][:_MAX_INNER]}
-    inner = [(legible(str(key)[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
+    pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
+    attributes = {key: value for key, value in pairs if type(key) is str}
+    inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
     made = PickledTensor(
         None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, requires_grad=requires_grad, class_name=name,
         inner=tuple(inner),
@@ -277,28 +236,13 @@ def _encoded(text: str, encoding: str) -> bytes:
 def _scalar(dtype: Any, data: Any) -> Any:
     code = dtype.args[0]
     order = dtype.state[1].replace("|", "<")
-    if not _SCALAR.fullmatch(code):
+    if not SCALAR.fullmatch(code):
         raise ValueError
     data = data.encode("latin-1") if type(data) is str else data
     stored = np.dtype(f"{order}{code}")
     if len(data) != stored.itemsize:
         raise ValueError
     return np.ndarray((), stored, data).item()
-
-
-def _numpy_dtype_name(value: Any) -> str:
-    if class_of(value) != ("numpy", "dtype") or type(value) is not Opaque or not value.args:
-        return ""
-    code = value.args[0]
-    if type(code) is not str:
-        return class_of(code)[1]
-    is_big = type(value.state) is tuple and value.state[1:2] == (">",)
-    if is_big or not re.fullmatch(r"b1|[iufc]\d{1,2}|[OMm]8", code):
-        return legible(f"{'>' * is_big}{code}"[:MAX_NAME])
-    try:
-        return np.dtype(code).name
-    except TypeError:
-        return code
 
 
 def _set(items: Any = ()) -> PickledSet:
