@@ -16,7 +16,7 @@ from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.repeated import first_of_each
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
-from tensornp.models.optimizers.number import number_told
+from tensornp.models.optimizers import number_told
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def explorer_of(
     from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
-    from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.optimizers import with_names
     from tensornp.models.quantization.by_names import with_packed
     from tensornp.models.storage.relations import relate
 

@@ -12,7 +12,7 @@ from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import none_fits
-from tensornp.models.optimizers.number import number_told
+from tensornp.models.optimizers import number_told
 from tensornp.models.outline.choose import (
     FOUND_STATES,
     INFINITY_STATE,

@@ -232,7 +232,7 @@ def test_nothing_that_a_value_wants_is_run(tmp_path):
     ]
     assert str(explorer.metadata["bad"]) == f"(<{module}.mkdir: ({str(tmp_path / 'made')!r},)>, 5)"
     assert str(explorer.metadata["inner"]) == "(<float32 tensor of shape (3,)>, <torch.int8>)"
-    items = "{'rate': 0.5, 'of': {3: {'a': [1]}, 'b': <collections.OrderedDict>}}"
+    items = "{'rate': 0.5, 'of': {3: {'a': [1]}, 'b': {}}}"
     assert str(explorer.metadata["own"]) == f"<{own}: {items}>"
     assert f"inner: {explorer.metadata['inner']}" in weights_document(explorer).text()
     assert explorer["w"].to_numpy().tolist() == [1, 1]
@@ -416,31 +416,6 @@ def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     assert entry.plan(0).nbytes_read == sum(extent.nbytes for extent in entry.extents) < large.nbytes
     assert np.array_equal(entry.to_numpy((slice(None, None, -700), slice(299, 302))), large.numpy()[::-700, 299:302])
     assert entry.stats() == tnp.stats(large)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [".metadata", ITEMS])
-def test_whatever_is_in_the_files_ends_in_a_sentence(tmp_path, name):
-    """Bytes are changed, put in and cut out, anywhere."""
-    source = tmp_path / "x"
-    save({"a": torch.ones(2, 3), "b": {"c": torch.arange(4)}, "step": 3}, FileSystemWriter(source))
-    data, seen = (source / name).read_bytes(), Counter[str]()
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        at, cut, put = map(int, rng.integers([len(data), 9, 9]))
-        if seed % 2:
-            cut = put = 1
-        (source / name).write_bytes(data[:at] + rng.bytes(put) + data[at + cut :])
-        try:
-            explorer = tnp.weights(source)
-            dict(explorer.metadata)
-            for entry in explorer.values():
-                entry.to_numpy((0, ...))
-            seen["read"] += 1
-        except tnp.TensornpError as error:
-            assert str(error)
-            seen["refused"] += 1
-    assert min(seen["read"], seen["refused"]) > 10
 
 
 def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):

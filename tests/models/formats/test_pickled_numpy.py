@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.models.pickles.contents import PickledValue, values_of
-from tensornp.models.pickles.look_through import xray
+from tensornp.models.pickles.leaves import Leaves
+from tensornp.models.pickles.torch_pickle import read_torch_pickle
 from tensornp.render.models.weights import weights_document
 
 WRITTEN = {
@@ -27,8 +27,7 @@ PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 def told(value: Any, protocol: int) -> dict[tuple[Any, ...], Any]:
     """Return the plain values of a pickle, by the keys that reach them."""
-    found = values_of(xray(pickle.dumps(value, protocol)).root)
-    return {one.path: one.value for one in found if isinstance(one, PickledValue)}
+    return dict(Leaves(read_torch_pickle(pickle.dumps(value, protocol), "it").root))
 
 
 @pytest.mark.parametrize("how", WRITTEN)

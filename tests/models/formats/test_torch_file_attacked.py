@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import collections
-import pickle
 import struct
-import warnings
 import zipfile
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from written_torch import named, number, tensor, text, written, written_legacy
+from written_torch import named, number, tensor, text, written
 
 import tensornp as tnp
 
@@ -47,20 +45,18 @@ def test_signs_that_torch_has_not_applied_are_applied(tmp_path, kind):
     )
 
 
-OLD_SIZES = number(0) + number(1) + b"\x85" + number(1) + b"\x85"
-
-
 def test_what_writes_into_a_tensor_is_refused(tmp_path):
     """torch would carry it out: the elements are other ones then than those that are stored."""
     written(tmp_path / "x.pt", named(tensor() + number(0) + b"G" + struct.pack(">d", 5) + b"s"))
     assert torch.load(tmp_path / "x.pt", weights_only=False)["w"].tolist() == [5]
-    with pytest.raises(tnp.CheckpointError, match="it writes into a tensor"):
+    with pytest.raises(tnp.CheckpointError):
         tnp.weights(tmp_path / "x.pt")
     storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + number(1) + b"tQ"
-    state = b"(" + storage + OLD_SIZES + b"tb"
-    written(tmp_path / "x.pt", named(tensor(shape=0) + state))
+    sizes = number(0) + number(1) + b"\x85" + number(1) + b"\x85"
+    written(tmp_path / "x.pt", named(tensor(shape=0) + b"(" + storage + sizes + b"tb"))
     assert torch.load(tmp_path / "x.pt", weights_only=False)["w"].tolist() == [1]
-    assert tnp.weights(tmp_path / "x.pt")["w"].problem == "it is set to something else after it is made"
+    with pytest.raises(tnp.CheckpointError):
+        tnp.weights(tmp_path / "x.pt")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -102,20 +98,8 @@ def test_what_is_not_listed_is_counted(tmp_path):
     assert list(explorer) == ["w"]
     assert explorer.problems[1:] == [
         f"2 tensors given to '{__name__}.Made' are not listed",
-        "a tensor nested more than 100 deep is not listed",
+        "values nested more than 100 deep are not listed",
     ]
-
-
-def test_a_view_of_a_storage_begins_where_it_says(tmp_path):
-    """As torch 0.3 wrote it: key, offset and size, in elements."""
-    view = b"(" + text("1") + number(2) + number(2) + b"t"
-    pickled = named(tensor(numel=4, shape=2, more=view))
-    data = np.arange(4, dtype="<f4").tobytes()
-    path = written_legacy(tmp_path / "x.pt", pickled, pickle.dumps(["0"], 2), data)
-    assert tnp.weights(path)["w"].to_numpy().tolist() == [2, 3]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert torch.load(path, weights_only=False)["w"].tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -157,28 +141,47 @@ def test_elements_that_overlap_are_not_read_for_hours(tmp_path):
 
 
 UNSOUND = {
-    "several values": (b"\x80\x02K\x01K\x02.", "before byte 7: it makes 2 values, and not one"),
-    "no value": (b"\x80\x02.", "it makes 0 values, and not one"),
-    "no mark": (b"\x80\x02t.", "there is no mark"),
-    "an empty stack": (b"\x80\x02R.", "it takes what is not there"),
-    "a tuple of too few": (b"\x80\x02N\x87.", "it takes what is not there"),
-    "an object of nothing": (b"\x80\x02(o.", "it takes what is not there"),
-    "no memo": (b"\x80\x02h\x05.", "it takes what it has not remembered"),
-    "a cut argument": (b"\x80\x02G\0\0", "an argument is malformed, or cut off"),
-    "half a letter": (b"\x80\x02X\x01\0\0\0\xff.", "an argument is malformed, or cut off"),
-    "no number": (b"\x80\x02Ix\n.", "an argument is malformed, or cut off"),
-    "a text that opens": (b"\x80\x02Sx\n.", "an argument is malformed, or cut off"),
-    "items of a number": (b"\x80\x02K\x01K\x02K\x03s.", "items are put into what is no mapping"),
-}
+    "several values": b"\x80\x02K\x01K\x02.",
+    "no value": b"\x80\x02.",
+    "no mark": b"\x80\x02t.",
+    "an empty stack": b"\x80\x02R.",
+    "a tuple of too few": b"\x80\x02N\x87.",
+    "an object of nothing": b"\x80\x02(o.",
+    "no memo": b"\x80\x02h\x05.",
+    "a cut argument": b"\x80\x02G\0\0",
+    "half a letter": b"\x80\x02X\x01\0\0\0\xff.",
+    "no number": b"\x80\x02Ix\n.",
+    "items of a number": b"\x80\x02K\x01K\x02K\x03s.",
+    "a call of a number": b"\x80\x02K\x01)R.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "an array to come": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc",
+    "an integer without end": b"\x80\x02\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000 + b".",
+    "a text made again and again": b"\x80\x02" + text("x" * 10_000) + b"q\x000(" + b"c_codecs\nencode\nq\x01h\x00"
+    + text("latin1") + b"\x86q\x02R" + b"h\x01h\x02R" * 5000 + b"l.",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNSOUND)
-def test_what_is_wrong_with_a_pickle_is_told_in_own_words(tmp_path, name):
-    """And where, and none of Python's words for it."""
-    pickled, says = UNSOUND[name]
-    with pytest.raises(tnp.CheckpointError) as raised:
-        tnp.weights(written(tmp_path / "x.pt", pickled))
-    assert "the pickle is not sound before byte" in str(raised.value) and str(raised.value).endswith(says)
+def test_a_pickle_that_is_not_sound_is_refused(tmp_path, name):
+    """With the place, and without a word of Python."""
+    with pytest.raises(tnp.CheckpointError, match=r"its pickle is damaged or cut off before byte [\d,]+$"):
+        tnp.weights(written(tmp_path / "x.pt", UNSOUND[name]))
+
+
+DEEP = {
+    "a cycle": b"\x80\x02]q\x00(h\x00Ne.",
+    "nested": b"\x80\x02)" + b"\x85" * 50_000 + b".",
+    "nested keys": b"\x80\x02})" + b"\x85" * 50_000 + b"Ns.",
+    "calls of calls": b"\x80\x02cos\nsystem\n" + b")R" * 50_000 + b".",
+    "lists twice in each other": b"\x80\x02]q\x000"
+    + b"".join(b"](h%ch%ceq%c0" % (i, i, i + 1) for i in range(60)) + b"h\x3c.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_is_deep_or_endless_is_listed_soon(tmp_path, name):
+    """And Python does not crash, which hashes and frees by recursion."""
+    assert len(tnp.weights(written(tmp_path / "x.pt", DEEP[name]))) == 0
 
 
 def test_a_storage_may_have_views_of_dtypes_without_a_class(tmp_path):

@@ -182,7 +182,7 @@ def test_the_state_of_a_statically_quantized_module_shows_its_weights(tmp_path, 
     assert same_bits(explorer["1.weight"].to_numpy(), dequantized(tmp_path / "x.pt", "1.weight"))
     assert same_bits(explorer[embedding].to_numpy(), dequantized(tmp_path / "x.pt", embedding))
     (four,) = [one for one in explorer.values() if one.problem]
-    assert four.problem in ("its codes are quint4x2, several in a byte, which is not read yet",)
+    assert "quint4x2" in four.problem
     assert explorer.problems == [f"{four.name!r}: {four.problem}"]
     assert set(explorer.scan().failed) == {four.name}
 

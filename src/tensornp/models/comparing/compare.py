@@ -28,7 +28,7 @@ from tensornp.models.files.address import shown_path
 from tensornp.models.in_memory import why_nothing
 from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
-from tensornp.models.optimizers.saved import is_saved_optimizer
+from tensornp.models.optimizers import is_saved_optimizer
 from tensornp.models.scan.progress import Progress, progress_of
 from tensornp.models.scan.run import no_memory_for
 from tensornp.models.weights import is_path, weights

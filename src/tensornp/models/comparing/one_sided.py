@@ -14,7 +14,7 @@ from tensornp.models.formats.contents import Beside
 from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name, shown_name
-from tensornp.models.optimizers.param_groups import GROUPS
+from tensornp.models.optimizers import GROUPS
 
 _EXTRA_STATE = "_extra_state"
 """Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""

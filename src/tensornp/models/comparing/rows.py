@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.optimizers.param_groups import GROUPS, STATE
+from tensornp.models.optimizers import GROUPS, STATE
 from tensornp.models.outline.fold import Row, folded
 
 STEP = "step"

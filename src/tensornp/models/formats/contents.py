@@ -10,7 +10,7 @@ from tensornp.models.names.quoted import shown_name
 
 if TYPE_CHECKING:
     from tensornp.models.entries.entry import WeightEntry
-    from tensornp.models.optimizers.saved import SavedOptimizer
+    from tensornp.models.optimizers import SavedOptimizer
 
 
 class Beside(dict[str, Any]):

@@ -75,7 +75,7 @@ FORMATS = (
         is_told_by_name=False, is_sharded=True,
     ),
     # The number that the first pickle is, of any protocol.
-    Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch.file:read_legacy", is_told_by_name=False),
+    Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch_save:read_legacy", is_told_by_name=False),
     Format(
         "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors.entries:read_safetensors",
         is_told_by_name=False, is_sharded=True, is_apart=True,

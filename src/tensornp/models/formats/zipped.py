@@ -16,6 +16,6 @@ def read_zipped(file: ListedFile) -> Contents:
 
     if has_arrays(members):
         return read_npz(file, members)
-    from tensornp.models.formats.torch.file import read_zip
+    from tensornp.models.formats.torch_save import read_zip
 
     return read_zip(file, members)

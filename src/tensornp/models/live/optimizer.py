@@ -24,7 +24,7 @@ from tensornp.models.live.module import parameters_of
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
-from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
+from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _MAX_SAID = 100_000
 """Numbers and texts that are kept."""

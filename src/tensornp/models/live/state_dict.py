@@ -6,7 +6,6 @@ Tensors are in them, and modules, optimizers and storages, of which all is liste
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -28,11 +27,9 @@ from tensornp.models.live.module import MAX_REPEATED
 from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, parts_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
-from tensornp.models.optimizers.saved import is_number_or_name, optimizers_in
+from tensornp.models.optimizers import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
-_CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
-"""By identity: a metaclass of the user's may compute hashes and equality."""
 MAX_SAID = 100_000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -89,7 +86,7 @@ def contents_of_tree(
             keys.append(leaf.keys if is_alone else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
-    saved, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, keys), entries)
+    saved, entries = optimizers_in(tree, map(_keys_of, keys), entries)
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
@@ -173,10 +170,6 @@ def _most_names_of(leaf: Any) -> int:
         # The first, those after it, and one by which it is known that there are more.
         return MAX_REPEATED + 2
     return MAX_LEAVES if is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) else 1
-
-
-def _as_container(value: Any) -> Any:
-    return value if id(type(value)) in _CONTAINERS else None
 
 
 def _keys_of(steps: list[Any]) -> tuple[Any, ...]:

@@ -69,7 +69,7 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
 def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
     if not found.optimizers and model is None:
         return found.entries
-    from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.optimizers import with_names
 
     entries, why = with_names(found.entries, found.optimizers, _parameters_of(model))
     if model is None or not all(why):

@@ -1,4 +1,4 @@
-"""`WantedImport`: a problem of a pickle that wants to import something, and whether one should be alarmed by it."""
+"""Name the imports of a pickle that nothing here carries out, and tell alarming from harmless ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.plain_calls import COMPLEX
-from tensornp.models.pickles.records import Global, XRay
-from tensornp.models.pickles.tensors import KNOWN_IMPORTS
+from tensornp.models.pickles.reader import Import, Pickled
+from tensornp.models.pickles.torch_pickle import is_of_tensors
 
 _MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.")
 _CLASSES_OF_SHARDS = frozenset(
@@ -28,29 +27,29 @@ _HOLDERS = frozenset(
         ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "scalar"),
         ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "_reconstruct"),
         ("numpy._core.multiarray", "_reconstruct"), ("torch", "ScriptObject"),
-        ("builtins", "bytes"), ("__builtin__", "bytes"), *COMPLEX,
+        ("builtins", "bytes"), ("__builtin__", "bytes"), ("builtins", "complex"), ("__builtin__", "complex"),
     }
 )  # fmt: skip
-"""What holds values, and does nothing else when it is made."""
+"""Classes that hold values, and do nothing else when they are made."""
 
 
 class WantedImport(str):
-    """A problem: that loading a file would import something, which nothing here does.
+    """A problem: loading a file would import something, and nothing was imported here.
 
     Attributes
     ----------
-    wanted : Global
+    wanted : Import
     is_called : bool
-        Whether it would be called besides.
+        Whether it would also be called.
     """
 
     __slots__ = ("is_called", "wanted")
-    wanted: Global
+    wanted: Import
     is_called: bool
 
     @classmethod
-    def of(cls, wanted: Global, *, is_called: bool, who: str = "it") -> WantedImport:
-        """Return the problem in words, for `who` wants it."""
+    def of(cls, wanted: Import, *, is_called: bool, who: str = "it") -> WantedImport:
+        """Return the problem of an import that `who` wants."""
         made = cls(f"{who} wants to import {shown_name(str(wanted))}, and nothing was imported")
         made.wanted, made.is_called = wanted, is_called
         return made
@@ -63,17 +62,17 @@ class WantedImport(str):
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it is anything but a class of torch's own, or one that merely holds values."""
+        """Whether it is neither a class of torch nor one that merely holds values."""
         return tuple(self.wanted) not in _HOLDERS and not _is_class_of_torch(*self.wanted)
 
 
 def _is_class_of_torch(module: str, name: str) -> bool:
-    """Return whether a name is that of a layer, an optimizer or a sharded tensor, in the module that defines it."""
+    """Return whether a name is a layer, an optimizer or a sharded tensor in the module that defines it."""
     if name in _CLASSES_OF_SHARDS:
         return module.startswith(_MODULES_OF_SHARDS)
     if not module.startswith(_MODULES_OF_CLASSES):
         return False
-    # Those came with torch; nothing is imported for the question.
+    # Nothing is imported for the question.
     if "torch" not in sys.modules:
         return name in _classes_in(module)
     home = sys.modules.get(module)
@@ -83,7 +82,7 @@ def _is_class_of_torch(module: str, name: str) -> bool:
 
 @cache
 def _classes_in(module: str) -> frozenset[str]:
-    """Return the classes that a module of torch defines by its source; none of what is no module of it."""
+    """Return the classes in the source of a module of torch; none if there is no such module."""
     package, *below = module.split(".")
     found = find_spec(package) if all(part.isidentifier() for part in below) else None
     for folder in (found.submodule_search_locations or ()) if found is not None else ():
@@ -93,8 +92,8 @@ def _classes_in(module: str) -> frozenset[str]:
     return frozenset()
 
 
-def wanted_of(found: XRay, who: str = "it") -> Iterator[WantedImport]:
-    """Yield what a pickle would import besides what belongs to tensors and containers."""
+def wanted_of(found: Pickled, who: str = "it") -> Iterator[WantedImport]:
+    """Yield the imports of a pickle that do not belong to tensors and containers."""
     for one in found.imports:
-        if tuple(one) not in KNOWN_IMPORTS:
+        if not is_of_tensors(one):
             yield WantedImport.of(one, is_called=one in found.called, who=who)

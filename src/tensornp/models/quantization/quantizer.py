@@ -11,9 +11,7 @@ import numpy as np
 from tensornp.core.lowlevel.text import legible
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Global
-from tensornp.models.pickles.tensors import PickledTensor
+from tensornp.models.pickles.torch_pickle import PickledTensor, torch_name
 from tensornp.models.quantization.affine import AffineCodes, is_number
 
 _MAX_SAID = 60
@@ -55,8 +53,7 @@ def told_of(quantizer: Any, codes: FileSource, laid: Laid) -> AffineCodes | str:
 
 
 def _scheme_of(quantizer: Any) -> str:
-    scheme = quantizer[0] if type(quantizer) is tuple and quantizer else None
-    return scheme.name if isinstance(scheme, Global) and scheme.module == "torch" else ""
+    return torch_name(quantizer[0]) if type(quantizer) is tuple and quantizer else ""
 
 
 def _told_by_channel(quantizer: tuple[Any, ...], codes: FileSource, laid: Laid) -> AffineCodes | str:
@@ -82,10 +79,9 @@ def _told_by_channel(quantizer: tuple[Any, ...], codes: FileSource, laid: Laid) 
 
 def _numbers_of(told: Any, laid: Laid) -> FileSource | str:
     """Return a tensor of numbers, or why it is not read."""
-    tensor = tensor_of((), told) if isinstance(told, Call) else None
-    if tensor is None or tensor.is_quantized or not tensor.dtype:
-        return tensor.problem if tensor is not None and tensor.problem else "they are no tensor"
-    made = laid(tensor)
+    if type(told) is not PickledTensor or told.quantizer is not None or told.storage is None:
+        return "they are no tensor"
+    made = laid(told)
     assert isinstance(made._source, FileSource)
     return made.problem or made._source
 

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
-from tensornp.models.optimizers.number import number_told
+from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
 from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of
 from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed

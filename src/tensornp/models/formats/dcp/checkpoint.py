@@ -16,9 +16,8 @@ from tensornp.models.files.listed import listed
 from tensornp.models.formats.dcp.chunk import LostFile, StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
-from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
+from tensornp.models.formats.dcp.metadata import Told, ToldTensor, optimizers_of, read_dcp_metadata
 from tensornp.models.formats.dcp.names import METADATA
-from tensornp.models.formats.dcp.nested import optimizers_of
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.boxes import Box, why_not_whole

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -21,10 +20,9 @@ from tensornp.models.files.byte_range import ByteRange, ByteSource
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.names import writer_of
-from tensornp.models.formats.torch.archive import read_torch_zip, why_unread
+from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.contents import values_of
-from tensornp.models.pickles.tensors import PickledTensor
+from tensornp.models.pickles.torch_pickle import PickledTensor
 from tensornp.models.reading.boxes import Box
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
 from tensornp.models.reading.reads import Reads
@@ -111,12 +109,12 @@ class StoredChunk(NamedTuple):
         if self.form == "plain":
             return Place(0, None)
         found, storages, is_swapped, _ = read_torch_zip(source, MAX_BESIDES_NBYTES)
-        tensors = list(islice(values_of(found.root), 2))
-        if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
+        tensor = found.root
+        if type(tensor) is not PickledTensor or tensor.storage is None:
             raise CheckpointError(f"{source.said} is not a tensor of torch.save")
-        tensor, record = tensors[0], storages.get(tensors[0].key)
+        record = storages.get(tensor.storage.key)
         problem = why_unread(tensor, record)
-        if tensor.is_quantized:
+        if tensor.quantizer is not None:
             problem = problem or "it is quantized, which no chunk is"
         if is_swapped:
             problem = problem or "its storage has its bytes in big-endian order"

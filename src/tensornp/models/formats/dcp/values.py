@@ -1,51 +1,41 @@
-"""Values of a checkpoint that are no tensors: each is a pickle of its own, seen through when one asks for it."""
+"""Show the values of a checkpoint that are not tensors; each is a pickle of its own, which is read on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.byte_range import ByteRange, ByteSource
-from tensornp.models.files.source_file import ListedFile, SourceFile
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zstd import Unpacked
 from tensornp.models.formats.dcp.chunk import Form
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Item
-from tensornp.models.formats.torch.archive import read_torch_zip
+from tensornp.models.formats.torch_save import read_torch_zip
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.contents import as_container, shown_key
-from tensornp.models.pickles.described import ARRAYS, arrays_left_out, described
-from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Global, NotBuilt
-from tensornp.models.pickles.tensors import name_of
+from tensornp.models.pickles.leaves import NotBuilt, arrays_left_out, is_array, shown_key, words_of
+from tensornp.models.pickles.reader import Opaque, PickledSet
+from tensornp.models.pickles.torch_pickle import class_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 MAX_LOOKED_INTO = 100
-"""Values that are looked into when a checkpoint is opened; the others, when one asks for them."""
+"""Values that are read when a checkpoint is opened; others are read on request."""
 _MAX_NBYTES = 2**24
-_SMALL_NBYTES = 2**16
-"""Up to which values come together."""
-_MAX_FILES = 16
-"""That are read at once."""
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
-"""How many values and characters what is shown of any value may have, and how many more for each byte of its pickle."""
+"""Parts and characters of any value that is shown, and more for each byte of its pickle."""
 
 
 @dataclass(slots=True)
 class ByteValue:
-    """Where a value lies, and why it is not read.
-
-    Once it was looked at, `wanted` is what it would import, and `num_arrays` how many arrays of NumPy it has.
-    """
+    """A value in a file; `look` notes its imports as `wanted` and the number of its NumPy arrays."""
 
     file: ListedFile | None
     offset: int
@@ -64,7 +54,7 @@ class ByteValue:
         return cls(found[0], item.offset, item.nbytes, found[1])
 
     def look(self) -> Any:
-        """Return the value, with a `NotBuilt` for what is not plain, or a sentence that says why it is not read."""
+        """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
         if self.problem or self.file is None:
             return f"not read: {self.problem}"
         try:
@@ -83,52 +73,40 @@ class ByteValue:
         return shown
 
 
-def _is_elsewhere(file: ListedFile | None) -> bool:
-    return file is not None and not isinstance(file, SourceFile)
-
-
 class _Showing:
-    """Makes values of what a pickle would build; `left` is how large they may be: a pickle can repeat what it has."""
+    """Shows values within a limit on their size, since a pickle can repeat its parts."""
 
     def __init__(self, left: int) -> None:
         self._left = left
         self.num_arrays = 0
 
     def shown(self, value: Any, depth: int = 0) -> Any:
-        """Return a value as it is in lists, tuples and dictionaries, and what stands for anything else."""
+        """Return a value with a `NotBuilt` for each part that is not a plain value, list, tuple or dictionary."""
         self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
         if self._left < 0 or depth > _MAX_DEPTH:
             return NotBuilt("…")
         if is_plain_value(value):
             return value
-        said = described(value)
-        if said is not None:
-            self._left -= len(value) if type(value) is tuple else 0
-            self.num_arrays += isinstance(value, Call) and name_of(value.func) in ARRAYS
-            return said
-        table = as_container(value)
-        if isinstance(table, Mapping) and (table or not isinstance(value, Call)):
-            return {self._key(key): self.shown(one, depth + 1) for key, one in self._some(table.items())}
-        if isinstance(table, (list, tuple)):
-            return type(table)([self.shown(one, depth + 1) for one in self._some(table)])
-        tensor = tensor_of((), value) if isinstance(value, Call) else None
-        if tensor is not None:
-            return NotBuilt(f"{tensor.dtype_name} tensor of shape {tensor.shape}")
-        if not isinstance(value, Call):
-            return NotBuilt(legible(str(value)) if isinstance(value, Global) else "storage")
-        parts = [one for one in (value.args, value.items, value.appended, value.state) if one]
-        name = legible(".".join(filter(None, name_of(value.func)))) or "a call"
-        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts))
+        self.num_arrays += is_array(value)
+        if words := words_of(value):
+            return NotBuilt(words)
+        if type(value) is dict:
+            # Keys may be objects.
+            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
+            return {self.shown(key): self.shown(one, depth + 1) for key, one in takewhile(self._is_left, pairs)}
+        if type(value) in (list, tuple, PickledSet):
+            made = [self.shown(one, depth + 1) for one in takewhile(self._is_left, value)]
+            return tuple(made) if type(value) is tuple else made
+        parts = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
+        name = legible(".".join(filter(None, class_of(value)))) or "an object"
+        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts if one))
 
-    def _key(self, key: Any) -> Any:
-        return self.shown(key) if is_plain_value(key) else shown_key(key)
-
-    def _some(self, values: Iterable[Any]) -> Iterator[Any]:
-        return takewhile(lambda _: self._left >= 0, values)
+    def _is_left(self, _: Any) -> bool:
+        return self._left >= 0
 
 
 class ByteValues(Mapping[str, Any]):
-    """A mapping from name to value, each looked into once, when one asks for it; with what is known already."""
+    """A mapping from name to value that reads each value once, on request; some are known already."""
 
     def __init__(self, known: Mapping[str, Any], stored: Mapping[str, ByteValue]) -> None:
         self._stored = stored
@@ -148,30 +126,23 @@ class ByteValues(Mapping[str, Any]):
         return len(self._names)
 
     def beside(self) -> dict[str, Any]:
-        """Return what stands beside the weights, each looked into: not what a checkpoint says of itself."""
+        """Return the values next to the weights, without those that describe the checkpoint."""
         return {name: self[name] for name in self._stored}
 
-    def _look_into(self, names: Iterable[str]) -> None:
-        """Look into values: where a file is elsewhere, small ones by few requests, and several files at once."""
-        of_file: dict[ListedFile | None, list[str]] = {}
-        for name in names:
-            of_file.setdefault(self._stored[name].file, []).append(name)
-
-        def look(file: ListedFile | None, names: list[str]) -> None:
-            with file.scanned() if file is not None else nullcontext():
-                for name in names:
-                    self[name]
-
-        num_threads = min(_MAX_FILES, len(of_file)) if any(map(_is_elsewhere, of_file)) else 1
-        list(carried_out(lambda one: look(*one), of_file.items(), num_threads))
-
     def problems(self, count: int, lost: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is wrong with the first so many, for which they are looked into, but for files that are lost."""
-        self._look_into(list(islice(self._stored, count)))
-        for name in islice(self._stored, count):
-            for one in self._stored[name].wanted:
-                yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
-            if num := self._stored[name].num_arrays:
-                yield NotListed(arrays_left_out(num, shown_name(name)))
-            if self._stored[name].problem and self._stored[name].problem not in lost.values():
-                yield f"{shown_name(name)} is not read: {self._stored[name].problem}"
+        """Look into the first values, and yield their problems, except for those in lost files."""
+        names = [*islice(self._stored, count)]
+        with ExitStack() as stack:
+            for file in dict.fromkeys(self._stored[name].file for name in names):
+                if file is not None:
+                    stack.enter_context(file.scanned())
+            for name in names:
+                self[name]
+        for name in names:
+            value, shown = self._stored[name], shown_name(name)
+            for one in value.wanted:
+                yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)
+            if value.num_arrays:
+                yield NotListed(arrays_left_out(value.num_arrays, shown))
+            if value.problem and value.problem not in lost.values():
+                yield f"{shown} is not read: {value.problem}"

@@ -17,7 +17,7 @@ def saved_offsets(metadata: dict[str, str]) -> dict[str, Shape]:
         return {}
     if not told or not isinstance(told, dict):
         return {}
-    from tensornp.models.pickles.tensors import sizes_of
+    from tensornp.models.pickles.torch_pickle import sizes_of
 
     found = {name: sizes_of(one.get("saved_offsets")) for name, one in told.items() if isinstance(one, dict)}
     return {name: offsets for name, offsets in found.items() if offsets is not None}

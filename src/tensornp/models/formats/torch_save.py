@@ -1,0 +1,286 @@
+"""Files of `torch.save`: the zip, and the format before it. A pickle is read and not run, and no value is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.dtypes import stored_dtype
+from tensornp.core.tensor.strides import unless_in_order
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
+from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.source import NoSource
+from tensornp.models.files.byte_range import ByteRange, ByteSource, read_bytes
+from tensornp.models.files.source_file import ListedFile, Reader
+from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, ZIP_MAGIC, Record, records_of
+from tensornp.models.formats.contents import Beside, Contents
+from tensornp.models.names.naming import own_names
+from tensornp.models.names.quoted import part_of_storage
+from tensornp.models.optimizers import optimizers_in
+from tensornp.models.pickles.leaves import Leaves, OfSet, Path, names_of
+from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
+from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
+from tensornp.models.pickles.wanted import wanted_of
+from tensornp.models.quantization.quantizer import quantized
+from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
+
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_MAX_SAID = 100_000
+_MAX_SAID_IMPORTS = 100
+_MAX_ORDER_NBYTES = 8
+_PIECE_NBYTES = 2**18
+"""Bytes of a pickle that are read first, since a legacy file does not tell its length."""
+_FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
+"""Characters that the names of any file may have together, and more for each byte of its pickle."""
+
+
+class TorchZip(NamedTuple):
+    """The pickle of a zip, its storages by key, whether their bytes are swapped, and constants of TorchScript."""
+
+    found: Pickled
+    storages: dict[str, Record]
+    is_swapped: bool
+    num_constants: int
+
+
+def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
+    """Return the contents of a zip of `torch.save`, whose directory and pickle may have `max_nbytes` each.
+
+    Raises
+    ------
+    CheckpointError
+        If it is not such a zip, or is damaged.
+    """
+    return _torch_zip_of(source, records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES)), max_nbytes)
+
+
+def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
+    records = {name: _uncompressed(one) for name, one in members.items()}
+    pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
+    if len(pickles) != 1:
+        raise CheckpointError(f"{source.said} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
+    prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
+    problem = place.problem or (f"has {place.nbytes:,} bytes" if place.nbytes > max_nbytes else "")
+    if problem:
+        raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {problem}")
+    found = read_torch_pickle(read_bytes(source, place.offset, place.nbytes), source.said)
+    is_swapped, why = _order_of(source, records.get(f"{prefix}byteorder"))
+    if why:
+        records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
+    there = f"{prefix}data/"
+    storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
+    constants = (name.removeprefix(f"{prefix}constants/") for name in records)
+    return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
+
+
+def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
+    """Return whether the bytes of elements are swapped, and why they cannot be read if this is not clear."""
+    if order is None:
+        # Before torch 2.1, all files were little-endian.
+        return False, ""
+    if order.problem:
+        return False, f"may have its bytes in any order, since what tells it {order.problem}"
+    told = read_bytes(source, order.offset, min(order.nbytes, _MAX_ORDER_NBYTES))
+    return told == b"big", "" if told in (b"big", b"little") else "has its bytes in an order that is not known"
+
+
+def _uncompressed(record: Record) -> Record:
+    is_compressed = record.packed_nbytes is not None and not record.problem
+    return record._replace(problem="is compressed") if is_compressed else record
+
+
+def why_unread(tensor: PickledTensor, record: Record | None) -> str:
+    """Return why a tensor with the storage `record` is not read; empty if all of its bytes are there."""
+    if tensor.problem:
+        return tensor.problem
+    if record is None:
+        return "its storage is not in the file"
+    if record.problem:
+        return f"its storage {record.problem}"
+    if record.nbytes < tensor.storage_nbytes:
+        return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    return ""
+
+
+def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
+    """Return the contents of a zip of these members; CheckpointError if it is not a sound zip of `torch.save`."""
+    if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
+        # torch would take it for a tar or a pickle.
+        raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
+    with file.opened() as there:
+        archive = _torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
+    contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
+    if archive.num_constants:
+        said = f"{counted(archive.num_constants, 'tensor')} that TorchScript holds as constants"
+        contents.problems.append(NotListed(f"{said} {'is' if archive.num_constants == 1 else 'are'} not listed"))
+    return contents
+
+
+def read_legacy(file: ListedFile) -> Contents | None:
+    """Return the contents of a file of the format before the zip; None if it is of another format."""
+    try:
+        if read_pickle(file.read(0, min(file.nbytes, 64))).root != LEGACY_MAGIC:
+            return None
+    except CheckpointError:
+        return None
+    with file.opened() as there:
+        at, pickles = 0, []
+        for _ in range(5):
+            pickles.append(_pickle_at(there, at, file))
+            at += pickles[-1].nbytes
+        _, _, _, found, keys = pickles
+        if type(keys.root) is not list:
+            raise CheckpointError(f"{file.path!r} is not a file of torch.save")
+        itemsizes = {one.key: one.itemsize for one in found.persistent if type(one) is Storage}
+        storages: dict[str, Record] = {}
+        for key in keys.root:
+            if type(key) is not str or key not in itemsizes or at + 8 > file.nbytes:
+                break
+            nbytes = int.from_bytes(there.read(at, 8).tobytes(), "little") * itemsizes[key]
+            if at + 8 + nbytes > file.nbytes:
+                break
+            storages[key] = Record(at + 8, nbytes)
+            at += 8 + nbytes
+    # torch runs all five pickles.
+    found = found._replace(
+        imports=tuple(dict.fromkeys(chain.from_iterable(one.imports for one in pickles))),
+        called=frozenset().union(*(one.called for one in pickles)),
+    )
+    contents = _listed(file, found, storages)
+    if len(storages) == len(keys.root) and at < file.nbytes:
+        # Two calls of torch.save into one open file write two checkpoints.
+        said = f"{counted(file.nbytes - at, 'byte')} at its end can belong to no tensor that is listed"
+        contents.problems.append(NotListed(said))
+    return contents
+
+
+def _pickle_at(there: Reader, at: int, file: ListedFile) -> Pickled:
+    most = min(file.nbytes - at, MAX_NBYTES)
+    nbytes = _PIECE_NBYTES
+    while nbytes < most:
+        try:
+            return read_torch_pickle(there.read(at, nbytes).tobytes(), repr(file.path))
+        except CheckpointError:
+            nbytes *= 4
+    return read_torch_pickle(there.read(at, most).tobytes(), repr(file.path))
+
+
+def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
+    """Return the entries of a pickle, its plain values, and the problems with its imports."""
+    every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
+    wanted = tuple(str(one.wanted) for one in every)
+    problems: list[str] = [*every[:_MAX_SAID_IMPORTS]]
+    if len(wanted) > _MAX_SAID_IMPORTS:
+        problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
+    leaves = Leaves(found.root)
+    left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
+    paths: list[Path] = []
+    names: list[str] = []
+    brackets: list[str] = []
+    values: list[Any] = []
+    num_said = 0
+    for path, value in leaves:
+        num_said += type(value) is not PickledTensor
+        if type(value) is PickledTensor or num_said <= _MAX_SAID:
+            name, bracket = names_of(path)
+            left -= len(name)
+            if left < 0:
+                problems.append(NotListed("its names are too long, and only the first are listed"))
+                break
+            paths.append(path)
+            names.append(name or "tensor")
+            brackets.append(bracket)
+            values.append(value)
+    problems += map(NotListed, leaves.problems())
+    entries: list[WeightEntry] = []
+    besides, of_sets, of_tensors = Beside(), set(), []
+    in_file = _Storages(file, storages, is_swapped, wanted)
+    for path, name, bracket, value in zip(paths, own_names(names, brackets), brackets, values, strict=True):
+        is_of_set = any(type(key) is OfSet for key in path)
+        if type(value) is PickledTensor:
+            code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
+            if wanted or is_of_set:
+                # torch would refuse it, or import what the file names; no number reaches into a set.
+                code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
+            entries.append(in_file.entry(value, name, code))
+            of_tensors.append(path)
+        else:
+            besides[name] = value
+            if is_of_set:
+                of_sets.add(name)
+    besides.of_sets, besides.others = of_sets, {names_of(path)[0]: said for path, said in leaves.others}
+    optimizers, entries = optimizers_in(found.root, of_tensors, entries)
+    return Contents(entries, besides, problems, optimizers)
+
+
+class _Storages(NamedTuple):
+    """The storages of a file by key, whether their bytes are swapped, and the imports that loading would make."""
+
+    file: ListedFile
+    records: dict[str, Record]
+    is_swapped: bool
+    wanted: tuple[str, ...]
+
+    def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
+        """Return the entry of one tensor."""
+        laid = partial(self._laid, name, code)
+        if not tensor.dtype:
+            made = nothing(name, "", code, tensor.problem, self.file.path)
+        elif tensor.storage is None:
+            made = _wrapper(name, tensor, code, tuple(map(laid, _stored(tensor))), self.file.path)
+        elif tensor.quantizer is not None and tensor.is_sound:
+            made = quantized(laid(tensor), tensor.quantizer, laid)
+        else:
+            made = laid(tensor)
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        is_said = made.kind == kind and not self.wanted
+        return made if is_said else made._with_(kind=kind, wanted_imports=self.wanted)
+
+    def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
+        """Return the entry of the elements that a tensor shows of its storage."""
+        record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
+        problem = why_unread(tensor, record)
+        if self.is_swapped and tensor.dtype == "complex32":
+            problem = problem or "its halves are in another byte order, which is not read"
+        itemsize = stored_dtype(tensor.dtype).itemsize
+        source = FileSource(
+            tensor.shape, tensor.dtype, self.file,
+            (record.offset if record is not None else 0) + tensor.offset * itemsize,
+            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self.is_swapped,
+            () if tensor.lazy == AS_STORED else (LazySigns(tensor.dtype, tensor.lazy),),
+        )  # fmt: skip
+        # The size of a view that does not fit its storage is not believed.
+        made = weight_in(source, name, code, problem=problem, nbytes=None if tensor.is_sound else 0)
+        said = [tensor.class_name] if tensor.class_name else []
+        said += ["other byte order"] if self.is_swapped and not problem else []
+        if not problem and tensor.storage_nbytes > made.nbytes:
+            said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
+        return made._with_(note=", ".join(said)) if said else made
+
+
+def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
+    """Yield the tensors with a storage that a tensor without one consists of, each once."""
+    met, waiting = set[int](), [tensor]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in met:
+            met.add(id(one))
+            if one.storage is None:
+                waiting += [inner for _, inner in reversed(one.inner)]
+            elif one.dtype:
+                yield one
+
+
+def _wrapper(name: str, tensor: PickledTensor, code: str, parts: tuple[WeightEntry, ...], path: str) -> WeightEntry:
+    """Return a weight that its class computes from `parts`, such as those of torchao and a sharded DTensor."""
+    # Two attributes can be one tensor.
+    nbytes = sum({part.extents: part.nbytes for part in parts}.values())
+    inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]
+    note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
+    source = NoSource(path, identity=(path, id(tensor)), consists_of=parts)
+    return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)

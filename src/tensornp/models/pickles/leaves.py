@@ -1,0 +1,251 @@
+"""List the tensors and plain values in the contents of a pickle, each with the keys that lead to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.text import counted, legible
+from tensornp.core.tensor.paths import is_plain_value, key_text
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.reader import Function, Opaque, PickledSet
+from tensornp.models.pickles.torch_pickle import (
+    MAX_NAME,
+    SCALAR,
+    PickledTensor,
+    Storage,
+    class_of,
+    sizes_of,
+    torch_name,
+)
+
+MAX_ENTRIES = 1_000_000
+"""Values and containers that are gone through."""
+_MAX_AGAIN = 20_000
+"""Values that are listed once more because several ways lead to their container; there may be endlessly many."""
+_MAX_DEPTH = 100
+_MAX_KEY = 1000
+"""Characters of a key in a name."""
+_TABLES = ("_parameters", "_buffers", "_modules")
+_MAX_SAID = 5
+_MAX_OTHERS = 1000
+_MANY_NUMBERS = 16
+"""Numbers of a tuple that are listed; the states of random number generators have hundreds."""
+_ARRAYS = ("_reconstruct", "_frombuffer")
+_TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
+
+Path = tuple[Any, ...]
+_Children = Iterator[tuple[Path, Any, str]]
+
+
+class OfSet(int):
+    """The number of an element of a set, which no index reaches."""
+
+    __slots__ = ()
+
+
+class NotBuilt(NamedTuple):
+    """Stand-in for a value that is not plain, such as a tensor or an object, with its parts."""
+
+    said: str
+    parts: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
+
+
+class Leaves:
+    """Tensors and plain values of a pickle, depth first; a module lists its parameters and buffers.
+
+    Attributes
+    ----------
+    others : list
+        The first objects that are not listed, by their paths, with their classes.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.others: list[tuple[Path, str]] = []
+        self._root = root
+        self._hidden: Counter[str] = Counter()
+        self._num_storages = self._num_arrays = 0
+        self._is_cut = self._is_deep = self._is_repeated = False
+
+    def __iter__(self) -> Iterator[tuple[Path, Any]]:
+        """Yield each path and value; `NotBuilt` stands for an array."""
+        num = num_again = 0
+        met: set[int] = set()
+        above: set[int] = set()
+        levels: list[tuple[_Children, int, bool]] = [(iter([((), self._root, "")]), 0, False)]
+        while levels:
+            children, own, is_again = levels[-1]
+            num_again += is_again
+            is_over = num_again > _MAX_AGAIN and is_again
+            self._is_repeated |= is_over
+            path, value, hidden = next(children, _END) if not is_over else _END
+            if path is None:
+                above.discard(own)
+                levels.pop()
+                continue
+            num += 1
+            if num > MAX_ENTRIES:
+                self._is_cut = True
+                return
+            leaf = _leaf_of(value)
+            if leaf is not _NO_LEAF:
+                if not hidden:
+                    yield path, leaf
+                elif type(leaf) is PickledTensor:
+                    self._hidden[hidden] += 1
+            elif len(levels) > _MAX_DEPTH:
+                self._is_deep = True
+            elif id(value) not in above:
+                self._note(path, value, hidden)
+                if is_array(value) and not hidden:
+                    yield path, NotBuilt(words_of(value))
+                levels.append((_children(path, value, hidden), id(value), is_again or id(value) in met))
+                met.add(id(value))
+                above.add(id(value))
+
+    def _note(self, path: Path, value: Any, hidden: str) -> None:
+        self._num_storages += type(value) is Storage
+        self._num_arrays += is_array(value)
+        is_object = type(value) is Function or (type(value) is Opaque and value.state is None and not value.items)
+        if is_object and not hidden and len(self.others) < _MAX_OTHERS:
+            self.others.append((path, ".".join(class_of(value))))
+
+    def problems(self) -> Iterator[str]:
+        """Yield a sentence for each kind of value that is not listed."""
+        said = self._hidden.most_common(_MAX_SAID)
+        for why, num in said:
+            yield f"{num:,} tensors {why} are not listed" if num > 1 else f"a tensor {why} is not listed"
+        if left := sum(self._hidden.values()) - sum(num for _, num in said):
+            yield f"{left:,} more tensors are not listed, since they lie in other objects"
+        if self._num_storages:
+            yield f"storages without a tensor are not listed; it has {self._num_storages:,}"
+        if self._num_arrays:
+            yield arrays_left_out(self._num_arrays, "it")
+        if self._is_cut:
+            yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
+        if self._is_deep:
+            yield f"values nested more than {_MAX_DEPTH} deep are not listed"
+        if self._is_repeated:
+            yield "some values are reached in endlessly many ways, and not listed by each"
+
+
+_END: Any = (None, None, "")
+_NO_LEAF = object()
+
+
+def is_array(value: Any) -> bool:
+    """Return whether a value is an array of NumPy."""
+    module, name = class_of(value)
+    return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
+
+
+def words_of(value: Any) -> str:
+    """Return a few words for an array, a dtype of NumPy, a tensor, or many numbers; empty for any other value."""
+    if type(value) is PickledTensor:
+        return f"{value.dtype_name} tensor of shape {value.shape}"
+    if type(value) is tuple:
+        is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
+        return f"tuple of {len(value):,} numbers" if is_long else ""
+    if is_array(value):
+        facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
+        # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
+        parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
+        shape = next((one for one in map(sizes_of, parts) if one is not None), "")
+        return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
+    name = _numpy_dtype_name(value)
+    return f"NumPy dtype {name}" if name else ""
+
+
+def word_of_torch(value: Any) -> str:
+    """Return the text of one of torch's dtypes; empty for any other value."""
+    name = torch_name(value)
+    return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else ""
+
+
+def _numpy_dtype_name(value: Any) -> str:
+    code = value.args[0] if class_of(value) == ("numpy", "dtype") and type(value) is Opaque and value.args else None
+    if type(code) is not str:
+        return ""
+    return np.dtype(code).name if SCALAR.fullmatch(code) else legible(code[:MAX_NAME])
+
+
+def arrays_left_out(num: int, where: str) -> str:
+    """Return the sentence about arrays that are not listed."""
+    return f"{counted(num, 'NumPy array')} in {where} {'is' if num == 1 else 'are'} not listed"
+
+
+def _leaf_of(value: Any) -> Any:
+    """Return a value that is listed as it is, or in words; `_NO_LEAF` if it may hold others."""
+    if type(value) is PickledTensor or is_plain_value(value):
+        return value
+    if type(value) is Function:
+        return word_of_torch(value) or _NO_LEAF
+    words = words_of(value) if not is_array(value) else ""
+    return NotBuilt(words) if words else _NO_LEAF
+
+
+def _children(path: Path, value: Any, hidden: str) -> _Children:
+    """Yield path and value of each part of a container or an object, and why a part is not listed."""
+    if type(value) is not Opaque:
+        yield from _listed(path, _pairs(value), hidden)
+    elif type(value.state) is dict and "_parameters" in value.state:
+        for name in _TABLES:
+            yield from _listed(path, _pairs(value.state.get(name)), hidden)
+        for key, one in _pairs(value.state):
+            if key not in _TABLES and not is_plain_value(one):
+                is_own = type(one) is PickledTensor
+                yield (*path, key), one, hidden or ("" if is_own else "in other attributes of modules")
+    else:
+        named = shown_name(".".join(class_of(value)))
+        why = "in NumPy arrays" if is_array(value) else "" if value.is_new else f"given to {named}"
+        yield from _listed(path, enumerate(value.args), hidden or why)
+        yield from _listed(path, chain(value.items.items(), enumerate(value.appended)), hidden)
+        hidden = hidden or ("in NumPy arrays" if is_array(value) else "")
+        if type(value.state) in (dict, list, tuple):
+            yield from _listed(path, _pairs(value.state), hidden)
+        elif value.state is not None:
+            yield path, value.state, hidden
+
+
+def _listed(path: Path, pairs: Iterable[tuple[Any, Any]], hidden: str) -> _Children:
+    for key, value in pairs:
+        yield (*path, key) if not hidden else path, value, hidden
+
+
+def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
+    if type(value) is dict:
+        return value.items()
+    if type(value) is PickledSet:
+        return ((OfSet(i), one) for i, one in enumerate(value))
+    return enumerate(value) if type(value) in (list, tuple) else ()
+
+
+def shown_key(key: Any) -> str:
+    """Return a key as a part of a name."""
+    if type(key) is tuple:
+        parts = [shown_key(one) if type(one) is tuple else key_text(one) for one in key]
+        return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
+    if type(key) is Function:
+        return str(key.what)
+    if type(key) in (str, Opaque):
+        return key if type(key) is str else "<key>"
+    return key_text(int(key) if type(key) is OfSet else key)
+
+
+def names_of(path: Path) -> tuple[str, str]:
+    """Return the keys joined by dots and the keys in brackets, with long keys cut."""
+    dotted, brackets = [], []
+    for key in path:
+        text = key if type(key) is str else shown_key(key)
+        text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
+        dotted.append(text)
+        brackets.append(f"[{text!r}]" if type(key) is str else f"[{text}]")
+    return ".".join(dotted), "".join(brackets)

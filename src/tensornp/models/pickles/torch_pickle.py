@@ -1,0 +1,314 @@
+"""Read the pickles of torch: tensors as facts about their storages, plain values as they are, and nothing is called."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.text import legible
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
+from tensornp.core.tensor.strides import num_reached
+from tensornp.errors import CheckpointError
+from tensornp.models.pickles.reader import (
+    MAX_NBYTES,
+    Function,
+    Import,
+    Maker,
+    Opaque,
+    Pickled,
+    PickledSet,
+    mapping_of,
+    read_pickle,
+)
+from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, why_not_applied
+
+MAX_NAME = 60
+"""Characters of a word of the file that is shown."""
+_MAX_NDIM = 1000
+_MAX_NUMEL = 2**60
+_MAX_INNER = 64
+_STORAGES = {
+    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
+    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8", "QInt8Storage": "qint8",
+    "QUInt8Storage": "quint8", "QInt32Storage": "qint32", "QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4",
+}  # fmt: skip
+_CODES = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
+"""The dtype of the codes of a quantized tensor."""
+_PACKED = ("quint4x2", "quint2x4")
+DTENSOR = "DTensor"
+_KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
+"""Placements under which the elements of a rank are elements of the whole."""
+SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
+
+
+class Storage(NamedTuple):
+    """A storage outside of the pickle."""
+
+    key: str
+    dtype: str
+    numel: int
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return 1 if self.dtype in _PACKED else stored_dtype(_CODES.get(self.dtype, self.dtype)).itemsize
+
+
+class PickledTensor(NamedTuple):
+    """A tensor that a pickle describes: a view of a storage, in elements; `problem` says why it is not read.
+
+    `is_sound` is False if the view does not fit its storage. A tensor with a `quantizer` shows the integer codes. A
+    tensor without a storage is of a class that computes its values from the tensors `inner`, its attributes.
+    """
+
+    storage: Storage | None = None
+    dtype: str = ""
+    offset: int = 0
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    requires_grad: bool = False
+    is_parameter: bool = False
+    lazy: LazyBits = AS_STORED
+    problem: str = ""
+    is_sound: bool = True
+    quantizer: Any = None
+    class_name: str = ""
+    inner: tuple[tuple[str, PickledTensor], ...] = ()
+
+    @property
+    def storage_nbytes(self) -> int:
+        """Bytes of its storage."""
+        return self.storage.numel * self.storage.itemsize if self.storage is not None else 0
+
+    @property
+    def dtype_name(self) -> str:
+        """The dtype as torch calls it."""
+        return self.dtype if self.quantizer is None else f"q{self.dtype}"
+
+
+def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> Pickled:
+    """Return the contents of a pickle; CheckpointError, which begins with `said`, if it is not sound."""
+    try:
+        return read_pickle(data, _maker_of, _storage_of, max_nbytes)
+    except CheckpointError as error:
+        raise CheckpointError(f"{said} cannot be looked through: {error}") from None
+
+
+def is_size(value: Any) -> bool:
+    """Return whether a value can be a size or an offset."""
+    return type(value) is int and 0 <= value < 2**62
+
+
+def sizes_of(value: Any) -> tuple[int, ...] | None:
+    """Return a shape or strides; None for any other value."""
+    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
+    return tuple(value) if is_short and all(map(is_size, value)) else None
+
+
+def torch_name(value: Any) -> str:
+    """Return the name of an import from torch, such as a dtype; empty for any other value."""
+    return value.what.name if type(value) is Function and value.what.module == "torch" else ""
+
+
+def class_of(value: Any) -> tuple[str, str]:
+    """Return module and name of the class or function of an object; two empty texts if it has none."""
+    what = value.what if type(value) in (Opaque, Function) else None
+    return (what.module, what.name) if what is not None else ("", "")
+
+
+def _storage_of(pid: Any) -> Any:
+    """Return the storage of ``("storage", class, key, location, numel)``, or the class of a module."""
+    kind, cls, *facts = pid
+    if kind == "module":
+        # Before the zip, torch wrote the source of a class next to it.
+        return cls
+    key, _, numel, *view = facts
+    dtype = _STORAGES.get(class_of(cls)[1], "")
+    if type(key) not in (str, int) or not dtype or not is_size(numel) or any(view):
+        return Opaque(None)
+    return Storage(str(key), dtype, numel)
+
+
+def _tensor(
+    storage: Any = None, offset: Any = None, shape: Any = None, strides: Any = None, requires_grad: Any = False,
+    hooks: Any = None, metadata: Any = None, *, dtype: str = "", quantizer: Any = None,
+) -> PickledTensor:  # fmt: skip
+    if type(storage) is not Storage or not is_size(offset):
+        return PickledTensor(problem="its storage is not told", is_sound=False)
+    shape, strides = sizes_of(shape), sizes_of(strides)
+    if shape is None or strides is None:
+        return PickledTensor(problem=f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions", is_sound=False)
+    dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
+    lazy = LazyBits("conj" in metadata, "neg" in metadata) if type(metadata) is dict else AS_STORED
+    name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
+    made = PickledTensor(storage, name, offset, shape, strides, requires_grad is True, lazy=lazy, quantizer=quantizer)
+    problem = _problem(made)
+    if problem:
+        return made._replace(problem=problem, is_sound=False)
+    return made if lazy == AS_STORED else made._replace(problem=why_not_applied(lazy, dtype))
+
+
+def _problem(tensor: PickledTensor) -> str:
+    if tensor.dtype not in KNOWN:
+        return f"its dtype {tensor.dtype} is not known" if tensor.dtype else "its dtype is not told"
+    if len(tensor.shape) != len(tensor.strides):
+        return "its strides are not those of its shape"
+    if math.prod(tensor.shape) >= _MAX_NUMEL:
+        return "its shape is too large for any memory"
+    reach = tensor.offset + num_reached(tensor.shape, tensor.strides)
+    is_inside = 0 in tensor.shape or reach * stored_dtype(tensor.dtype).itemsize <= tensor.storage_nbytes
+    return "" if is_inside else "it reaches beyond its storage"
+
+
+def _tensor_of_dtype(*args: Any) -> PickledTensor:
+    """Return the tensor of ``storage, offset, shape, strides, requires_grad, hooks, dtype[, metadata]``."""
+    return _tensor(*args[:6], *args[7:8], dtype=torch_name(args[6]) or "?")
+
+
+def _quantized_tensor(storage: Any, offset: Any, shape: Any, strides: Any, quantizer: Any, *args: Any) -> PickledTensor:
+    return _tensor(storage, offset, shape, strides, *args[:1], quantizer=quantizer or ())
+
+
+def _parameter(data: Any, requires_grad: Any = False, *_: Any) -> Any:
+    if type(data) is not PickledTensor:
+        raise TypeError
+    return data._replace(is_parameter=True, requires_grad=requires_grad is True)
+
+
+def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
+    """Return the tensor of a subclass: of a class that wraps others, or with values of its own."""
+    if type(func) is Function and func.what == _WRAPPER:
+        return _wrapper(*args[:3], requires_grad=args[7:8] == (True,), state=state)
+    made = func.make(*args) if type(func) is Function and func.make is not None else None
+    return made if type(made) is PickledTensor else _unread("it is of a subclass, which the file does not lay out")
+
+
+def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: Any) -> PickledTensor:
+    """Return a tensor of a class that computes its values from its attributes, such as DTensor and those of torchao."""
+    name, shape = legible(class_of(cls)[1][:MAX_NAME]), sizes_of(shape)
+    if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
+        return _unread("it is of a subclass, which the file does not lay out")
+    tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
+    pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
+    attributes = {key: value for key, value in pairs if type(key) is str}
+    inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
+    made = PickledTensor(
+        None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, requires_grad=requires_grad, class_name=name,
+        inner=tuple(inner),
+    )  # fmt: skip
+    if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
+        why = f"{name} computes its values, and no class that a file names is imported"
+        return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
+    return _part_of_rank(made, attributes.get("_local_tensor"), attributes.get("_spec"))
+
+
+def _part_of_rank(made: PickledTensor, local: Any, spec: Any) -> PickledTensor:
+    """Return a DTensor, as the part of this rank if that is the whole."""
+    placements: Any = spec.state.get("placements") if type(spec) is Opaque and type(spec.state) is dict else None
+    if type(local) is not PickledTensor or type(placements) not in (tuple, list):
+        return made._replace(problem="its part of it is not told")
+    if not all(class_of(one)[1] in _KEPT_WHOLE for one in placements):
+        return made._replace(problem="its values are those of one rank, to be added to those of others")
+    if local.storage is not None and (local.dtype, local.shape) == (made.dtype, made.shape):
+        return local._replace(requires_grad=made.requires_grad, class_name=DTENSOR)
+    why = f"the file holds the part of one rank, of shape {local.shape}"
+    return made._replace(problem=f"{why}; save full_tensor() of it, or all ranks by torch.distributed.checkpoint")
+
+
+def _unread(problem: str) -> PickledTensor:
+    return PickledTensor(problem=problem, is_sound=False)
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    """Return the bytes of protocols without an opcode for them."""
+    if encoding not in ("latin1", "latin-1"):
+        raise ValueError
+    return text.encode("latin-1")
+
+
+def _scalar(dtype: Any, data: Any) -> Any:
+    code = dtype.args[0]
+    order = dtype.state[1].replace("|", "<")
+    if not SCALAR.fullmatch(code):
+        raise ValueError
+    data = data.encode("latin-1") if type(data) is str else data
+    stored = np.dtype(f"{order}{code}")
+    if len(data) != stored.itemsize:
+        raise ValueError
+    return np.ndarray((), stored, data).item()
+
+
+def _set(items: Any = ()) -> PickledSet:
+    return PickledSet(items)
+
+
+def _text(*parts: Any) -> str:
+    """Return the text of a device or a layout."""
+    if not all(type(one) in (str, int) for one in parts):
+        raise TypeError
+    return ":".join(map(str, parts))[:MAX_NAME]
+
+
+def _first(value: Any, *_: Any) -> Any:
+    return value
+
+
+def _of_module(module: str, **makers: Maker | None) -> dict[Import, Maker | None]:
+    return {Import(module, name): make for name, make in makers.items()}
+
+
+_WRAPPER = Import("torch._utils", "_rebuild_wrapper_subclass")
+_SHARDS = "DTensor DTensorSpec TensorMeta ShardOrderEntry Shard _StridedShard Replicate Partial".split()
+_TENSOR_IMPORTS: dict[Import, Maker | None] = (
+    _of_module("collections", OrderedDict=mapping_of, defaultdict=lambda _=None, given=(): mapping_of(given))
+    | _of_module("builtins", set=_set, frozenset=_set, dict=mapping_of)
+    | _of_module("__builtin__", set=_set, frozenset=_set, dict=mapping_of)
+    | _of_module("torch", Size=_first, device=_text, dtype=None, Tensor=None, strided=None)
+    | _of_module("torch.serialization", _get_layout=_text)
+    | _of_module("torch.jit._pickle", build_tensorlist=_first, restore_type_tag=_first)
+    | _of_module("torch.storage", UntypedStorage=None, TypedStorage=None)
+    | _of_module("torch.nn.parameter", Parameter=None, Buffer=None)
+    | _of_module("torch._tensor", _rebuild_from_type_v2=_tensor_of_class)
+    | _of_module(
+        "torch._utils", _rebuild_tensor=_tensor, _rebuild_tensor_v2=_tensor, _rebuild_tensor_v3=_tensor_of_dtype,
+        _rebuild_parameter=_parameter, _rebuild_parameter_with_state=_parameter, _rebuild_qtensor=_quantized_tensor,
+        _rebuild_wrapper_subclass=None,
+    )
+    | {Import("torch", name): None for name in (*_STORAGES, *KNOWN)}
+    | {Import("torch.distributed.device_mesh", "DeviceMesh"): None}
+    | {Import("torch.distributed._mesh_layout", name): None for name in ("_MeshLayout", "_FlatLayout")}
+    | {
+        Import(f"torch.distributed.{package}{module}", name): None
+        for name in _SHARDS
+        for package in ("tensor", "_tensor")
+        for module in ("", ".api", "._dtensor_spec", ".placement_types")
+    }
+)  # fmt: skip
+"""Imports of tensors and containers."""
+_TORCH_NAME = re.compile(r"per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*")
+_PLAIN_IMPORTS: dict[Import, Maker | None] = {
+    Import("_codecs", "encode"): _encoded,
+    **{Import(module, "complex"): complex for module in ("builtins", "__builtin__")},
+    **{Import(module, "bytes"): lambda: b"" for module in ("builtins", "__builtin__")},
+    **{Import(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
+}
+"""Other imports whose calls give plain values."""
+
+
+def is_of_tensors(what: Import) -> bool:
+    """Return whether an import belongs to tensors and containers."""
+    return what in _TENSOR_IMPORTS or (what.module == "torch" and bool(_TORCH_NAME.fullmatch(what.name)))
+
+
+def _maker_of(what: Import) -> Callable[..., Any] | None:
+    if what.module in ("torch._utils", "torch._tensor") and what.name.startswith("_rebuild"):
+        why = f"it is made by {legible(what.name[:MAX_NAME])}, which is not read yet"
+        return _TENSOR_IMPORTS.get(what, lambda *_: _unread(why))
+    return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
