@@ -67,8 +67,8 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     else:
         receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open")
     shown = " ".join(badge_html(badge, is_told=bool(receipt)) for badge in badges_of(summary))
-    badges = f'<span style="{HEAD_BADGES}">{shown}</span>'
     is_row = summary.has_values_in_row
+    badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
     beside = _values(summary, options) if is_row else _figures(summary, options, is_told=bool(receipt))
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)

@@ -283,6 +283,7 @@ class Toggle {
     this.covered = card.firstElementChild;
     this.display = this.covered?.style.display;
     if (this.covered) this.covered.style.display = "none";
+    this.badges.style.minWidth = this.covered?.firstElementChild?.style.minWidth ?? "";
     this.printed = [...card.querySelectorAll(":scope > pre, :scope > details")];
     card.prepend(this.head);
     this.printed.at(-1)?.after(this.array);
