@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.own_display import mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.shards import num_of
 from tensornp.core.values.scopes import ALL, PARTIAL
@@ -22,44 +22,11 @@ from tensornp.processes.asking import Answers, Asker, ranks_text
 _MAX_NAMED = 3
 
 
-class Shown:
-    """A result that is a card of its own; the renderers are above it."""
-
-    _mime_ = mime_of
-
-    @cached_property
-    def _card(self) -> Any:
-        import tensornp
-
-        return tensornp.card(self)
-
-    def __str__(self) -> str:
-        return str(self._card.text)
-
-    def _repr_html_(self) -> str:
-        return str(self._card.html)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
-
-
 class Facts(NamedTuple):
     """The facts of a weight that are equal on all ranks where all is well.
 
-    Attributes
-    ----------
-    kind, dtype : str
-    shape : tuple of int or None
-        Of the whole tensor.
-    nbytes : int
-        On all ranks together.
-    requires_grad : bool or None
-    device : str
-        Its kind alone: "cuda".
-    layout : str
-        How it is spread over ranks: "S(0), R on dp 4 × tp 8"; empty if it is not.
-    tied_to : str
-        The first of its other names.
+    `shape` and `nbytes` are those of the whole tensor, `device` is its kind, `layout` says how it is spread, such as
+    "S(0), R on dp 4 × tp 8", and `tied_to` is the first of its other names.
     """
 
     kind: str
@@ -111,7 +78,7 @@ class OnRanks:
         return tuple(rank for _, ranks in self.variants for rank in ranks)
 
 
-class RankWeights(Shown, Mapping[str, OnRanks]):
+class RankWeights(Mapping[str, OnRanks]):
     """The weights of all ranks; a mapping from name to `OnRanks`.
 
     Attributes
@@ -152,9 +119,6 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return list(self._names)
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -207,6 +171,8 @@ class RankWeights(Shown, Mapping[str, OnRanks]):
             elif usual is not None and group.rows is not usual:
                 yield from _differences(who, group.rows, usual)
 
+    _mime_, _repr_html_ = mime_of, html_of
+
     def __repr__(self) -> str:
         said = "; ".join([self.told, *(cut(one, MAX_TOLD) for one in islice(self.differences(), _MAX_NAMED))])
         return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"
@@ -253,7 +219,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankStats(Shown, TensorStats):
+class RankStats(TensorStats):
     """Statistics of all ranks: elements that several hold count once.
 
     Attributes
@@ -283,7 +249,7 @@ class RankStats(Shown, TensorStats):
 
 
 class _Part(NamedTuple):
-    """The part of one rank; complex numbers have three figures, the second and third for their parts."""
+    """The answer of one rank; complex numbers have three figures, the second and third for their parts."""
 
     facts: Facts
     box: Any
@@ -347,7 +313,7 @@ def _scope(facts: Facts | None, owned: list[_Part]) -> str:
     return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 
 
-class Drift(Shown, Mapping[str, str]):
+class Drift(Mapping[str, str]):
     """Weights that differ between ranks: by name, the ranks that differ from most.
 
     Attributes
@@ -406,6 +372,8 @@ class Drift(Shown, Mapping[str, str]):
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
         compared = counted(self.num_compared, "tensor")
         return f"{self._answers.told}: of {compared} that several hold, {num}"
+
+    _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"

@@ -36,8 +36,7 @@ from tensornp.models.outline.columns import (
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line, Outline, Sums, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
-from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding
-from tensornp.models.scan.kinds import Kind, by_kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, Kind, by_kind, kind_of
 from tensornp.models.scan.siblings import odd_one
 from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt

@@ -69,6 +69,27 @@ def test_the_end_of_a_dtype_is_told_with_its_sign():
     assert [one.text for one in table.findings("w")] == ["a value is -65504, the least that float16 has"]
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("v_proj.weight", torch.zeros(8, 8), "a matrix whose 64 elements are all 0"),
+        ("conv.weight", torch.zeros(2, 3, 2, 2).bfloat16(), "a matrix whose 24 elements are all 0"),
+        ("w", torch.tensor([1.0, 3e38]), "a value is 3e+38, beyond any weight"),
+        ("w", torch.tensor([[1.0, -2e35]]), "a value is -2e+35, beyond any weight"),
+        # What is so on purpose: a bias, an adapter before training, integers, a mask.
+        ("norm.bias", torch.zeros(8), ""),
+        ("q.lora_B.default.weight", torch.zeros(8, 8), ""),
+        ("positions", torch.zeros(8, 8, dtype=torch.long), ""),
+        ("mask", torch.full((8, 8), torch.finfo(torch.float32).min).triu(1), ""),
+    ],
+)
+def test_zero_matrices_and_huge_values_are_findings(name, values, told):
+    """Among weights that are not zero, and alone."""
+    for others in ({}, {"other.weight": torch.randn(8, 8)}):
+        table = tnp.weights({name: values, **others}).scan()
+        assert [one.text for one in table.findings(name) if one.rank < findings.QUIET_RANK] == ([told] if told else [])
+
+
 def test_dead_rows_and_outlying_columns_are_found(tmp_path):
     """Quietly: what is pruned or a padding has such rows on purpose. Of more dimensions, channels are told by axis."""
     wide = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))
@@ -78,7 +99,7 @@ def test_dead_rows_and_outlying_columns_are_found(tmp_path):
     convolution = torch.ones(8, 9, 3, 3)
     convolution[:, 4] = 0
     convolution[:, :, 0, 0] *= torch.arange(8.0).add(1)[:, None]
-    made = {"w": wide, "c": convolution, "half": wide.half(), "zero": torch.zeros(20, 20)}
+    made = {"w": wide, "c": convolution, "half": wide.half(), "zero": torch.zeros(20)}
     save_file(made, tmp_path / "model.safetensors")
     for source in (made, tmp_path):
         table = tnp.weights(source).scan()
@@ -90,7 +111,7 @@ def test_dead_rows_and_outlying_columns_are_found(tmp_path):
         assert said["w"] == [dead, out]
         assert said["half"][0] == dead
         assert said["c"] == ["1 of 9 channels along axis 1 is zero throughout: 4"]
-        assert said["zero"] == ["all 400 are 0"]
+        assert said["zero"] == ["all 20 are 0"]
         assert all(finding.rank >= findings.QUIET_RANK for name in table for finding in table.findings(name))
 
 

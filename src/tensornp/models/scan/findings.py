@@ -1,10 +1,12 @@
-"""What stands out of a weight, told from its statistics alone."""
+"""Find what stands out of a weight, from its statistics alone: `RULES`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, largest
 from tensornp.core.values.stats.alarms import is_mask
 from tensornp.core.values.stats.channels import MIN_RATIO, ChannelNorms
@@ -21,19 +23,53 @@ PLAIN_RANK = QUIET_RANK + 3
 """Of what is all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 4
 MASK_RANK = QUIET_RANK + 5
+_HUGE = 1e30
+_FLOATS = ("float", "bfloat", "complex")
+_ADAPTER = re.compile(r"lora_(?:B|up|embedding_B)(?:\.|$)")
+"""Matrices that are 0 before the first step of training."""
 UNRANKED = 99
 """The rank of a weight without findings."""
 
 
 class Finding(NamedTuple):
-    """What stands out of a weight: how bad it is (0 is the worst), and a sentence with its numbers.
-
-    `what` says it of several weights, behind their number.
-    """
+    """A sentence on a weight and its rank (0 is the worst); `what` follows the number of several weights."""
 
     rank: int
     text: str
     what: str = "with findings"
+
+
+class Kind(NamedTuple):
+    """The rank and the words of a finding of several weights, in this order."""
+
+    rank: int
+    what: str
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether values are not finite."""
+        return self.rank < ALARM_RANK
+
+    def with_scope(self, number: int) -> str:
+        """Return ``2 weights have NaN``, or ``125 constant, as initialized``."""
+        if self.is_alarm:
+            return f"{counted(number, 'weight')} {'has' if number == 1 else 'have'} {self.what}"
+        return f"{number:,} {self.what}"
+
+
+def kind_of(findings: Sequence[Finding]) -> Kind | None:
+    """Return the kind of the worst finding of a weight; None where there is none."""
+    worst = min(findings, default=None)
+    return Kind(worst.rank, worst.what) if worst is not None else None
+
+
+def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[str]]:
+    """Return the names of weights by the kind of their worst finding, the most serious kind first."""
+    kinds: dict[Kind, list[str]] = {}
+    for name, findings in found:
+        if (kind := kind_of(findings)) is not None:
+            kinds.setdefault(kind, []).append(name)
+    return dict(sorted(kinds.items()))
 
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
@@ -44,7 +80,7 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
 
 
 class Rule(NamedTuple):
-    """What stands out, and how bad it is: `told` yields a sentence for each time that it is so."""
+    """A rank, and a function that yields a sentence for each finding."""
 
     rank: int
     told: Callable[[WeightEntry, TensorStats], Iterator[str]]
@@ -77,6 +113,11 @@ def _largest(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
         yield f"a value is {top:.6g}, the largest that {entry.dtype} has"
     elif top is not None and stats.min is not None and stats.min <= -top:
         yield f"a value is {-top:.6g}, the least that {entry.dtype} has"
+    elif stats.max is not None and entry._dtype_of_values.startswith(_FLOATS):
+        value = max(stats.min, stats.max, key=abs)
+        # A mask has the least value of its dtype beside zeros.
+        if abs(value) >= _HUGE and not (stats.max == 0 and stats.min < -_HUGE):
+            yield f"a value is {value:.6g}, beyond any weight"
 
 
 def _constant(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
@@ -84,8 +125,21 @@ def _constant(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
         yield f"all {stats.count:,} are {stats.min:.6g}"
 
 
+def _zero_matrix(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    if _is_zero_matrix(entry, stats):
+        yield f"a matrix whose {stats.count:,} elements are all 0"
+
+
+def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
+    """Return whether a weight is a matrix of zeros, other than of an adapter before its training."""
+    is_matrix = entry.kind in ("parameter", "tensor") and len(entry.shape or ()) > 1 and min(entry.shape or (0,)) > 1
+    is_zero = stats.count == stats.finite > 1 and stats.min == stats.max == 0
+    return is_zero and is_matrix and entry._dtype_of_values.startswith(_FLOATS) and not _ADAPTER.search(entry.name)
+
+
 def _plain(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.count == stats.finite > 1 and stats.min == stats.max in (0, 1):
+    is_constant = stats.count == stats.finite > 1 and stats.min == stats.max in (0, 1)
+    if is_constant and not _is_zero_matrix(entry, stats):
         yield f"all {stats.count:,} are {stats.min:.6g}"
 
 
@@ -102,6 +156,7 @@ RULES = (
     Rule(1, _infinite, "infinities"),
     Rule(2, _variance, "with a running variance that is not positive"),
     Rule(3, _largest, "with the largest value of their dtype"),
+    Rule(4, _zero_matrix, "matrices of zeros"),
     Rule(4, _constant, "constant"),
     Rule(QUIET_RANK, _dead_channels, "with channels of zeros"),
     Rule(QUIET_RANK + 1, _outlying_channels, "with channels that stand out"),
@@ -139,7 +194,7 @@ def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
 
 
 def _edge_of(name: str) -> float | None:
-    """Return the largest value of a float dtype of 8 or 16 bits; those of longer ones lie beyond any weight."""
+    """Return the largest value of a float dtype of 8 or 16 bits; None for others."""
     is_short = (
         name in KNOWN and KNOWN[name].values_per_element == 1 and name.startswith(("float8", "float16", "bfloat16"))
     )

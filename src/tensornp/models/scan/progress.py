@@ -23,7 +23,7 @@ def _an_instance(obj: object) -> str:
 
 @contextmanager
 def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator[Progress | None]:
-    """Return what is told of the progress: what the user has chosen, nothing for False, and for None a bar."""
+    """Return the function that the user chose, None for False, and a bar for None."""
     if chosen is not None:
         if chosen is not False and not callable(chosen):
             raise BadRequestError(f"progress must be a function of two numbers or False, got {_an_instance(chosen)}")

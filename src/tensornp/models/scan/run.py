@@ -1,13 +1,12 @@
-"""`WeightsExplorer.scan`: the statistics of all weights, by threads here or by any executor, with the same bits."""
+"""`WeightsExplorer.scan`: statistics of all weights, by threads or any executor, with the same bits."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, nullcontext
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
@@ -36,20 +35,18 @@ def scan_entries(
     resume: ScanTable | None = None,
     progress: Progress | None = None,
 ) -> ScanTable:
-    """Return the statistics of `entries` by name; Ctrl-C returns what was finished, and is not `complete`.
+    """Return the statistics of `entries` by name; after Ctrl-C, those that were finished, and not `complete`.
 
-    What `resume` has of the same weights is not read again, and tied ones are read once; what is registered as None is
-    left out.
+    Weights that `resume` has are not read again, and tied ones are read once.
 
     Raises
     ------
     BadRequestError
-        If `executor` is none or takes no work, or is to read what lies in the memory of this process, and for another
-        `resume`.
+        If `executor` is no executor, or a weight lies in the memory of this process; and for another `resume`.
     """
     wanted = [entry for entry in entries if not entry._is_nothing]
     if resume is not None and not isinstance(resume, ScanTable):
-        raise BadRequestError(f"resume is what an earlier scan has returned, not {an_instance(resume)}")
+        raise BadRequestError(f"resume must be the result of an earlier scan, got {an_instance(resume)}")
     if executor is not None:
         _check_executor(executor, wanted)
     table = ScanTable(wanted, resume)
@@ -59,9 +56,9 @@ def scan_entries(
     left = [same[0] for same in tied.values() if any(one.name not in table for one in same)]
     told = _Told(progress, sum(same[0].nbytes for same in tied.values()), sum(entry.nbytes for entry in left))
     begin = time.monotonic()
-    run = _here(left, told) if executor is None else _shared_out(left, executor, told)
     try:
-        with closing(run):
+        threads = ThreadPoolExecutor(num_cores()) if executor is None else nullcontext(executor)
+        with threads as pool, closing(_read(left, pool, told)) as run:
             for entry, found in run:
                 for one in tied[identity_of(entry)]:
                     table.note(one, found)
@@ -74,7 +71,7 @@ def scan_entries(
 
 
 class _Told:
-    """Tells somebody now and then how far a scan has come."""
+    """Reports now and then how far a scan has come."""
 
     def __init__(self, progress: Progress | None, total: int, left: int) -> None:
         self._progress, self._total, self._done, self._last = progress, total, float(total - left), 0.0
@@ -90,7 +87,7 @@ class _Told:
 
 
 class _StoppedError(Exception):
-    """The scan was ended by whom it was told to."""
+    """The progress function has ended the scan."""
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
@@ -103,14 +100,8 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
         )
 
 
-def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
-    """Read by threads of this process, one for each core."""
-    with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
-        yield from run
-
-
 def _num_tasks(entry: WeightEntry) -> int:
-    """Return in how many tasks a weight is read; 0 for one in memory, or without anything to count."""
+    """Return the number of tasks that read a weight; 0 for one in memory, or without values."""
     source = entry._source
     if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None:
         return 0
@@ -135,9 +126,9 @@ def no_memory_for(entry: WeightEntry) -> str:
     return f"there is no memory for its {entry.nbytes:,} bytes"
 
 
-def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
-    """Read weights in tasks of bounded size; what they find is merged in the order of the file."""
-    asked: deque[tuple[_Reading, Future[Tally]]] = deque()
+def _read(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
+    """Read weights in tasks of bounded size; results are merged in the order of the file."""
+    waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
             num_tasks = _num_tasks(entry)
@@ -145,30 +136,20 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
                 yield _at_once(entry)
                 told.add(entry.nbytes)
                 continue
-            reading = _Reading(entry, num_tasks)
-            for number in range(num_tasks):
-                if len(asked) == _MAX_WAITING:
-                    yield from _finished(*asked.popleft(), told)
-                asked.append((reading, _submit(executor, entry, number)))
-        while asked:
-            yield from _finished(*asked.popleft(), told)
+            while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
+                yield _finished(*waiting[0], told)
+                waiting.popleft()
+            waiting.append((entry, [_submitted(executor, entry, number) for number in range(num_tasks)]))
+        while waiting:
+            yield _finished(*waiting[0], told)
+            waiting.popleft()
     finally:
-        for _, future in asked:
-            future.cancel()
+        for _, futures in waiting:
+            for future in futures:
+                future.cancel()
 
 
-@dataclass
-class _Reading:
-    """A weight that is read in tasks: what they have found so far, and why one has failed."""
-
-    entry: WeightEntry
-    num_tasks: int
-    tallies: list[Tally] = field(default_factory=list)
-    num_done: int = 0
-    why: str = ""
-
-
-def _submit(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally]:
+def _submitted(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally]:
     source: Any = entry._source
     try:
         future = executor.submit(tally_of, Sent(source, entry.name, entry.code), number)
@@ -179,27 +160,28 @@ def _submit(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally
     return future
 
 
-def _finished(reading: _Reading, future: Future[Tally], told: _Told) -> Iterator[_Found]:
-    """Wait for a task, and yield its weight if it was the last one."""
-    try:
-        reading.tallies.append(future.result())
-    except (Exception, CancelledError) as error:
-        reading.why = _words_of(error)
-    reading.num_done += 1
-    told.add(reading.entry.nbytes / reading.num_tasks)
-    if reading.num_done == reading.num_tasks:
-        source: Any = reading.entry._source
-        source.give_back()
-        yield reading.entry, reading.why or source.put_together(reading.tallies)
+def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> _Found:
+    """Wait for the tasks of a weight, and merge their results."""
+    source: Any = entry._source
+    tallies: list[Tally] = []
+    why = ""
+    for future in futures:
+        try:
+            tallies.append(future.result())
+        except (Exception, CancelledError) as error:
+            why = _words_of(error)
+        told.add(entry.nbytes / len(futures))
+    source.give_back()
+    return entry, why or source.put_together(tallies)
 
 
 def _words_of(error: BaseException) -> str:
-    """Return what an error says; some say nothing but their class."""
+    """Return the message of an error, or its class."""
     return str(error) or type(error).__name__
 
 
 class Sent(NamedTuple):
-    """A weight as an executor gets it: where its values lie, and by what it is spoken of."""
+    """A weight as an executor gets it: the source of its values, and its names."""
 
     source: StoredSource
     name: str

@@ -1,4 +1,4 @@
-"""Which of some weights that are alike stands out among them: its norm is several times what the others have."""
+"""Find the weight of a fold whose norm is several times that of the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def odd_one(norms: Mapping[str, float]) -> Odd | None:
 
 
 def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, Odd]:
-    """Return by name which weights stand out among their siblings: those that are one line of the tree with them."""
+    """Return the weights that stand out among their siblings, which are in one line of the tree with them."""
     found = (
         odd_one({one.name: norms[one.name] for one in row.entries if one.name in norms})
         for row in folded(entries)

@@ -1,4 +1,4 @@
-"""What a scan has found: the statistics of each weight, and what is wrong with it, the worst first."""
+"""`ScanTable`: the statistics of each weight and its findings, the worst first."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     @property
     def num_quiet(self) -> int:
-        """Weights with findings, all of which may be so on purpose."""
+        """Weights whose findings may all be so on purpose."""
         return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks().values())
 
     @property
@@ -150,7 +150,7 @@ class ScanTable(Mapping[str, TensorStats]):
         return said
 
     def findings(self, name: str) -> list[Finding]:
-        """Return what stands out of a weight, the worst first, and of which part of it where that is not all."""
+        """Return the findings of a weight, the worst first, with the part that was read."""
         found, entry = self[name], self._entries[name]
         # Of shards, the table says so once.
         of = "" if found.scope == ALL or found.scope.startswith(SHARD) else f" ({found.scope})"
@@ -178,7 +178,7 @@ class ScanTable(Mapping[str, TensorStats]):
             yield Finding(EQUAL_RANK, said, "with the same values")
 
     def _first_of(self, entry: WeightEntry) -> int:
-        """Return the number of the first weight of the same elements: that these have the same values is no finding."""
+        """Return the number of the first weight of the same elements."""
         names = (entry.name, *entry.tied_to, *same_elements_as(entry))
         return min(self._numbers[name] for name in names if name in self._numbers)
 

@@ -11,7 +11,7 @@ from html import escape
 from tensornp.core.lowlevel.text import legible
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.scan.kinds import by_kind
+from tensornp.models.scan.findings import by_kind
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import SMALL_TEXT, array_style
 from tensornp.render.layout.words import listed

@@ -12,8 +12,7 @@ from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.record import TensorStats, sum_of
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
-from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding
-from tensornp.models.scan.kinds import by_kind
+from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable
 from tensornp.render.layout.document import Alarm, Document, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, without_empty
