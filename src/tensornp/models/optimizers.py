@@ -77,7 +77,7 @@ class SavedOptimizer:
             return entry._with_(_saved_as=(".".join(map(str, keys)),)) if is_option else entry
         saved_as = entry._saved_as
         if key := _text_of(keys[1]) if len(keys) > 1 else "":
-            tail = "".join(f".{key}" for key in keys[2:])
+            tail = "".join(f".{one}" for one in keys[2:])
             self._states.setdefault(key, []).append((tail, entry))
             if key in self._numbers:
                 number = self._numbers[key]

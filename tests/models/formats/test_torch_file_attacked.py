@@ -184,6 +184,16 @@ def test_what_is_deep_or_endless_is_listed_soon(tmp_path, name):
     assert len(tnp.weights(written(tmp_path / "x.pt", DEEP[name]))) == 0
 
 
+@pytest.mark.parametrize("args", [b")", b"(" + b"N" * 12 + b"t", b"(K\x01K\x02t", b"(NK\x00))t"])
+@pytest.mark.parametrize("name", ["_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter", "_rebuild_qtensor"])
+def test_a_broken_tensor_hides_no_other(tmp_path, name, args):
+    """It is listed with its problem."""
+    broken = f"ctorch._utils\n{name}\n".encode() + args + b"R"
+    explorer = tnp.weights(written(tmp_path / "x.pt", named(tensor())[:-1] + text("broken") + broken + b"s."))
+    assert explorer["w"].to_numpy().tolist() == [1]
+    assert explorer["broken"].problem
+
+
 def test_a_storage_may_have_views_of_dtypes_without_a_class(tmp_path):
     """Which tell their dtype themselves; and empty tensors may have one key."""
     made = {"a": torch.ones(0), "b": torch.ones(0, dtype=torch.int8), "bytes": torch.arange(4, dtype=torch.uint8)}

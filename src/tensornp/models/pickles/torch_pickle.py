@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -41,7 +40,11 @@ _STORAGES = {
 }  # fmt: skip
 _CODES = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 """The dtype of the codes of a quantized tensor."""
-_PACKED = ("quint4x2", "quint2x4")
+_ITEMSIZES = {
+    dtype: 1 if dtype.endswith(("x2", "x4")) else stored_dtype(_CODES.get(dtype, dtype)).itemsize
+    for dtype in _STORAGES.values()
+}
+"""Bytes of an element of each storage; a byte of quint4x2 has two codes."""
 DTENSOR = "DTensor"
 _KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
 """Placements under which the elements of a rank are elements of the whole."""
@@ -53,12 +56,8 @@ class Storage(NamedTuple):
 
     key: str
     dtype: str
-    numel: int
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return 1 if self.dtype in _PACKED else stored_dtype(_CODES.get(self.dtype, self.dtype)).itemsize
+    itemsize: int
+    nbytes: int
 
 
 class PickledTensor(NamedTuple):
@@ -85,7 +84,7 @@ class PickledTensor(NamedTuple):
     @property
     def storage_nbytes(self) -> int:
         """Bytes of its storage."""
-        return self.storage.numel * self.storage.itemsize if self.storage is not None else 0
+        return self.storage.nbytes if self.storage is not None else 0
 
     @property
     def dtype_name(self) -> str:
@@ -133,7 +132,7 @@ def _storage_of(pid: Any) -> Any:
     dtype = _STORAGES.get(class_of(cls)[1], "")
     if type(key) not in (str, int) or not dtype or not is_size(numel) or any(view):
         return Opaque(None)
-    return Storage(str(key), dtype, numel)
+    return Storage(str(key), dtype, _ITEMSIZES[dtype], numel * _ITEMSIZES[dtype])
 
 
 def _tensor(
@@ -141,10 +140,12 @@ def _tensor(
     hooks: Any = None, metadata: Any = None, *, dtype: str = "", quantizer: Any = None,
 ) -> PickledTensor:  # fmt: skip
     if type(storage) is not Storage or not is_size(offset):
-        return PickledTensor(problem="its storage is not told", is_sound=False)
+        return _unread("its storage is not told")
     shape, strides = sizes_of(shape), sizes_of(strides)
     if shape is None or strides is None:
-        return PickledTensor(problem=f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions", is_sound=False)
+        return _unread(f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions")
+    if metadata and type(metadata) is not dict:
+        return _unread("its metadata are not known")
     dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
     lazy = LazyBits("conj" in metadata, "neg" in metadata) if type(metadata) is dict else AS_STORED
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
@@ -307,8 +308,16 @@ def is_of_tensors(what: Import) -> bool:
     return what in _TENSOR_IMPORTS or (what.module == "torch" and bool(_TORCH_NAME.fullmatch(what.name)))
 
 
-def _maker_of(what: Import) -> Callable[..., Any] | None:
-    if what.module in ("torch._utils", "torch._tensor") and what.name.startswith("_rebuild"):
-        why = f"it is made by {legible(what.name[:MAX_NAME])}, which is not read yet"
-        return _TENSOR_IMPORTS.get(what, lambda *_: _unread(why))
-    return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
+def _maker_of(what: Import) -> Maker | None:
+    if what == _WRAPPER or not (what.module in ("torch._utils", "torch._tensor") and what.name.startswith("_rebuild")):
+        return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
+    make = _TENSOR_IMPORTS.get(what)
+
+    def made(*args: Any) -> Any:
+        try:
+            return make(*args) if make is not None else _unread(f"it is made by {name}, which is not read yet")
+        except (TypeError, ValueError, LookupError):
+            return _unread(f"{name} is not called as torch calls it")
+
+    name = legible(what.name[:MAX_NAME])
+    return made

@@ -1,4 +1,4 @@
-"""By what names a folder of `torch.distributed.checkpoint` is known."""
+"""Name the files of a folder of `torch.distributed.checkpoint`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _FILE_OF_RANK = re.compile(r"shard-(?P<rank>\d{1,9})-model-\d+-of-\d+\.safetenso
 
 
 def writer_of(name: str) -> int | None:
-    """Return which rank has written a file of items, by its name; None where that does not tell."""
+    """Return the rank that wrote a file of items, by its name; None if the name does not tell."""
     found = _ITEMS_OF_RANK.fullmatch(name) or _FILE_OF_RANK.fullmatch(name)
     return int(found["rank"]) if found is not None else None
