@@ -21,7 +21,7 @@ from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.one_file import open_file
-from tensornp.models.quantization.by_names import with_packed
+from tensornp.models.quantization.layouts import with_packed
 
 if TYPE_CHECKING:
     import torch
