@@ -39,7 +39,7 @@ HOMES = {
     "jax": {"core/exchange/other_libraries"},
     "cupy": {"core/exchange/other_libraries"},
     "fsspec": {"models/files/remote_file"},
-    "gguf": {"models/formats/gguf/values"},
+    "gguf": {"models/formats/gguf"},
     "tqdm": {"models/scan/progress"},
     "pandas": {"models/scan/frame"},
     "anywidget": {"widget"},

@@ -395,7 +395,7 @@ def arrays_of_objects_lies_and_code(folder):
     yield
     assert "pickle" in tnp.weights(folder / "object.npy")["array"].problem
     refused(folder / "lie.npy", "needs 4,000,000,000,000 bytes, and 8 follow")
-    refused(folder / "code.npy", "is not a Python literal")
+    refused(folder / "code.npy", "its header is malformed")
 
 
 @trap("F22")

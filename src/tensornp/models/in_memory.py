@@ -28,7 +28,7 @@ def explorer_of(
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers import with_names
-    from tensornp.models.quantization.by_names import with_packed
+    from tensornp.models.quantization.layouts import with_packed
     from tensornp.models.storage.relations import relate
 
     root = expression or name_of(obj, namespace)

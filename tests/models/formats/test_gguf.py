@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
-from tensornp.models.formats.gguf.file import PLAIN, QUANTIZED, WITHOUT_VALUES
+from tensornp.models.formats.gguf import PLAIN, QUANTIZED, WITHOUT_VALUES
 
 KNOWN = {one.name: one for one in GGMLQuantizationType}
 """The types that the installed library has."""
@@ -74,7 +74,7 @@ def plain() -> dict[str, Any]:
 
 def test_the_table_of_types_is_that_of_the_library():
     """Numbers, names and sizes; those without values are those that the library does not dequantize."""
-    ours = {number: (codec.name, codec.block_numel, codec.block_nbytes) for number, codec in QUANTIZED.items()}
+    ours = {number: (codec.name, *codec.packing) for number, codec in QUANTIZED.items()}
     theirs = {int(one): (one.name, *GGML_QUANT_SIZES[one]) for one in GGMLQuantizationType}
     assert {number: facts for number, facts in ours.items() if number in theirs} == {
         number: facts for number, facts in theirs.items() if number not in PLAIN

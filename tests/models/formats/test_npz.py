@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -69,38 +68,6 @@ def test_a_compressed_array_says_what_it_costs(tmp_path):
     assert entry.note.startswith("compressed ")
 
 
-@pytest.mark.slow
-def test_a_part_of_a_compressed_array_takes_what_lies_before_it(tmp_path, monkeypatch):
-    """Listing inflates the header, and the first rows little more."""
-    made: list[int] = []
-
-    decompressobj = zlib.decompressobj
-
-    class Counting:
-        def __init__(self, *args: Any) -> None:
-            self._inner = decompressobj(*args)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._inner, name)
-
-        def decompress(self, *args: Any) -> bytes:
-            piece = self._inner.decompress(*args)
-            made.append(len(piece))
-            return piece
-
-    array = np.arange(1_000_000.0).reshape(1000, 1000)
-    np.savez_compressed(tmp_path / "x.npz", w=array)
-    monkeypatch.setattr("tensornp.models.files.deflate.zlib.decompressobj", Counting)
-    entry = tnp.weights(tmp_path / "x.npz")["w"]
-    assert sum(made) == 128
-    made.clear()
-    assert np.array_equal(entry.to_numpy((slice(2, 4), 5)), array[2:4, 5])
-    assert sum(made) < 128 + 4 * 8000
-    made.clear()
-    assert np.array_equal(entry.to_numpy(), array)
-    assert sum(made) == array.nbytes + 128
-
-
 def test_a_bad_member_hides_no_other(tmp_path):
     """Each has a sentence of its own."""
     good = saved(np.arange(3))
@@ -152,7 +119,7 @@ def test_damaged_compressed_bytes_are_no_values(tmp_path, damage):
     path.write_bytes(data)
     entry = tnp.weights(path)["w"]
     for use in (entry.to_numpy, entry.stats):
-        with pytest.raises(tnp.CheckpointError, match=r"do not give their checksum|cannot be inflated|end before byte"):
+        with pytest.raises(tnp.CheckpointError, match="compressed bytes"):
             use()
     assert entry.to_numpy(slice(0, 5)).shape == (5,)
 

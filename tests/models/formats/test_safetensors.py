@@ -17,7 +17,7 @@ from safetensors.torch import save
 
 import tensornp as tnp
 from tensornp.models.files.source_file import SourceFile
-from tensornp.models.formats.safetensors.header import DTYPES, read_header
+from tensornp.models.formats.safetensors import DTYPES, read_header
 
 GOOD = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(4, dtype=torch.bfloat16), "c": torch.tensor(True)}
 

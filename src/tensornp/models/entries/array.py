@@ -16,7 +16,7 @@ from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Again, Called, Source
-from tensornp.models.reading.selection import Array, taken_by
+from tensornp.models.reading.take import Array, taken_by
 
 _MAX_SAID = 120
 """Characters of what NumPy has to say."""
@@ -85,7 +85,7 @@ class ArraySource(Source):
         return view
 
     def values(self, called: Called) -> Any:
-        """Return a tensor of the same memory; where torch cannot share it, what is read of the array some at a time."""
+        """Return a tensor over the same memory, or a reader if torch cannot share it."""
         array = self.array
         if not why_copied(array):
             return to_tensor(array)

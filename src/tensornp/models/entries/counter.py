@@ -15,7 +15,7 @@ _DTYPES = ("int64", "bool")
 
 
 def is_counter(entry: WeightEntry) -> bool:
-    """Return whether a weight is a buffer of int64 or bool; of a file that tells no buffers, one of a known name."""
+    """Return whether a weight of int64 or bool is a buffer, or has a known name."""
     if entry.dtype not in _DTYPES:
         return False
     return entry.kind == "buffer" or entry.name.rpartition(".")[2] in _NAMES

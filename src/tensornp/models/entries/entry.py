@@ -63,7 +63,7 @@ class Elsewhere(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WeightEntry(Weight):
-    """A tensor with a name, of which nothing is read before it is asked for.
+    """A tensor with a name; its values are read on request.
 
     Attributes
     ----------
@@ -124,12 +124,12 @@ class WeightEntry(Weight):
     _is_pending: bool = False
 
     def _with_(self, **facts: Any) -> WeightEntry:
-        """Return the same weight, of which something else is said."""
+        """Return the same weight with other facts."""
         return replace(self, **facts)
 
     @property
     def location(self) -> str:
-        """A device, the path of its file, or that of a folder in which each weight has a file."""
+        """A device, the path of its file, or the folder of its files."""
         return self._source.location
 
     @property
@@ -144,12 +144,12 @@ class WeightEntry(Weight):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Where its bytes lie in files; empty in memory, and of elements that are not read."""
+        """The bytes of its elements in files; empty in memory."""
         return () if self.problem and self._source.fills_extents else self._source.extents
 
     @property
     def _chunks(self) -> tuple[Any, ...]:
-        """The boxes in which a folder has it, each with `offsets`, `sizes` and the `rank` that wrote it; else none."""
+        """The chunks of a folder, each with `offsets`, `sizes` and its `rank`; else none."""
         found: tuple[Any, ...] = getattr(self._source, "chunks", ())
         return found
 
@@ -188,12 +188,12 @@ class WeightEntry(Weight):
 
     @property
     def _num_parameters(self) -> int | None:
-        """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
+        """The number of weights, unpacked; None if nothing tells it."""
         return self._packed.num_parameters if self._packed is not None else self.numel
 
     @property
     def _dtype_of_values(self) -> str:
-        """The dtype by which values are counted; another one than `dtype` where codes are stored."""
+        """The dtype of the values; not `dtype` if codes are stored."""
         return self._source.dtype_of_values or self.dtype
 
     @property
@@ -203,7 +203,7 @@ class WeightEntry(Weight):
 
     @property
     def tensor(self) -> Any:
-        """The tensor or the array that it is, which is held as any variable would; None of what is not in memory."""
+        """The tensor or the array itself; None if it is not in memory."""
         return self._source.held
 
     @property
@@ -213,7 +213,7 @@ class WeightEntry(Weight):
         return self._with_(_source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
-        """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
+        """Return a plan of `to_numpy` without reading a value; raises as `to_numpy` does."""
         return self._source.plan(self._called, index, **self._of_shard(shard))
 
     def to_numpy(
@@ -264,7 +264,7 @@ class WeightEntry(Weight):
         return {}
 
     def _values(self) -> Any:
-        """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
+        """Return a tensor, or a reader of the values; raises as `to_numpy` does.
 
         Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
         """
@@ -272,7 +272,7 @@ class WeightEntry(Weight):
         return self._source.values(self._called)
 
     def _values_here(self) -> Any:
-        """Return as `values`; of what is spread over ranks, of which this rank's part is read."""
+        """Return a reader as `_values` does, of this rank's part of a sharded tensor."""
         if not self._is_in_shards:
             self._check_readable()
         return self._source.values(self._called)
@@ -292,7 +292,7 @@ class WeightEntry(Weight):
 
     @property
     def _called(self) -> Called:
-        """By what it is spoken of."""
+        """Its name and code for messages."""
         return Called(self.name, self.code)
 
     def _check_readable(self) -> None:
@@ -322,12 +322,12 @@ def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
 def nothing(
     name: str, kind: str, code: str, problem: str, location: str = "", *, is_pending: bool = False
 ) -> WeightEntry:
-    """Return a name without values: what is registered as None, or what a file at `location` does not have."""
+    """Return a name without values: registered as None, or missing in a file."""
     return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, _is_pending=is_pending)
 
 
 def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
-    """Return a class with the names, dtypes and shapes of tensors in it: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
     parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
     more = ["…"] if len(inner) > _MAX_INNER else []
     return f"{class_name}: {', '.join(parts + more)}" if parts else class_name

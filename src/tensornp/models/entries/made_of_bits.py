@@ -1,4 +1,4 @@
-"""What is made of bits that were read of files: arrays, tensors and statistics. Who lists weights makes none."""
+"""Arrays, tensors and statistics of bits from files; listing imports none of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.sources import Source
-from tensornp.models.reading.selection import Array
+from tensornp.models.reading.take import Array
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.compute import Tally, Tasks
@@ -28,7 +28,7 @@ def tensor_of(bits: Array, name: str) -> torch.Tensor:
 
 @outside_modes
 def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
-    """Return what elements of dtype `name` are as an array; their memory is nobody else's, and their bytes native."""
+    """Return native elements of dtype `name` as an array over their own memory."""
     if not whole.ndim and KNOWN[name].values_per_element > 1:
         # One element is several values.
         whole = whole.reshape(1)
@@ -40,7 +40,7 @@ def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arra
 
 
 def tasks_of(source: Source) -> Tasks:
-    """Return the tasks in which statistics are made."""
+    """Return the tasks that make the statistics."""
     from tensornp.core.values.stats.compute import Tasks
 
     return Tasks(source, "auto", in_depth=True)

@@ -1,10 +1,10 @@
-"""`NotListed`: a problem of an explorer that hides weights; of some, it is known what has none of them."""
+"""Problems of an explorer that hide weights."""
 
 from __future__ import annotations
 
 
 class NotListed(str):
-    """A problem that hides weights, of which nothing is listed: what is compared is not all."""
+    """A problem that hides weights, so that a comparison is not complete."""
 
     __slots__ = ()
 

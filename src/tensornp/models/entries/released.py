@@ -1,4 +1,4 @@
-"""Weights that somebody else holds: their rows keep what is said of them, and find the values at each request."""
+"""Rows of weights that hold no tensor, and find it again at each request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Find(ABC):
-    """What gives the object that an expression reaches by now, and raises NoDataError where it reaches none."""
+    """Evaluates an expression; raises NoDataError if it reaches no object."""
 
     @property
     def note(self) -> str:
-        """What is said of weights that no expression reaches, since this alone keeps them; nothing of others."""
+        """The note of weights that no expression reaches; empty for others."""
         return ""
 
     @property
@@ -32,13 +32,13 @@ class Find(ABC):
 
 
 def released(entry: WeightEntry, find: Find) -> WeightEntry:
-    """Return the same weight, of which nothing is held in memory: `find` gives it again at each request."""
+    """Return the same weight without its tensor; `find` gives it at each request."""
     again = entry._source.again(entry._called, entry.kind)
     return entry._with_(_source=Released(entry, again, find)) if again is not None else entry
 
 
 def reached(entry: WeightEntry) -> WeightEntry:
-    """Return the weight itself; of one that was released, what is found by now. NoDataError if that is gone."""
+    """Return a weight with its tensor, found again; NoDataError if it is gone."""
     if not isinstance(entry._source, Released):
         return entry
     found, only_here = entry._source.found(entry._called), entry._source.note
@@ -47,7 +47,7 @@ def reached(entry: WeightEntry) -> WeightEntry:
 
 
 class Released(Source):
-    """What is found again at each request, and held by nobody here; it has to be of the same shape and dtype."""
+    """Finds a tensor of the same shape and dtype again at each request."""
 
     __slots__ = ("_again", "_dtype", "_find", "_location", "_requires_grad", "_shape")
 
@@ -63,12 +63,12 @@ class Released(Source):
 
     @property
     def requires_grad(self) -> bool | None:
-        """What was so when it was listed."""
+        """The value at the time of listing."""
         return self._requires_grad
 
     @property
     def note(self) -> str:
-        """What is said of a weight that no expression reaches, since it is kept for this alone; nothing of others."""
+        """The note of a weight that no expression reaches; empty for others."""
         return self._find.note
 
     @property

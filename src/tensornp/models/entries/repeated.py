@@ -1,4 +1,4 @@
-"""Weights that are listed twice: objects of the same elements, and bytes that lie under an earlier name."""
+"""Weights that are listed twice, under several names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def same_elements_as(entry: WeightEntry) -> list[str]:
 
 
 def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
-    """Yield the weights, but of objects of the same elements the first: a state dict has two of what a model ties."""
+    """Yield one weight for each set of elements: state dicts repeat tied weights."""
     earlier: set[str] = set()
     for one in entries:
         same = same_elements_as(one)
@@ -28,7 +28,7 @@ def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
 
 
 def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
-    """Return the names that no sum counts: their bytes lie under an earlier one, or they are computed from others."""
+    """Return the names that totals leave out: repeated and computed weights."""
     found: list[str] = []
     earlier: set[str] = set()
     for one in entries:

@@ -1,4 +1,4 @@
-"""`Source`: where the values of a weight come from; it knows no name, and is told by which one they are spoken of."""
+"""`Source`: the values of a weight, in memory, in a file, or made on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Called(NamedTuple):
-    """By what a weight is spoken of: its name, and the expression that reaches it, or nothing."""
+    """The name of a weight and the expression that reaches it, for messages."""
 
     name: str
     code: str
@@ -32,14 +32,14 @@ class Called(NamedTuple):
 
 
 class Again(NamedTuple):
-    """How a weight is had again: the expression of what has it, and what makes its entry of that; None if it cannot."""
+    """How to look a weight up again: an expression, and a function of its value."""
 
     expression: str
     make: Callable[[Any], Any]
 
 
 class Source(ABC):
-    """Where the values of a weight come from: memory, a file, or a module that makes them.
+    """The values of a weight: in memory, in a file, or made by a module.
 
     What a weight says of itself stands in its `WeightEntry`, which alone asks most of this.
     """
@@ -49,7 +49,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def location(self) -> str:
-        """A device, the path of a file, or that of a folder in which each weight has a file; or nothing."""
+        """A device, the path of a file or of a folder of files, or nothing."""
 
     @abstractmethod
     def plan(self, called: Called, index: Any) -> Any:
@@ -69,17 +69,17 @@ class Source(ABC):
 
     @property
     def dtype_of_values(self) -> str:
-        """The dtype by which values are counted, where it is another one than that of the weight; else nothing."""
+        """The dtype of the values, if it is not that of the weight."""
         return ""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Where the bytes lie in files; empty in memory."""
+        """The bytes in files; empty in memory."""
         return ()
 
     @property
     def fills_extents(self) -> bool:
-        """Whether the bytes of `extents` are those of its elements: nothing is packed, and nothing lies besides."""
+        """Whether `extents` hold the elements and nothing else."""
         return False
 
     @property
@@ -89,7 +89,7 @@ class Source(ABC):
 
     @property
     def lies(self) -> Bytes | None:
-        """Where the elements lie in a file, where it is told which byte is whose; else None."""
+        """The extent of the elements in a file, if each byte belongs to one of them."""
         return None
 
     @property
@@ -98,17 +98,17 @@ class Source(ABC):
         return None
 
     def again(self, called: Called, kind: str) -> Again | None:
-        """Return how a weight of that kind is had again by one who does not hold it; None where nothing is held."""
+        """Return how to look the weight up again; None if no memory is held."""
         return None
 
     @property
     def identity(self) -> object:
-        """What is equal for names of one thing."""
+        """A key that is equal for names of the same elements."""
         return id(self)
 
     @property
     def key(self) -> object:
-        """What is equal for the same values: by it an earlier scan is gone on with."""
+        """A key that is equal for the same values, to resume a scan."""
         return self.identity
 
     @property
@@ -123,7 +123,7 @@ class Source(ABC):
 
 
 class NoSource(Source):
-    """What has no values: it is registered as None, or a file lists it and does not have it.
+    """A weight without values: registered as None, or missing in its file.
 
     `consists_of` are the weights that lie in the file in its place, where its class computes the values from them.
     """

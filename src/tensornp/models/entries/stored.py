@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.files.source_file import Bytes
-from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
+from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.sources import Source as Values
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ReadPlan(NamedTuple):
-    """What `to_numpy` would read of a file.
+    """The bytes of a file that `to_numpy` would read.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ReadPlan(NamedTuple):
 
 
 class StoredSource(Source):
-    """Values in files, which are opened for as long as one reads; equal ones give the same values of the same files."""
+    """Values in files; equal sources give the same values of the same files."""
 
     __slots__ = ()
     shape: Shape
@@ -54,7 +54,7 @@ class StoredSource(Source):
     @property
     @abstractmethod
     def files(self) -> frozenset[Bytes]:
-        """What is opened for all values."""
+        """The files that hold the values."""
 
     @property
     @abstractmethod
@@ -63,15 +63,15 @@ class StoredSource(Source):
 
     @abstractmethod
     def reading(self, called: Called, *, is_whole: bool = False) -> AbstractContextManager[Any]:
-        """Open the files for some reads, or for all values; ChangedFileError if they are not as they were listed."""
+        """Open the files for some reads; ChangedFileError if one has changed."""
 
     @abstractmethod
     def elements(self, opened: Any, ranges: Ranges) -> Array:
-        """Return the elements in some ranges as they are meant: integers of their bits, or NumPy's own numbers."""
+        """Return the decoded elements in some ranges, or integers of their bits."""
 
     @abstractmethod
     def row(self, opened: Any, first: int, count: int) -> Array:
-        """Return so many elements from one on, in the order in which `stats` reads them."""
+        """Return `count` elements from `first` on, in the order of statistics."""
 
     @property
     def order(self) -> tuple[int, ...] | None:
@@ -141,15 +141,15 @@ class StoredSource(Source):
         from tensornp.core.convert.budget import Budget
 
         taken = taken_by(index, self.shape)
-        Budget(None, "take fewer indices").take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
+        Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
         try:
             with self.reading(called) as opened:
-                return np.asarray(self.elements(opened, taken.ranges)[taken.final])
+                return self.elements(opened, taken.ranges).reshape(taken.shape)
         except MemoryError as error:
             if isinstance(error, TooLargeError):
                 raise
             # The process may have less than the machine.
-            what = f"{called.shown} at shape {taken.counts}"
+            what = f"{called.shown} at shape {taken.shape}"
             raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
 
     def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
@@ -163,7 +163,7 @@ class StoredSource(Source):
 
     @property
     def _can_be_held_open(self) -> bool:
-        """Whether `row` reads in the order of the indices, whoever asks, and wherever the last one has stopped."""
+        """Whether `row` reads in the order of the indices, from any element on."""
         return self.is_shared_out and self.order == tuple(range(len(self.shape)))
 
     @contextmanager

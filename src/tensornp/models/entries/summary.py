@@ -1,4 +1,4 @@
-"""Everything that a card says of one weight: its facts are those of the entry, and what NumPy prints is read here."""
+"""The card of one weight: the facts of its entry, and NumPy's text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EntrySummary:
 
 
 def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
-    """Return what NumPy prints of a weight, of which the printed elements are read; raises as `to_numpy` does.
+    """Return NumPy's text of a weight, by reading only the printed elements.
 
     Of what is spread over ranks it is this rank's part.
     """

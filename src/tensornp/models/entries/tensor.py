@@ -26,7 +26,7 @@ from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
-from tensornp.models.reading.selection import taken_by
+from tensornp.models.reading.take import taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -66,7 +66,7 @@ def weight_of(
 
 
 class _Facts:
-    """What is said of a tensor."""
+    """The facts of a tensor."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
@@ -129,7 +129,7 @@ class _Facts:
             self._count_stored(f"{said}, {info.detail}" if is_placed else said)
 
     def _read_part(self, part: torch.Tensor) -> bool:
-        """Read those of a DTensor of which this rank has an ordinary `part`, at a tenth of the cost of all facts.
+        """Read the facts of a DTensor with an ordinary `part`, at a tenth of the cost.
 
         Return False of a part of a sum, and of a whole that has no elements, or none any more.
         """
@@ -159,7 +159,7 @@ class _Facts:
 
 
 class TensorSource(Source):
-    """A tensor, which is held as any variable would; of one that holds `several`, each is taken by its number."""
+    """A tensor in memory; `several` if it holds tensors that an index selects."""
 
     __slots__ = ("_device", "_requires_grad", "_shape", "by_elements", "is_part", "several", "tensor")
 
@@ -212,7 +212,7 @@ class TensorSource(Source):
             return False
 
     def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
-        """Return how the values at `index` would become an array; it waits for nothing, and raises as `to_numpy`."""
+        """Return a plan of the conversion; it waits for nothing."""
         if index is not Ellipsis and inspect(self.tensor)._is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
@@ -247,7 +247,7 @@ class TensorSource(Source):
         return self.tensor
 
     def stats(self, called: Called) -> TensorStats:
-        """Return the statistics of all values; of what is spread over ranks, of this rank's part, as `scope` says."""
+        """Return the statistics of all values, or of this rank's part."""
         from tensornp.core.values.stats.compute import scan
 
         # Rows and columns of a part have other numbers than those of the whole.
@@ -255,7 +255,7 @@ class TensorSource(Source):
 
     @outside_modes
     def _at(self, called: Called, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
-        """Return a view of the elements at `index`, without a trace in autograd, and how its array is turned then.
+        """Return a view of the elements at `index`, and the flips of its array.
 
         torch has no steps downwards: what is taken with one is taken upwards.
         """
@@ -274,18 +274,18 @@ class TensorSource(Source):
         ranges = iter(zip(taken.ranges, shape, strict=True))
         upwards: list[Any] = []
         turned: list[slice] = []
-        for item in taken.final:
+        for item in taken.items:
             if item is None:
                 upwards.append(None)
                 turned.append(slice(None))
                 continue
-            (first, num, step), size = next(ranges)
+            wanted, size = next(ranges)
             if isinstance(item, slice):
-                is_whole = num == size
-                upwards.append(slice(None) if is_whole else slice(first, first + num * step, step) if num else slice(0))
-                turned.append(item)
+                low = wanted if wanted.step > 0 else wanted[::-1]
+                upwards.append(slice(None) if len(low) == size else slice(low.start, low.stop, low.step))
+                turned.append(slice(None, None, None if wanted.step > 0 else -1))
             else:
-                upwards.append(first)
+                upwards.append(wanted.start)
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()
@@ -296,7 +296,7 @@ class TensorSource(Source):
 
 
 def _held_here(tensor: Any) -> Any:
-    """Return the tensor in which this rank has its part of what is spread over ranks; raise where that is no value."""
+    """Return this rank's part of a sharded tensor."""
     info = as_local(inspect(tensor))
     while (info.kind is LOCAL or info.kind.step is Step.STAND_IN) and info.inner is not None:
         tensor, info = info.kind.inner(tensor), info.inner
@@ -319,6 +319,6 @@ def _in_a_sentence(called: Called) -> Iterator[None]:
 
 
 def _with_inner(said: str, tensor: Any) -> str:
-    """Return the name of a class with the tensors that it consists of: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    """Return a class name with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
     inner = [(name, weight_of(name, "", value, "")) for name, value in own_attributes(tensor) if is_tensor(value)]
     return inner_text(said, [(name, one.dtype, one.shape) for name, one in inner])

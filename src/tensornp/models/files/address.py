@@ -1,12 +1,12 @@
-"""Addresses: paths with a scheme, such as ``https://`` or ``s3://``, of which what may be a secret is never shown."""
+"""Addresses such as ``https://`` or ``s3://``, shown without their secrets."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tensornp.errors import CheckpointError
@@ -64,7 +64,7 @@ class Address:
 
     @property
     def name(self) -> str:
-        """What follows the last slash; empty of a folder."""
+        """The text after the last slash; empty for a folder."""
         return posixpath.basename(str(self))
 
     @property
@@ -104,7 +104,7 @@ Place = Path | Address
 
 
 class Version(NamedTuple):
-    """By what a file elsewhere is known again; what its server does not tell is empty."""
+    """The facts that identify a remote file; empty if its server does not tell."""
 
     nbytes: int
     etag: str = ""
@@ -112,4 +112,15 @@ class Version(NamedTuple):
 
 
 class AbsentError(CheckpointError):
-    """There is nothing at an address, or nothing for who asks: a store of objects may not tell the two apart."""
+    """There is nothing at an address, or no permission to see it."""
+
+
+def why_outside(place: Any) -> str:
+    """Return why a name lies outside of its folder; links are not followed."""
+    if not isinstance(place, str):
+        return "its file is no text"
+    windows = PureWindowsPath(place)
+    is_outside = ".." in PurePosixPath(place).parts or ".." in windows.parts
+    if is_outside or place.startswith("/") or windows.drive or windows.root or "\0" in place:
+        return f"its file {shown_name(place)} would lie outside of the folder"
+    return ""

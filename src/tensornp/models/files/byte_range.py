@@ -1,4 +1,4 @@
-"""Some bytes of an open file, as if they were a file of their own: an item of a checkpoint, with a zip inside."""
+"""A part of an open file as a file of its own."""
 
 from __future__ import annotations
 

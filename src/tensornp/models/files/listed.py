@@ -1,4 +1,4 @@
-"""`listed`: the file at a path or an address, wherever it lies."""
+"""`listed`: the file at a path or an address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensornp.models.files.source_file import ListedFile, SourceFile
 
 
 def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
-    """Return a context with the file at a path or an address; of a remote one, the first `nbytes` are asked for."""
+    """Return a context with the file at a path, or the first bytes at an address."""
     if not isinstance(path, Address):
         return nullcontext(SourceFile.at(path))
     from tensornp.models.files.remote_file import RemoteFile

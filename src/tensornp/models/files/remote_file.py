@@ -1,4 +1,4 @@
-"""A file at an address, read in parts: over http by the standard library, else by a protocol of fsspec."""
+"""A file at an address, read in parts over http or by fsspec."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class _RemoteReader(Reader):
 
 
 def _fetch(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:
-    """Return the version of a file and its bytes from `offset` on; fewer where it ends, or if fewer come at once."""
+    """Return the version of a file and some bytes from `offset` on."""
     return (_over_http if address.scheme in HTTP else _over_fsspec)(address, offset, nbytes)
 
 
@@ -233,7 +233,7 @@ def _version(nbytes: int, headers: Any) -> Version:
 
 
 def _checked(answer: Any, said: str, offset: int, wanted: int) -> tuple[Version, int]:
-    """Return the version of the file and how many bytes follow, if the answer is the part that was asked for."""
+    """Return the version and the size of the part in a response."""
     headers = answer.headers
     if answer.status == 206:
         told = headers.get("Content-Range", "").strip()

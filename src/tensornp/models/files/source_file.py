@@ -1,45 +1,36 @@
-"""A regular file that is read by positions, and never mapped: a mapped one that shrinks ends the process.
+"""A regular file that is read by position, and never mapped: a mapped file that shrinks ends the process.
 
-What was listed is what is read: each read compares the file with what it was, and refuses another one.
+Each read compares the file with the one that was listed, and refuses another one.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from tensornp.core.memory.digest import digest_of
 from tensornp.errors import ChangedFileError, CheckpointError
 
 Array = np.ndarray[Any, Any]
-# A pipe that took the place of a file does not hang whoever opens it; Windows has neither flag.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-
-
-_TOLD_NBYTES = 4096
-"""Bytes at either end of a file by which it is known on another machine."""
 
 
 class FileMark(NamedTuple):
-    """By what a file is known again."""
+    """The facts that identify a file, on this machine and on others that share it."""
 
-    device: int
     inode: int
     nbytes: int
     mtime_ns: int
 
 
 class Reader(ABC):
-    """What is open, and read by positions."""
+    """An open file that is read at positions."""
 
     @abstractmethod
     def read_into(self, target: Array, offset: int) -> None:
@@ -61,7 +52,7 @@ class Extent(NamedTuple):
 
 
 class Bytes(Protocol):
-    """What can be opened to be read by positions: a file, or what is packed in one."""
+    """A file, or a compressed part of one, that can be opened."""
 
     @property
     def path(self) -> str:
@@ -105,7 +96,7 @@ class ListedFile(ABC):
 
     @abstractmethod
     def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
-        """Open it for some reads, or to read all; ChangedFileError if it is another one than when it was listed."""
+        """Open it for some reads; ChangedFileError if it is not the listed file."""
 
     def scanned(self) -> AbstractContextManager[None]:
         """Read small neighbouring parts of a remote file together until the context ends."""
@@ -113,34 +104,32 @@ class ListedFile(ABC):
 
 
 def _mark_of(status: os.stat_result) -> FileMark:
-    return FileMark(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileMark(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a file; a pipe in its place does not block."""
+    return open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile(ListedFile):
-    """A regular file of this machine, or of a share; it can be sent to another process.
-
-    Elsewhere, the same file of a share has another device number: it is known by its size, its time and a fingerprint.
-    """
+    """A regular file of this machine, or of a share; it can be sent to another process."""
 
     path: str
     mark: FileMark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self.path, self.mark, _fingerprint_of(self))
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> SourceFile:
         """Return the file at `path`, symbolic links followed.
 
-        CheckpointError for a pipe, a device, a folder, and what cannot be opened.
+        CheckpointError for a pipe, a device, a folder, and a file that cannot be opened.
         """
         name = os.fspath(path)
         try:
             status = os.stat(name)
             if stat.S_ISREG(status.st_mode):
-                # By one call, after which Ctrl-C may come.
-                list(map(os.close, map(os.open, [name], [_FLAGS])))
+                _open(name).close()
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{name!r} cannot be opened: {reason_of(error)}") from None
         if not stat.S_ISREG(status.st_mode):
@@ -154,54 +143,16 @@ class SourceFile(ListedFile):
 
     @contextmanager
     def opened(self, *, is_whole: bool = False) -> Iterator[OpenFile]:
-        """Open it for some reads; before and after them it is compared with what it was.
-
-        Raises
-        ------
-        ChangedFileError
-            If it has shrunk, was written to or replaced, or is gone.
-        """
-        descriptors: list[int] = []
-        closing = map(os.close, descriptors)
+        """Open it for some reads; ChangedFileError if it has changed before or after them."""
         try:
-            try:
-                # Noted by the call that opens it, after which Ctrl-C may come.
-                descriptors.extend(map(os.open, [self.path], [_FLAGS]))
-            except OSError as error:
-                raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
-            there = OpenFile(self, descriptors[0])
+            file = _open(self.path)
+        except OSError as error:
+            raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
+        with file:
+            there = OpenFile(self, file.fileno())
             there.check()
             yield there
             there.check()
-        finally:
-            # What was read is right, whatever becomes of the file now. `suppress` would begin before the call.
-            try:  # noqa: SIM105
-                list(closing)
-            except OSError:
-                pass
-
-
-@functools.lru_cache(maxsize=256)
-def _fingerprint_of(file: SourceFile) -> bytes:
-    """Return what tells the beginning and the end of a file, where headers are; nothing where it is another one."""
-    try:
-        with file.opened() as there:
-            size = min(file.nbytes, _TOLD_NBYTES)
-            told = there.read(0, size).tobytes() + there.read(file.nbytes - size, size).tobytes()
-        return digest_of(told)
-    except (OSError, CheckpointError):
-        return b""
-
-
-def _received(path: str, mark: FileMark, fingerprint: bytes) -> SourceFile:
-    """Return a file that another process has listed, as it is known here; as it was there if it is another one here."""
-    sent = SourceFile(path, mark)
-    try:
-        own = SourceFile.at(path)
-    except CheckpointError:
-        return sent
-    is_other_place = own.mark.device != mark.device and own.mark[2:] == mark[2:]
-    return own if is_other_place and fingerprint and _fingerprint_of(own) == fingerprint else sent
 
 
 class OpenFile(Reader):
@@ -219,7 +170,7 @@ class OpenFile(Reader):
             raise self._gone(error) from None
         if now == listed:
             return
-        if now[:2] != listed[:2]:
+        if now.inode != listed.inode:
             said = "was replaced"
         elif now.nbytes < listed.nbytes:
             said = f"shrank from {listed.nbytes:,} to {now.nbytes:,} bytes"
@@ -266,3 +217,12 @@ class OpenFile(Reader):
 def reason_of(error: Exception) -> str:
     """Return why a path cannot be used, in a few words."""
     return getattr(error, "strerror", None) or "its path has a character that no path has"
+
+
+def overlapping(spans: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield the names whose bytes, from an offset on so many, are in part those of one before."""
+    end = 0
+    for name, (offset, nbytes) in sorted(spans.items(), key=lambda pair: pair[1]):
+        if nbytes and offset < end:
+            yield name
+        end = max(end, offset + nbytes)

@@ -1,4 +1,4 @@
-"""Where the members of a zip file lie, as far as its directory and their own headers agree; none of them is read."""
+"""The members of a zip file, if its directory and their headers agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.files.byte_range import ByteSource, Readable, read_bytes
-from tensornp.models.files.overlap import overlapping
+from tensornp.models.files.source_file import overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"
@@ -21,7 +21,7 @@ _MAX_RATIO = 1032
 
 
 class Record(NamedTuple):
-    """Where the bytes of a member lie; `problem` says why they are not read.
+    """The bytes of a member, and the reason why they are not read.
 
     A deflated one takes `packed_nbytes` in the file; of another, that is None.
     """
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
-    """Return where each member of a zip lies, of a directory of so many bytes at most; CheckpointError if not sound.
+    """Return the members of a zip; CheckpointError if its directory is damaged.
 
     A member begins after its own header, whose length the directory does not tell.
     """

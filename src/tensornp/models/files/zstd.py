@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
 
-from tensornp.errors import CheckpointError, MissingLibraryError, TensornpError
-from tensornp.models.files.byte_range import ByteSource, Readable, check_inside
+from tensornp.errors import CheckpointError, MissingLibraryError
+from tensornp.models.files.byte_range import ByteSource, check_inside, read_bytes
 from tensornp.models.files.source_file import Array
 
-_LIBRARIES = ("zstandard", "compression.zstd", "pyzstd")
-"""Any of which will do; the second comes with Python 3.14."""
+_LIBRARIES = ("zstandard", "compression.zstd")
+"""Either of them will do; the second comes with Python 3.14."""
 
 
 def zstd_library() -> str:
@@ -23,17 +22,6 @@ def zstd_library() -> str:
         except ImportError:
             continue
     return ""
-
-
-def unpacking(packed: ByteSource) -> Any:
-    """Return a stream of the unpacked bytes; MissingLibraryError without a library."""
-    name = zstd_library()
-    if not name:
-        raise MissingLibraryError(f"{packed.said} is packed by Zstandard; install zstandard to read it")
-    library, stream = importlib.import_module(name), Readable(packed, packed.nbytes)
-    if name == "zstandard":
-        return library.ZstdDecompressor().stream_reader(stream)
-    return library.ZstdFile(stream)
 
 
 class Unpacked:
@@ -56,17 +44,23 @@ class Unpacked:
 
     def _unpacked(self) -> bytes:
         if self._data is None:
-            stream = unpacking(self._packed)
-            data = bytearray()
-            try:
-                while len(data) <= self._limit and (some := stream.read(self._limit + 1 - len(data))):
-                    data += some
-            except TensornpError:
-                raise
-            except Exception:
-                # Each library has its own.
-                raise CheckpointError(f"{self.said} is not packed soundly by Zstandard") from None
-            if len(data) > self._limit:
-                raise CheckpointError(f"{self.said} unpacks to more than {self._limit:,} bytes")
-            self._data = bytes(data)
+            self._data = _unpack(read_bytes(self._packed, 0, self._packed.nbytes), self.said, self._limit)
         return self._data
+
+
+def _unpack(packed: bytes, said: str, limit: int) -> bytes:
+    name = zstd_library()
+    if not name:
+        raise MissingLibraryError(f"{said} is packed by Zstandard; install zstandard to read it")
+    unpacker = importlib.import_module(name).ZstdDecompressor()
+    try:
+        if name == "zstandard":
+            data: bytes = unpacker.stream_reader(packed).read(limit + 1)
+        else:
+            data = unpacker.decompress(packed, limit + 1)
+    except Exception:
+        # Each library has its own errors.
+        raise CheckpointError(f"{said} is not packed soundly by Zstandard") from None
+    if len(data) > limit:
+        raise CheckpointError(f"{said} unpacks to more than {limit:,} bytes")
+    return data

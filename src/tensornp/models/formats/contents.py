@@ -1,4 +1,4 @@
-"""What a file or a folder of weights was found to hold."""
+"""The contents of a file or a folder of weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Beside(dict[str, Any]):
-    """What a container of weights holds beside them, by name: what a file says of itself is another mapping.
+    """The other values of a container of weights, by name.
 
     `of_sets` are names of elements of sets, which have no order, and `others` by name the classes of objects that are
     no plain values, which are not looked into.
@@ -25,7 +25,7 @@ class Beside(dict[str, Any]):
 
 
 class Contents(NamedTuple):
-    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there.
+    """Weights, metadata, problems, and optimizers with their states.
 
     In memory a module may be among them, of which the classes are told by name.
     """

@@ -1,10 +1,19 @@
-"""Arrays as `numpy.save` writes them: the header is parsed as a literal, and no element is a pickle that is run."""
+"""NumPy's files: one array of `numpy.save`, or the zip of `numpy.savez`.
+
+Stored arrays are read in place. Compressed ones are inflated from their beginning for each read, and compared with
+their checksum at their end.
+"""
 
 from __future__ import annotations
 
-import ast
+import io
 import math
-import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,43 +22,35 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.source_file import Bytes, ListedFile, Reader
+from tensornp.models.files.byte_range import ByteRange, Readable
+from tensornp.models.files.source_file import Bytes, Extent, ListedFile, Reader
+from tensornp.models.files.zip_directory import Record, records_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
+from tensornp.models.reading.take import Array, Shape
 
-NPY_MAGIC = b"\x93NUMPY"
-NO_NPY = "it does not begin as NumPy's files do"
 SUFFIX = ".npy"
-_LENGTH_NBYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
-"""Bytes that tell the length of the header, for each version of the format."""
+_MAGIC = b"\x93NUMPY"
+_NO_NPY = "it does not begin as NumPy's files do"
 _MAX_HEADER_NBYTES = 10_000
-"""What NumPy takes at most: longer literals have crashed Python."""
+"""NumPy's own limit, since longer literals have crashed Python."""
 _MAX_NBYTES = 2**63 - 1
-_MAX_DTYPE = 32
-"""Characters of a dtype."""
-_KEYS = {"descr", "fortran_order", "shape"}
-_NUMBERS = re.compile(r"[<>=|]?(?:[biufc]\d{1,2}|[?bBhHiIlLqQefdgFDG])")
-_OTHERS = re.compile(r"[<>=|]?([OSaUVMm])(\d{0,9})(\[\w*\])?")
-_OTHER_WORDS = {
-    "O": "its elements are Python objects in a pickle, which is not run",
-    "S": "its elements are strings of bytes",
-    "a": "its elements are strings of bytes",
-    "U": "its elements are strings",
-    "M": "its elements are dates",
-    "m": "its elements are times",
-}
-_BYTES_PER_UNIT = {"U": 4}
-_PERHAPS = {1: "perhaps float8; view them as what they are", 2: "perhaps bfloat16; view them as what they are"}
-"""What NumPy writes of the dtypes that it does not have."""
+_PIECE_NBYTES = 2**18
+_KINDS = {
+    "O": "Python objects in a pickle, which is not run", "S": "strings of bytes", "U": "strings", "M": "dates",
+    "m": "times",
+}  # fmt: skip
+_PERHAPS = {"V1": "1-byte voids, perhaps float8", "V2": "2-byte voids, perhaps bfloat16"}
+"""NumPy writes dtypes that it does not have as bytes."""
 
 
 class NpyHeader(NamedTuple):
-    """What the header says; `first` is where the elements begin, and `problem` says why they are not read."""
+    """The header of an array, the first byte of its elements, and the reason why they are not read."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     is_swapped: bool
     is_fortran: bool
@@ -59,133 +60,176 @@ class NpyHeader(NamedTuple):
 
 
 def read_npy(file: ListedFile) -> Contents:
-    """Return what a file of `numpy.save` holds, and read no element; CheckpointError if it is not sound."""
+    """Return the array in a file of `numpy.save`; CheckpointError if its header is malformed."""
     with file.opened() as there:
         try:
-            header = read_npy_header(there, 0, file.nbytes)
+            header = _header(there, 0, file.nbytes)
         except CheckpointError as error:
             raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {error}") from None
-    entry = npy_weight(header, "array", f"numpy.load({file.path!r})", file)
+    entry = _weight(header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
     said = f"{counted(rest, 'byte')} at its end can belong to no array that is listed"
     return Contents([entry], {}, [NotListed(said)] if rest else [])
 
 
-def npy_weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:
-    """Return the weight that a header tells of."""
-    strides = unless_in_order(header.shape, contiguous(header.shape[::-1])[::-1]) if header.is_fortran else None
+def read_zip(file: ListedFile) -> Contents:
+    """Return the weights in a zip of `numpy.savez` or `torch.save`."""
+    with file.opened() as there:
+        members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
+        is_of_torch = any(name.lower().rpartition("/")[2] == "data.pkl" for name in members)
+        if not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members)):
+            return _read_npz(file, there, members)
+    from tensornp.models.formats.torch_save import read_zip
+
+    return read_zip(file, members)
+
+
+def _read_npz(file: ListedFile, there: Reader, members: dict[str, Record]) -> Contents:
+    """Return the arrays in a zip; a malformed one has a problem, and hides no other."""
+    entries: list[WeightEntry] = []
+    problems: list[str] = []
+    for member, record in members.items():
+        stem = member.removesuffix(SUFFIX)
+        # NumPy takes a member of just that name first.
+        entry = _member(file, there, stem if stem not in members else member, record)
+        # NumPy also makes an array of a member of any other name that begins as one.
+        if member.endswith(SUFFIX) or not (record.problem or entry.problem == _NO_NPY):
+            entries.append(entry)
+        else:
+            problems.append(NotListed(f"its member {shown_name(member)} {record.problem or 'is no array'}"))
+    return Contents(entries, {}, problems)
+
+
+def _member(file: ListedFile, there: Reader, name: str, record: Record) -> WeightEntry:
+    code = f"numpy.load({file.path!r})[{name!r}]"
+    if record.problem:
+        return nothing(name, "array", code, f"its member {record.problem}", file.path)
+    try:
+        if record.packed_nbytes is None:
+            return _weight(_header(there, record.offset, record.nbytes), name, code, file)
+        packed = Deflated(file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
+        with packed.opened() as stream:
+            header = _header(stream, 0, packed.nbytes)
+    except CheckpointError as error:
+        return nothing(name, "array", code, str(error), file.path)
+    ratio = record.nbytes / max(record.packed_nbytes, 1)
+    return _weight(header, name, code, packed, f"compressed {ratio:.3g} times")
+
+
+def _weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:
+    strides = None
+    if header.is_fortran and not header.problem:
+        strides = unless_in_order(header.shape, contiguous(header.shape[::-1])[::-1])
     source = FileSource(header.shape, header.dtype, file, header.first, strides, header.is_swapped)
     said = [note, "other byte order" if header.is_swapped else ""]
     said += ["Fortran order"] if header.is_fortran and len(header.shape) > 1 else []
     note = ", ".join(filter(None, said))
-    # NumPy refuses a pickle as well, and this is no place to allow one.
+    # NumPy refuses a pickle as well.
     code = "" if header.dtype == "object" else code
     return weight_in(source, name, code, kind="array", nbytes=header.nbytes, note=note, problem=header.problem)
 
 
-def read_npy_header(there: Reader, start: int, nbytes: int) -> NpyHeader:
-    """Return what is said at the beginning of the `nbytes` bytes from `start` on.
-
-    Raises
-    ------
-    CheckpointError
-        If the header is malformed, or tells of more elements than there are; in the words of the sentence's end.
-    """
-    stop = start + nbytes
-    at = len(NPY_MAGIC) + 2
-    begins = there.read(start, min(nbytes, at + 4)).tobytes()
-    if not begins.startswith(NPY_MAGIC) or len(begins) < at:
-        raise CheckpointError(NO_NPY)
-    version = (begins[at - 2], begins[at - 1])
-    if version not in _LENGTH_NBYTES:
-        raise CheckpointError(f"its format is of version {version[0]}.{version[1]}, which is not known")
-    taken = at + _LENGTH_NBYTES[version]
-    length = int.from_bytes(begins[at:taken], "little")
-    if length > _MAX_HEADER_NBYTES:
-        raise CheckpointError(f"the header says {length:,} bytes, more than the limit of {_MAX_HEADER_NBYTES:,}")
-    if taken + length > nbytes:
-        raise CheckpointError(f"the header says {length:,} bytes, only {max(nbytes - taken, 0):,} follow")
-    first = start + taken + length
-    # What is compressed is read upwards, each byte once.
-    rest = there.read(start + len(begins), max(taken + length - len(begins), 0)).tobytes()
-    text = (begins[taken : taken + length] + rest).decode("utf-8" if version == (3, 0) else "latin1", "replace")
-    shape, described, is_fortran = _parsed(text)
-    return _checked(shape, described, is_fortran, first, stop - first)
-
-
-def _parsed(text: str) -> tuple[tuple[int, ...], Any, bool]:
-    """Return shape, description of the dtype, and whether the first index runs fastest."""
-    if "\\" in text:
-        # Python would warn of some; no number is told with one.
-        raise CheckpointError("its header has a backslash")
+def _header(there: Reader, start: int, nbytes: int) -> NpyHeader:
+    """Return the header of an array, parsed by NumPy; CheckpointError if malformed."""
+    data = there.read(start, min(nbytes, _MAX_HEADER_NBYTES + 12)).tobytes()
+    if not data.startswith(_MAGIC):
+        raise CheckpointError(_NO_NPY)
+    stream = io.BytesIO(data)
     try:
-        told = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise CheckpointError("the header is not a Python literal") from None
-    if not isinstance(told, dict) or told.keys() != _KEYS:
-        raise CheckpointError("its header does not tell of descr, fortran_order and shape alone")
-    shape, is_fortran = told["shape"], told["fortran_order"]
-    if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
-        raise CheckpointError("the shape is not a tuple of sizes")
-    if not isinstance(is_fortran, bool):
-        raise CheckpointError("its fortran_order is neither True nor False")
-    return shape, told["descr"], is_fortran
-
-
-def _checked(shape: tuple[int, ...], described: Any, is_fortran: bool, first: int, left: int) -> NpyHeader:
-    """Return the header, whose elements are all there."""
-    dtype, itemsize, is_swapped, problem = _dtype_of(described)
-    if math.prod(size for size in shape if size) * max(itemsize or 1, 1) > _MAX_NBYTES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = np.lib.format.read_magic(stream)
+            if version[0] > 3:
+                raise ValueError(f"its version is {version[0]}")
+            # Version 3 differs from version 2 in the names of fields alone.
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, is_fortran, dtype = read(stream, max_header_size=_MAX_HEADER_NBYTES)
+    except Exception as error:
+        # NumPy, its parser of literals and its parser of dtypes raise many kinds.
+        why = " ".join(str(error).split())[:MAX_SHOWN]
+        raise CheckpointError(f"its header is malformed ({why or type(error).__name__})") from None
+    shape = tuple(map(int, shape))
+    if math.prod(size for size in shape if size) * max(dtype.itemsize, 1) > _MAX_NBYTES or min(shape, default=0) < 0:
         raise CheckpointError("its shape is too large for any memory")
-    # How long a pickle is, nothing tells.
-    nbytes = math.prod(shape) * itemsize if itemsize is not None else left
-    if nbytes > left:
-        raise CheckpointError(
-            f"its shape {cut(str(shape), MAX_SHOWN)} of {shown_name(dtype)} needs {nbytes:,} bytes, "
-            f"and {left:,} follow its header"
-        )
-    return NpyHeader(shape, dtype, is_swapped, is_fortran, first, nbytes, problem)
+    name, problem = _dtype_of(dtype)
+    left = nbytes - stream.tell()
+    # Nothing tells the length of a pickle.
+    needed = left if dtype.hasobject else math.prod(shape) * dtype.itemsize
+    if needed > left:
+        said = f"{cut(str(shape), MAX_SHOWN)} of {shown_name(name)} needs {needed:,} bytes"
+        raise CheckpointError(f"its shape {said}, and {left:,} follow its header")
+    is_swapped = not problem and not dtype.isnative
+    return NpyHeader(shape, name, is_swapped, is_fortran, start + stream.tell(), needed, problem)
 
 
-def _dtype_of(described: Any) -> tuple[str, int | None, bool, str]:
-    """Return the name of a dtype, its bytes if they are told, if they are swapped, and why values are not read.
+def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
+    """Return the name of a dtype, and the reason why its values are not read."""
+    if dtype.fields is not None or dtype.subdtype is not None:
+        return "structured", "its elements are structures of several fields"
+    if dtype.name in KNOWN and stored_dtype(dtype.name).itemsize == dtype.itemsize:
+        return dtype.name, ""
+    if dtype.kind == "V":
+        name = f"V{dtype.itemsize}"
+        cure = "; view them as what they are" if name in _PERHAPS else ""
+        return name, f"its elements are {_PERHAPS.get(name, f'{dtype.itemsize}-byte voids')}{cure}"
+    if dtype.kind in _KINDS:
+        return "object" if dtype.kind == "O" else dtype.str, f"its elements are {_KINDS[dtype.kind]}"
+    return dtype.name, f"its elements are of {dtype.name}, which not every machine has"
 
-    NumPy makes a dtype of short words for numbers only: nothing else reaches its parser.
-    """
-    if isinstance(described, (list, tuple)):
-        return "structured", _nbytes_of_fields(described), False, "its elements are structures of several fields"
-    if isinstance(described, str) and _NUMBERS.fullmatch(described):
+
+@dataclass(frozen=True, slots=True)
+class Deflated:
+    """A compressed member of a zip; it is read upwards."""
+
+    file: ListedFile
+    offset: int
+    packed_nbytes: int
+    nbytes: int
+    checksum: int
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self.file.path
+
+    @property
+    def is_stream(self) -> bool:
+        """Return True."""
+        return True
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        """Return the compressed bytes."""
+        return Extent(self.path, self.offset, self.packed_nbytes)
+
+    @contextmanager
+    def opened(self, *, is_whole: bool = False) -> Iterator[Reader]:
+        """Open it; a read that goes back inflates again from the beginning."""
+        with self.file.opened(is_whole=True) as there:
+            yield _Inflating(self, there)
+
+
+class _Inflating(Reader):
+    """A stream for one thread."""
+
+    def __init__(self, member: Deflated, there: Reader) -> None:
+        info = zipfile.ZipInfo()
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.compress_size, info.file_size, info.CRC = member.packed_nbytes, member.nbytes, member.checksum
+        packed = ByteRange(there, member.offset, member.packed_nbytes, repr(member.path))
+        self._stream = zipfile.ZipExtFile(Readable(packed, member.packed_nbytes), "r", info)
+        self._path = member.path
+
+    def read_into(self, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on; CheckpointError if they are damaged."""
+        view, done = memoryview(target.data).cast("B"), 0
         try:
-            dtype = np.dtype(described)
-        except TypeError:
-            if described.endswith("f1"):
-                return described, 1, False, f"its elements are 1-byte floats, {_PERHAPS[1]}"
-            return described, None, False, f"its dtype {shown_name(described)} is not known"
-        if dtype.name in KNOWN and stored_dtype(dtype.name).itemsize == dtype.itemsize:
-            return dtype.name, dtype.itemsize, not dtype.isnative, ""
-        return dtype.name, dtype.itemsize, False, f"its elements are of {dtype.name}, which not every machine has"
-    other = _OTHERS.fullmatch(described) if isinstance(described, str) else None
-    if other is None:
-        return "unknown", None, False, f"its dtype {shown_name(str(described)[:_MAX_DTYPE])} is not known"
-    letter, length = other[1], int(other[2] or 0)
-    if letter == "O":
-        return "object", None, False, _OTHER_WORDS[letter]
-    if letter != "V":
-        return described, length * _BYTES_PER_UNIT.get(letter, 1), False, _OTHER_WORDS[letter]
-    said = f", {_PERHAPS[length]}" if length in _PERHAPS else ""
-    return f"V{length}", length, False, f"its elements are {length}-byte voids{said}"
-
-
-def _nbytes_of_fields(fields: Any) -> int | None:
-    """Return the bytes of one structure, whose gaps are fields too; None where a field tells of none."""
-    total = 0
-    for field in fields:
-        if not isinstance(field, tuple) or len(field) not in (2, 3):
-            return None
-        shape = field[2] if len(field) == 3 else ()
-        shape = shape if isinstance(shape, tuple) else (shape,)
-        _, itemsize, _, _ = _dtype_of(field[1])
-        if itemsize is None or not all(type(size) is int and size >= 0 for size in shape):
-            return None
-        total += itemsize * math.prod(shape)
-    return total
+            self._stream.seek(offset)
+            while done < len(view):
+                piece = self._stream.read(min(_PIECE_NBYTES, len(view) - done))
+                if not piece:
+                    raise EOFError
+                view[done : done + len(piece)] = piece
+                done += len(piece)
+        except (zipfile.BadZipFile, zlib.error, EOFError):
+            said = "damaged compressed bytes, which end early or do not have their checksum"
+            raise CheckpointError(f"{self._path!r} has {said}") from None

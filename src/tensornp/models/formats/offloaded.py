@@ -1,4 +1,4 @@
-"""The file of a weight that accelerate has offloaded: bare elements, whose shape and dtype an index tells."""
+"""Weights that accelerate has offloaded: bare elements, and an index of shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.files.inside_folder import why_outside
+from tensornp.models.files.address import why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.names.quoted import shown_name
 

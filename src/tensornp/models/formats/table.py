@@ -1,4 +1,4 @@
-"""The formats of files that are read: a row says all that is known of one from outside, and its reader the rest.
+"""The formats of files: a row for each, with its names and its reader.
 
 From the rows derive which file is read by what, which names are completed and suggested, and what a folder may hold.
 """
@@ -68,16 +68,16 @@ _HERE = "tensornp.models.formats"
 _TORCH = (".bin", ".pt", ".pth", ".ckpt")
 FORMATS = (
     Format("NumPy array", (".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
-    Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.zipped:read_zipped"),
-    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf.file:read_gguf", extra="gguf"),
+    Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip"),
+    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf", extra="gguf"),
     Format(
-        "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.zipped:read_zipped",
+        "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip",
         is_told_by_name=False, is_sharded=True,
     ),
     # The number that the first pickle is, of any protocol.
     Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch_save:read_legacy", is_told_by_name=False),
     Format(
-        "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors.entries:read_safetensors",
+        "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors:read_safetensors",
         is_told_by_name=False, is_sharded=True, is_apart=True,
     ),
 )  # fmt: skip
@@ -85,7 +85,7 @@ FORMATS = (
 
 
 def read_contents(file: ListedFile) -> tuple[Format, Contents]:
-    """Return what a file holds, and of which format it is; CheckpointError if it is not sound, or of another one."""
+    """Return the format and the contents of a file; CheckpointError if malformed."""
     if not file.nbytes:
         raise CheckpointError(f"{file.path!r} is empty")
     begins, suffix = file.read(0, min(file.nbytes, _NUM_READ)), Path(file.path).suffix
@@ -105,10 +105,31 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
 
 
 def sharded_suffixes() -> tuple[str, ...]:
-    """Return how files end in several of which a model may lie."""
+    """Return the suffixes of files that may be shards of a model."""
     return tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
 
 
 def model_suffixes() -> tuple[str, ...]:
     """Return how a file ends that may be all of a model."""
     return tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
+
+
+NUM_LOOKED_AT = 512
+"""Bytes that are enough."""
+_MAGIC = {
+    b"\x80": "a pickle, but none of torch.save",
+    b"\x1f\x8b": "a gzip file; unpack it first",
+    b"\x28\xb5\x2f\xfd": "a zstd file; unpack it first",
+    b"\x89HDF": "an HDF5 file, as of Keras (.h5); h5py opens it, and weights takes a dictionary of its arrays",
+    b"version https://git-lfs": "a Git LFS pointer in the place of the file; 'git lfs pull' brings that",
+    b"<": "HTML or XML, such as a page that was saved in the place of the file",
+    b"{": "JSON",
+}
+
+
+def what_it_seems(begins: bytes) -> str:
+    """Return the kind of a file by its first bytes; empty if it may be safetensors."""
+    if begins[4:9] == b"\0\0\0\0{":
+        return ""
+    text = begins.lstrip()
+    return next((words for magic, words in _MAGIC.items() if text.startswith(magic)), "")

@@ -19,7 +19,7 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.offloaded import offloaded_file
-from tensornp.models.formats.safetensors.header import StoredTensor, read_header
+from tensornp.models.formats.safetensors import StoredTensor, read_header
 from tensornp.models.names.quoted import shown_name
 
 _MAX_DEPTH = 8

@@ -22,7 +22,7 @@ _MAX_SAID = 200
 
 
 class Recipe(NamedTuple):
-    """By what a weight is found again: the expression of its module, what lists those of one, and its name there."""
+    """How to find a weight again: its module's expression, a lister, its name."""
 
     holder: str
     source: Callable[[Any, str], Iterable[WeightEntry]]
@@ -36,7 +36,7 @@ class Recipe(NamedTuple):
 
 
 class MadeSource(Source):
-    """What a module can make; each request makes it once, in new memory.
+    """A tensor that a module makes; each request makes it again.
 
     Attributes
     ----------

@@ -10,8 +10,7 @@ from typing import Any
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.address import Place
-from tensornp.models.files.inside_folder import why_outside
+from tensornp.models.files.address import Place, why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import sharded_suffixes
 from tensornp.models.names.quoted import shown_name

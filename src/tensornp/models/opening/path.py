@@ -22,7 +22,7 @@ from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.files import open_file
 from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.lora import with_pairs
-from tensornp.models.quantization.by_names import with_packed
+from tensornp.models.quantization.layouts import with_packed
 
 if TYPE_CHECKING:
     import torch

@@ -1,9 +1,8 @@
-"""Float8 codes of which each block has a scale that stands in another weight."""
+"""Float8 codes with a scale for each block, in another weight."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec
-from tensornp.models.reading.selection import Array, Ranges, Shape
+from tensornp.models.reading.take import Array, Ranges, Shape
 
 _USUAL = 128
 """The size of a block where shapes fit to several."""
@@ -29,33 +28,22 @@ class BlockScale(Codec):
     scales: FileSource
     block: Shape
 
-    @property
-    def sources(self) -> tuple[FileSource, ...]:
-        """The scales."""
-        return (self.scales,)
-
-    def beside(self, ranges: Ranges) -> tuple[Any, ...]:
+    def beside(self, ranges: Ranges) -> list[tuple[Any, Any]]:
         """Return the scales of the wanted elements, from the first to the last along each dimension."""
         if math.prod(self.scales.shape) == 1:
-            return (...,)
-        return (
-            tuple(
-                slice(one.first // size, (one.first + (one.num - 1) * one.step) // size + 1)
-                for one, size in zip(ranges, self.block, strict=True)
-            ),
-        )
+            return [(self.scales, ...)]
+        blocks = zip(ranges, self.block, strict=True)
+        return [(self.scales, tuple(slice(min(one) // n, max(one) // n + 1) if one else slice(0) for one, n in blocks))]
 
     @np.errstate(all="ignore")
-    def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
+    def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
         """Return the products, of some rows at a time."""
         made = np.empty(stored.shape, VALUES)
         if not made.size:
             return made
-        scales = beside[0].astype(VALUES).reshape(beside[0].shape if beside[0].size > 1 else (1,) * len(self.block))
-        places = [
-            (one.first + one.step * np.arange(one.num)) // size - one.first // size
-            for one, size in zip(ranges, self.block, strict=True)
-        ]
+        scales = numbers[0].astype(VALUES)
+        scales = scales if scales.size > 1 else scales.reshape((1,) * len(self.block))
+        places = [np.asarray(one) // size - min(one) // size for one, size in zip(ranges, self.block, strict=True)]
         from tensornp.core.values.blocks import numbers_of
 
         step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)

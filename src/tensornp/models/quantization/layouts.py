@@ -1,4 +1,4 @@
-"""What integers and short floats of a checkpoint mean, by the names beside them and by the model's configuration."""
+"""The meaning of codes, by names, by the configuration, or by their class."""
 
 from __future__ import annotations
 
@@ -53,9 +53,18 @@ LAYOUTS = {
 }  # fmt: skip
 """The layouts of each packed format, by the `quant_method` of its configuration."""
 
+_QWEIGHT, _SCB = ".qweight", ".SCB"
+_4_BITS = tuple(f".weight.quant_state.bitsandbytes__{kind}" for kind in ("nf4", "fp4"))
+_TELLING = (_QWEIGHT, _SCB, *_4_BITS)
+"""Names that only packed weights have, or something beside them."""
+_MAY_BE_BITS = (2, 3, 4, 8)
+_OF_WORD = 32
+_CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
+"""The classes of bitsandbytes: the dtype of their codes, and how many bits each has."""
+
 
 def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> tuple[list[WeightEntry], list[str]]:
-    """Return the entries, those of codes as what they mean or as packed, and what is not told of them, in sentences.
+    """Return the entries with codes decoded or marked as packed, and problems.
 
     `config` is what the configurations beside them say, by their names, or anything.
     """
@@ -197,3 +206,56 @@ def _count(
     if method == "mlx" and (type(group) is not int or scales.numel * group != count):
         return None
     return count
+
+
+def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Return the entries; those of packed codes are marked, and have no statistics."""
+    telling = [one.name for one in entries if one._packed is None and one.name.endswith(_TELLING)]
+    made = {one.name: found for one in entries if (found := _of_class(one)) is not None}
+    by_name = {one.name: one for one in entries} if telling else {}
+    for name in telling:
+        suffix = next(one for one in _TELLING if name.endswith(one))
+        module = name.removesuffix(suffix)
+        method, bits = _scheme_of(module, suffix, by_name)
+        if method:
+            names = [module + part for one in LAYOUTS[method] for part in (one.codes, one.scales, *one.others)]
+            made |= packed_by({one: by_name[one] for one in names if one in by_name}, method, {"bits": bits})
+    return [made.get(one.name, one) for one in entries] if made else entries
+
+
+def _of_class(entry: WeightEntry) -> WeightEntry | None:
+    """Return a weight in memory whose class says that it is packed."""
+    cls = type(entry._source.held)
+    if entry._packed is not None or cls.__module__.partition(".")[0] != "bitsandbytes":
+        return None
+    dtype, bits = _CLASSES.get(cls.__name__, ("", 0))
+    if entry.dtype != dtype:
+        return None
+    said = f"{'packed ' if bits < 8 else ''}{bits}-bit codes (bitsandbytes)"
+    return noted(entry._with_(_packed=Packed(entry.numel * 8 // bits)), said)
+
+
+def _scheme_of(module: str, suffix: str, by_name: Mapping[str, WeightEntry]) -> tuple[str, int]:
+    """Return a module's packing method and the bits of a code, if shapes agree."""
+    codes = by_name.get(module + (_QWEIGHT if suffix == _QWEIGHT else ".weight"))
+    if codes is None or codes._packed is not None or codes.shape is None or len(codes.shape) != 2:
+        return "", 0
+    if suffix == _QWEIGHT:
+        return _of_words(codes, by_name.get(f"{module}.qzeros"), by_name.get(f"{module}.scales"))
+    if suffix == _SCB:
+        scales = by_name[module + _SCB]
+        fits = codes.dtype == "int8" and is_float(scales.dtype) and scales.numel == codes.shape[0]
+        return "bitsandbytes" if fits else "", 8
+    return "bitsandbytes" if codes.dtype == "uint8" else "", 4
+
+
+def _of_words(codes: WeightEntry, zeros: WeightEntry | None, scales: WeightEntry | None) -> tuple[str, int]:
+    """Return whose words of 32 bits these are: GPTQ packs along the rows, AWQ along the columns."""
+    if zeros is None or scales is None or {codes.dtype, zeros.dtype} != {"int32"} or not is_float(scales.dtype):
+        return "", 0
+    (_, width), of_zeros, of_scales = codes.shape or (0, 0), zeros.shape or (), scales.shape or ()
+    if len(of_zeros) != 2 or len(of_scales) != 2 or of_zeros[0] != of_scales[0] or 0 in of_scales:
+        return "", 0
+    bits, rest = divmod(_OF_WORD * of_zeros[1], of_scales[1])
+    method = {of_zeros[1]: "awq", of_scales[1]: "gptq"}.get(width, "")
+    return method if bits in _MAY_BE_BITS and not rest else "", bits

@@ -1,4 +1,4 @@
-"""Folders of `torch.distributed.checkpoint`: each tensor one entry, however many ranks have written its chunks.
+"""Folders of `torch.distributed.checkpoint`: one entry for each tensor.
 
 Items lie in `.distcp` files, and `.metadata` says where; it is seen through, and never run. No item of a tensor is
 looked into before its values are asked for.
@@ -6,7 +6,9 @@ looked into before its values are asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN
@@ -20,18 +22,18 @@ from tensornp.models.formats.dcp.metadata import Told, ToldTensor, optimizers_of
 from tensornp.models.formats.dcp.names import METADATA
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.reading.boxes import Box, why_not_whole
+from tensornp.models.reading.take import Shape
 
 _MAX_CHUNKS = 2**16
 
 
 class Checkpoint:
-    """What a checkpoint holds: weights, other values, optimizers whose states are there, and what is wrong."""
+    """The weights, other values, optimizers and problems of a checkpoint."""
 
     def __init__(self, folder: Place) -> None:
         with listed(folder / METADATA) as file:
             told = read_dcp_metadata(file)
-        files = ItemFiles(folder, told.places())
+        files = ItemFiles(folder)
         self._of_lost = files.lost.values()
         entries = [_entry(files, str(folder), name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
@@ -41,7 +43,7 @@ class Checkpoint:
         self.problems += _lost(self.entries, files)
 
     def unread(self) -> list[WeightEntry]:
-        """Return the weights that are not read, but for lost files, each of which is one problem."""
+        """Return unread weights, except those of lost files."""
         return [one for one in self.entries if not (one.problem and one.problem in self._of_lost)]
 
 
@@ -83,11 +85,11 @@ def _why_unread(tensor: ToldTensor) -> str:
         return f"its dtype {shown_name(tensor.dtype)} is not read"
     if len(tensor.chunks) > _MAX_CHUNKS:
         return f"it has {len(tensor.chunks):,} chunks, and {_MAX_CHUNKS:,} are read"
-    return why_not_whole(tensor.shape, [Box(one.offsets, one.sizes) for one in tensor.chunks])
+    return _why_not_whole(tensor.shape, [_Box(one.offsets, one.sizes) for one in tensor.chunks])
 
 
 def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) -> list[WeightEntry]:
-    """Return the weights, and give a problem to those, and to the values, whose items have bytes of the one before."""
+    """Return the weights; items that overlap give their owners a problem."""
     items: list[tuple[str, int, int, str | ByteValue]] = [
         (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
@@ -106,3 +108,42 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
                 owner.problem = owner.problem or problem
         path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes
     return [one._with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
+
+
+class _Box(NamedTuple):
+    """The first index and the size of a chunk in each dimension."""
+
+    offsets: Shape
+    sizes: Shape
+
+
+def _why_not_whole(shape: Shape, boxes: list[_Box]) -> str:
+    """Return why boxes do not make the whole of a tensor, each element once; empty where they do."""
+    for box in boxes:
+        if len(box.offsets) != len(shape) or len(box.sizes) != len(shape):
+            return "a chunk has another number of dimensions"
+        if any(offset + size > n for n, offset, size in zip(shape, *box, strict=True)):
+            return f"the chunk at {box.offsets} of {box.sizes} reaches beyond its shape"
+    boxes = [box for box in boxes if 0 not in box.sizes]
+    if len(boxes) > 1 and _is_overlapping(boxes):
+        return "its chunks overlap"
+    missing = math.prod(shape) - sum(math.prod(box.sizes) for box in boxes)
+    return f"chunks with {missing:,} of its {math.prod(shape):,} elements are missing" if missing else ""
+
+
+def _is_overlapping(boxes: list[_Box]) -> bool:
+    """Sweep along the dimension that tells most of them apart, and compare those that are met at once."""
+    axis = max(range(len(boxes[0].offsets)), key=lambda d: len({box.offsets[d] for box in boxes}), default=0)
+    if not boxes[0].offsets:
+        return True
+    active: list[_Box] = []
+    for box in sorted(boxes, key=lambda one: one.offsets[axis]):
+        active = [one for one in active if one.offsets[axis] + one.sizes[axis] > box.offsets[axis]]
+        if any(_overlap(one, box) for one in active):
+            return True
+        active.append(box)
+    return False
+
+
+def _overlap(a: _Box, b: _Box) -> bool:
+    return all(i < j + m and j < i + n for i, n, j, m in zip(a.offsets, a.sizes, b.offsets, b.sizes, strict=True))

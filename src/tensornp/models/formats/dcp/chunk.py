@@ -1,11 +1,10 @@
-"""A chunk of a tensor in a file: its elements as they are, or an item that `torch.save` wrote, packed or not.
+"""A chunk of a tensor in a file: plain elements, or an item of `torch.save`.
 
 Where in an item the elements lie is known only when it is looked into, which is done when values are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -23,10 +22,8 @@ from tensornp.models.formats.dcp.names import writer_of
 from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.boxes import Box
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
-from tensornp.models.reading.reads import Reads
-from tensornp.models.reading.selection import Array, Shape, taken_by
+from tensornp.models.reading.take import Array, Ranges, Reads, Shape
 
 Form = Literal["plain", "torch.save", "zstd", "lost"]
 MAX_BESIDES_NBYTES = 2**20
@@ -45,7 +42,7 @@ class LostFile:
         raise CheckpointError(self.why)
 
     def scanned(self) -> AbstractContextManager[None]:
-        """Return a context in which nothing is read."""
+        """Return an empty context."""
         return nullcontext()
 
     @property
@@ -59,21 +56,21 @@ class LostFile:
 
 
 class Place(NamedTuple):
-    """Where the elements of a chunk lie in its item, in bytes, how far apart, in elements, and how they are meant."""
+    """The elements of a chunk in its item: byte offset, strides and signs."""
 
     offset: int
     strides: Shape | None
     dtype: str = ""
     lazy: LazyBits = AS_STORED
 
-    def reads(self, index: Sequence[slice], sizes: Shape, itemsize: int) -> Reads:
-        """Return what brings the elements at `index` of a chunk."""
+    def reads(self, ranges: Ranges, sizes: Shape, itemsize: int) -> Reads:
+        """Return the reads of some elements of a chunk."""
         steps = self.strides if self.strides is not None else contiguous(sizes)
-        return Reads.of(taken_by(tuple(index), sizes).ranges, tuple(step * itemsize for step in steps), itemsize)
+        return Reads(ranges, tuple(step * itemsize for step in steps), itemsize)
 
-    def read(self, source: ByteSource, index: Sequence[slice], sizes: Shape, dtype: np.dtype[Any]) -> Array:
-        """Return the elements at `index` of a chunk, as they are meant."""
-        reads = self.reads(index, sizes, dtype.itemsize)
+    def read(self, source: ByteSource, ranges: Ranges, sizes: Shape, dtype: np.dtype[Any]) -> Array:
+        """Return some elements of a chunk, with their signs."""
+        reads = self.reads(ranges, sizes, dtype.itemsize)
         bits = reads.bring(lambda target, first: source.read_into(target, self.offset + first), dtype)
         return bits if self.lazy == AS_STORED else applied(bits, self.dtype, self.lazy)
 
@@ -93,11 +90,6 @@ class StoredChunk(NamedTuple):
         """Which rank has written it; None where the name of its file does not tell."""
         return writer_of(PurePath(self.file.path).name)
 
-    @property
-    def box(self) -> Box:
-        """Where it lies in the tensor."""
-        return Box(self.offsets, self.sizes)
-
     def source(self, there: Reader, limit: int) -> ByteSource:
         """Return the bytes of its item, unpacked; more than `limit` of those are not."""
         said = f"{self.file.path!r}, from byte {self.offset:,} on,"
@@ -105,7 +97,7 @@ class StoredChunk(NamedTuple):
         return Unpacked(stored, limit) if self.form == "zstd" else stored
 
     def place(self, source: ByteSource, dtype: str) -> Place:
-        """Return where its elements lie; CheckpointError if the item is not of its shape and dtype, or not sound."""
+        """Return its elements; CheckpointError if the item does not fit its shape."""
         if self.form == "plain":
             return Place(0, None)
         found, storages, is_swapped, _ = read_torch_zip(source, MAX_BESIDES_NBYTES)

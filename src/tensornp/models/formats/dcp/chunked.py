@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from tensornp.models.entries.stored import ReadPlan, StoredSource
 from tensornp.models.files.byte_range import ByteSource
 from tensornp.models.files.source_file import Bytes, Extent
 from tensornp.models.formats.dcp.chunk import MAX_BESIDES_NBYTES, Place, StoredChunk
-from tensornp.models.reading.boxes import Met, boxes_of_row, meet
-from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
+from tensornp.models.reading.take import Array, Ranges, Shape, boxes_of_row, taken_by
 
 _MAX_KEPT = 100
 """Packed chunks whose files are held open while one reads."""
@@ -29,7 +28,7 @@ _MAX_KEPT = 100
 def chunked(
     name: str, shape: Shape, dtype: str, folder: str, chunks: tuple[StoredChunk, ...], problem: str = ""
 ) -> WeightEntry:
-    """Return a tensor of chunks, which make the whole of it; where `problem` says that they do not, none is read."""
+    """Return a tensor of chunks; none is read if there is a `problem`."""
     nbytes = sum(math.prod(chunk.sizes) for chunk in chunks) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
     source, code = ChunkSource(shape, dtype, folder, chunks), f"tnp.weights({folder!r})[{name!r}].to_numpy()"
     problem = problem or why_no_array(shape, dtype)
@@ -51,7 +50,7 @@ class ChunkSource(StoredSource):
 
     @property
     def location(self) -> str:
-        """The path of its file; of several, that by which they are opened together."""
+        """The path of its file, or the folder of several files."""
         paths = {chunk.file.path for chunk in self.chunks}
         return paths.pop() if len(paths) == 1 else self.folder
 
@@ -62,7 +61,7 @@ class ChunkSource(StoredSource):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Where the chunks lie: the items as a whole, of those where the elements are not all of it."""
+        """The bytes of the chunks, with the rest of their items."""
         return tuple(Extent(chunk.file.path, chunk.offset, chunk.nbytes) for chunk in self.chunks)
 
     @property
@@ -109,12 +108,12 @@ class ChunkSource(StoredSource):
 
 
 def _meant(bits: Array) -> Array:
-    """Return elements of which any byte but 0 is True."""
+    """Return elements; any byte except 0 is True."""
     return np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
 
 
 class _ChunksReader:
-    """Reads the chunks of an entry, of which there may be more than files that can be open at once.
+    """Reads chunks; there may be more of them than open files.
 
     Several threads may use it, where no chunk is packed.
     """
@@ -132,8 +131,8 @@ class _ChunksReader:
         """Return the elements in some ranges; those of the only chunk as they are read."""
         if len(self._chunks) == 1:
             with self.looked_into(0) as (source, place):
-                return place.read(source, [one.slice for one in ranges], self._shape, self._item)
-        made = np.empty(tuple(one.num for one in ranges), self._item)
+                return place.read(source, ranges, self._shape, self._item)
+        made = np.empty(tuple(map(len, ranges)), self._item)
         self._fill(made, ranges)
         return made
 
@@ -142,21 +141,20 @@ class _ChunksReader:
         made = np.empty(count, self._item)
         done = 0
         for box in boxes_of_row(first, count, self._shape):
-            ranges = tuple(Range(offset, size, 1) for offset, size in zip(*box, strict=True))
-            part = made[done : done + math.prod(box.sizes)]
-            self._fill(part.reshape(box.sizes), ranges)
+            sizes = tuple(map(len, box))
+            part = made[done : done + math.prod(sizes)]
+            self._fill(part.reshape(sizes), box)
             done += part.size
         return made
 
     def met(self, ranges: Ranges) -> Iterator[tuple[int, Met]]:
         """Yield the chunks that have some of the wanted indices."""
         numbers = self._order
-        if ranges and ranges[0].num:
-            first, num, step = ranges[0]
-            low = bisect_left(self._rows, first - self._max_rows + 1)
-            numbers = numbers[low : bisect_right(self._rows, first + (num - 1) * step)]
+        if ranges and ranges[0]:
+            low = bisect_left(self._rows, min(ranges[0]) - self._max_rows + 1)
+            numbers = numbers[low : bisect_right(self._rows, max(ranges[0]))]
         for number in numbers:
-            met = meet(ranges, self._chunks[number].box)
+            met = meet(ranges, self._chunks[number].offsets, self._chunks[number].sizes)
             if met is not None:
                 yield number, met
 
@@ -183,3 +181,25 @@ class _ChunksReader:
         for number, met in self.met(ranges):
             with self.looked_into(number) as (source, place):
                 made[met.wanted] = place.read(source, met.own, self._chunks[number].sizes, self._item)
+
+
+class Met(NamedTuple):
+    """The wanted indices in a box: their places in the result, and the ranges in the box."""
+
+    wanted: tuple[slice, ...]
+    own: Ranges
+
+
+def meet(ranges: Ranges, offsets: Shape, sizes: Shape) -> Met | None:
+    """Return the wanted indices that lie in a box, or None if none does."""
+    wanted: list[slice] = []
+    own: list[range] = []
+    for one, offset, size in zip(ranges, offsets, sizes, strict=True):
+        step, last = one.step, offset + size - 1
+        near, far = (offset, last) if step > 0 else (last, offset)
+        low, high = max(-((one.start - near) // step), 0), min((far - one.start) // step + 1, len(one))
+        if low >= high:
+            return None
+        wanted.append(slice(low, high))
+        own.append(range(one[low] - offset, one[high - 1] - offset + (1 if step > 0 else -1), step))
+    return Met(tuple(wanted), tuple(own))

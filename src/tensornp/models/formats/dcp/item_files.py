@@ -1,36 +1,30 @@
-"""The files of a checkpoint's folder in which its items lie: each is looked for once, by a name that stays inside."""
+"""The files of a checkpoint that hold its items."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.files.address import Address, Place
-from tensornp.models.files.inside_folder import why_outside
+from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.listed import listed
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zstd import zstd_library
 from tensornp.models.formats.dcp.chunk import Form, LostFile, StoredChunk
 from tensornp.models.formats.dcp.metadata import Item, ToldChunk
-from tensornp.models.formats.safetensors.header import StoredTensor, read_header
-from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
+from tensornp.models.formats.safetensors import StoredTensor, read_header, saved_offsets
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
-from tensornp.models.reading.selection import Shape
+from tensornp.models.reading.take import Shape
 
-_MAX_REQUESTS = 16
-"""Files that are asked for at once."""
 _PACKED = re.compile(r"stream\.zstd(@[^/]*)?/1(\..*)?")
 """As `torch.distributed.checkpoint._extension` calls it."""
 
 
 class _Header(NamedTuple):
-    """What a safetensors file says that begins at `start`; `problem` says why it says nothing."""
+    """The header of a safetensors file at `start`, or the reason why it is unread."""
 
     start: int
     tensors: dict[str, StoredTensor]
@@ -44,10 +38,8 @@ class ItemFiles:
     Of those that are `lost`, it is told why, by the name.
     """
 
-    def __init__(self, folder: Place, places: Iterable[Any]) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
-        # At an address, all of the `places` are asked for at once.
-        self._asked = _asked(folder, places) if isinstance(folder, Address) else {}
         self._found: dict[str, ListedFile | str] = {}
         self.lost: dict[str, str] = {}
         self._lost_files: dict[str, LostFile] = {}
@@ -58,7 +50,7 @@ class ItemFiles:
         if type(item.place) is not str or item.place not in self._found:
             if why := why_outside(item.place):
                 return why
-            found = self._found[item.place] = self._asked.get(item.place) or _file(self.folder, item.place)
+            found = self._found[item.place] = _file(self.folder, item.place)
             if isinstance(found, str):
                 self.lost[item.place] = found
         file = self._found[item.place]
@@ -98,7 +90,7 @@ class ItemFiles:
     def _in_safetensors(
         self, file: ListedFile, start: int, name: str, told: ToldChunk, dtype: str
     ) -> StoredChunk | str:
-        """Return a chunk of a file whose own header says where it lies: behind other values, and before all tensors."""
+        """Return a chunk of a file that has a header of its own."""
         header = self._headers.get(file.path) or self._headers.setdefault(file.path, _header(file, start))
         if header.problem:
             return header.problem
@@ -118,17 +110,6 @@ def _file(folder: Place, name: str) -> ListedFile | str:
             return file
     except CheckpointError as error:
         return f"its file is not read: {cut(str(error), MAX_TOLD)}"
-
-
-def _asked(folder: Address, places: Iterable[Any]) -> dict[str, ListedFile | str]:
-    """Return the files of a folder elsewhere, several at once: of each, how large it is and what tells it again."""
-    names = [place for place in dict.fromkeys(filter(_is_text, places)) if not why_outside(place)]
-    found = carried_out(lambda name: _file(folder, name), names, min(_MAX_REQUESTS, len(names) or 1))
-    return dict(zip(names, found, strict=True))
-
-
-def _is_text(place: Any) -> bool:
-    return type(place) is str
 
 
 def _header(file: ListedFile, start: int) -> _Header:

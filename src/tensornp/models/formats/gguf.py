@@ -1,0 +1,315 @@
+"""GGUF files: a header by positioned reads, packed values by the library `gguf`.
+
+The library maps the file, which ends the process if the file shrinks, so only its decoding functions are used.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.tensor.dtypes import stored_dtype
+from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.files.source_file import ListedFile, Reader, overlapping
+from tensornp.models.formats.contents import Contents
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.reading.codec import VALUES, Codec
+from tensornp.models.reading.take import Array, Ranges
+
+GGUF_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+MAX_HEADER_NBYTES = 100_000_000
+_MAX_KEYS = 100_000
+_MAX_TENSORS = 1_000_000
+_MAX_NAME_NBYTES = 2**16
+_MAX_TEXT_NBYTES = 2**20
+_MAX_NDIM = 1000
+"""Dimensions that are listed; NumPy has fewer."""
+_MAX_KEPT = 16
+"""Values of an array that are kept; of a longer one, a few are told."""
+_NUM_TOLD = 3
+_PIECE_NBYTES = 2**18
+_ALIGNMENT = "general.alignment"
+_DEFAULT_ALIGNMENT = 32
+_UINT32, _TEXT, _ARRAY = 4, 8, 9
+_SCALARS = {
+    0: ("uint8", "B"), 1: ("int8", "b"), 2: ("uint16", "H"), 3: ("int16", "h"), 4: ("uint32", "I"), 5: ("int32", "i"),
+    6: ("float32", "f"), 7: ("bool", "?"), 10: ("uint64", "Q"), 11: ("int64", "q"), 12: ("float64", "d"),
+}  # fmt: skip
+"""The types of values by their numbers: their names, and their letters in `struct`."""
+_MAX_SIZE = 2**63 - 1
+PLAIN = {
+    0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16",
+}  # fmt: skip
+"""The types that torch has, by the number that GGML gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GgmlBlocks(Codec):
+    """Decodes the blocks of one GGML type by the library `gguf`; `packing` is their elements and bytes."""
+
+    name: str
+    packing: tuple[int, int]
+
+    def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
+        """Return the values in `ranges` of the blocks that hold them, some rows at a time."""
+        made = np.empty(tuple(map(len, ranges)), VALUES)
+        if not made.size:
+            return made
+        (numel, _), num_blocks = self.packing, stored.shape[-1]
+        wanted = np.asarray(ranges[-1]) - min(ranges[-1]) // numel * numel
+        is_whole = len(wanted) == num_blocks * numel and ranges[-1].step == 1
+        rows, lines = np.ascontiguousarray(stored).reshape(-1, num_blocks), made.reshape(-1, len(wanted))
+        step = max(BLOCK_NUMEL // (num_blocks * numel), 1)
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            values = self._values(some.reshape(-1)).reshape(len(some), -1)
+            lines[first : first + step] = values if is_whole else values[:, wanted]
+        return made
+
+    @np.errstate(all="ignore")
+    def _values(self, blocks: Array) -> Array:
+        try:
+            from gguf.constants import GGMLQuantizationType
+            from gguf.quants import dequantize
+        except ImportError:
+            raise MissingLibraryError(
+                f"the values of {self.name} need the library gguf; pip install 'tensornp[gguf]' brings it"
+            ) from None
+        numel = self.packing[0]
+        made = np.empty((len(blocks), numel), VALUES)
+        step = BLOCK_NUMEL // numel
+        try:
+            kind = GGMLQuantizationType[self.name]
+            for first in range(0, len(blocks), step):
+                some = blocks[first : first + step].view(np.uint8)
+                made[first : first + step] = dequantize(some, kind).reshape(-1, numel)
+        except (NotImplementedError, KeyError):
+            raise NoDataError(f"the library gguf has no values of {self.name}; a newer one may have") from None
+        return made
+
+
+QUANTIZED = {
+    number: GgmlBlocks(name, (block_numel, block_nbytes))
+    for number, name, block_numel, block_nbytes in (
+        (2, "Q4_0", 32, 18), (3, "Q4_1", 32, 20), (6, "Q5_0", 32, 22), (7, "Q5_1", 32, 24), (8, "Q8_0", 32, 34),
+        (9, "Q8_1", 32, 40), (10, "Q2_K", 256, 84), (11, "Q3_K", 256, 110), (12, "Q4_K", 256, 144),
+        (13, "Q5_K", 256, 176), (14, "Q6_K", 256, 210), (15, "Q8_K", 256, 292), (16, "IQ2_XXS", 256, 66),
+        (17, "IQ2_XS", 256, 74), (18, "IQ3_XXS", 256, 98), (19, "IQ1_S", 256, 50), (20, "IQ4_NL", 32, 18),
+        (21, "IQ3_S", 256, 110), (22, "IQ2_S", 256, 82), (23, "IQ4_XS", 256, 136), (29, "IQ1_M", 256, 56),
+        (34, "TQ1_0", 256, 54), (35, "TQ2_0", 256, 66), (39, "MXFP4", 32, 17), (40, "NVFP4", 64, 36),
+        (41, "Q1_0", 128, 18),
+    )
+}  # fmt: skip
+"""The types that GGML packs: how many values in how many bytes."""
+WITHOUT_VALUES = {"Q8_1", "Q8_K"}
+"""Those that stand in no file of weights: GGML makes them while it computes."""
+
+
+class GgufTensor(NamedTuple):
+    """A tensor of a header: its shape in NumPy's order, the number of its type, and its offset."""
+
+    name: str
+    shape: tuple[int, ...]
+    type_number: int
+    offset: int
+
+
+def read_gguf(file: ListedFile) -> Contents:
+    """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
+    with file.opened() as there:
+        try:
+            tensors, metadata, is_swapped = _header(there, file.nbytes)
+        except CheckpointError as error:
+            raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
+    entries = [_entry(file, tensor, is_swapped=is_swapped) for tensor in tensors]
+    sound = {entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}
+    overlap = set(overlapping(sound))
+    said = "its bytes overlap those of another one"
+    entries = [one._with_(problem=said) if one.name in overlap else one for one in entries]
+    return Contents(entries, metadata, [])
+
+
+def _entry(file: ListedFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightEntry:
+    """Return the weight; its `problem` says why it is not read, and hides no other."""
+    number, shape = tensor.type_number, tensor.shape
+    read = "t.data" if number in PLAIN and PLAIN[number] != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
+    code = f"next({read} for t in gguf.GGUFReader({file.path!r}).tensors if t.name == {tensor.name!r})"
+    note = "other byte order" if is_swapped else ""
+    if number in QUANTIZED:
+        kind = QUANTIZED[number]
+        source = FileSource(shape, kind.name, file, tensor.offset, codecs=(kind,))
+        nbytes = math.prod(shape) // kind.packing[0] * kind.packing[1]
+    else:
+        dtype = PLAIN.get(number, f"ggml type {number}")
+        source = FileSource(shape, dtype, file, tensor.offset, is_swapped=is_swapped)
+        nbytes = math.prod(shape) * stored_dtype(dtype).itemsize if number in PLAIN else 0
+    problem = _problem(file, tensor, nbytes, is_swapped=is_swapped)
+    return weight_in(source, tensor.name, code, nbytes=nbytes, note=note, problem=problem)
+
+
+def _problem(file: ListedFile, tensor: GgufTensor, nbytes: int, *, is_swapped: bool) -> str:
+    number, shape = tensor.type_number, tensor.shape
+    if number not in PLAIN and number not in QUANTIZED:
+        return f"its type {number:,} is not known"
+    if math.prod(size for size in shape if size) > _MAX_SIZE:
+        return "its shape is too large for any memory"
+    if tensor.offset + nbytes > file.nbytes:
+        return f"its bytes would end at {tensor.offset + nbytes:,}, and the file has {file.nbytes:,}"
+    if number in PLAIN:
+        # The library writes the others as bytes, which it does not turn around.
+        return "it is bfloat16 in another byte order, which is not read" if is_swapped and number == 30 else ""
+    codec = QUANTIZED[number]
+    if not shape or shape[-1] % codec.packing[0]:
+        return f"its rows are no blocks of {codec.packing[0]}, which {codec.name} takes"
+    if codec.name in WITHOUT_VALUES:
+        return f"it is of {codec.name}, of which the library gguf has no values"
+    return f"it is of {codec.name} in another byte order, which is not read" if is_swapped else ""
+
+
+def _header(there: Reader, nbytes: int) -> tuple[list[GgufTensor], dict[str, Any], bool]:
+    """Return the tensors and the key-values, and whether the file is in the other byte order."""
+    cursor = _Cursor(there, nbytes)
+    if cursor.take(len(GGUF_MAGIC)) != GGUF_MAGIC:
+        raise CheckpointError("it does not begin as one")
+    version = cursor.number("I")
+    if version % 2**16 == 0:
+        # A small number whose bytes are in the other order.
+        cursor.order, version = ">", int.from_bytes(version.to_bytes(4, "little"), "big")
+    if version not in _VERSIONS:
+        raise CheckpointError(f"it is of version {version:,}, and {_VERSIONS[0]} and {_VERSIONS[1]} are read")
+    num_tensors, num_keys = cursor.number("Q"), cursor.number("Q")
+    for count, most, words in ((num_tensors, _MAX_TENSORS, "tensors"), (num_keys, _MAX_KEYS, "keys")):
+        if count > most:
+            raise CheckpointError(f"it tells of {count:,} {words}, and {most:,} are read")
+    metadata: dict[str, Any] = {"GGUF.version": version}
+    alignment = _DEFAULT_ALIGNMENT
+    for _ in range(num_keys):
+        key, kind = cursor.name(), cursor.number("I")
+        if key in metadata:
+            raise CheckpointError(f"its key {shown_name(key)} is there twice")
+        metadata[key] = _value(cursor, kind)
+        if key == _ALIGNMENT:
+            alignment = _checked_alignment(kind, metadata[key])
+    told = [_tensor(cursor) for _ in range(num_tensors)]
+    first = -(-cursor.at // alignment) * alignment
+    tensors = {one.name: one._replace(offset=first + one.offset) for one in told}
+    if len(tensors) < len(told):
+        raise CheckpointError("it has two tensors of one name")
+    return list(tensors.values()), metadata, (cursor.order == ">") == (sys.byteorder == "little")
+
+
+def _checked_alignment(kind: int, value: Any) -> int:
+    if kind != _UINT32 or not value or value & (value - 1):
+        raise CheckpointError("the alignment is not a power of two")
+    return int(value)
+
+
+def _tensor(cursor: _Cursor) -> GgufTensor:
+    name, ndim = cursor.name(), cursor.number("I")
+    if ndim > _MAX_NDIM:
+        raise CheckpointError(f"{shown_name(name)} has {ndim:,} dimensions, at most {_MAX_NDIM} are allowed")
+    sizes = cursor.numbers("Q", ndim)
+    return GgufTensor(name, sizes[::-1], cursor.number("I"), cursor.number("Q"))
+
+
+def _value(cursor: _Cursor, kind: int) -> Any:
+    """Return a value of the type of that number; of a long array, a sentence."""
+    if kind == _TEXT:
+        return cursor.text()
+    if kind in _SCALARS:
+        return cursor.number(_SCALARS[kind][1])
+    if kind != _ARRAY:
+        raise CheckpointError(f"a value is of type {kind:,}, which is not known")
+    inner, count = cursor.number("I"), cursor.number("Q")
+    num_kept = count if count <= _MAX_KEPT else _NUM_TOLD
+    if inner == _TEXT:
+        name, kept = "strings", [cursor.text() for _ in range(num_kept)]
+        cursor.skip_texts(count - num_kept)
+    elif inner in _SCALARS:
+        name, letter = _SCALARS[inner]
+        kept = list(cursor.numbers(letter, num_kept))
+        cursor.skip((count - num_kept) * struct.calcsize(f"={letter}"))
+    else:
+        raise CheckpointError(f"an array has values of type {inner:,}, which is not known")
+    return kept if count <= _MAX_KEPT else f"{count:,} {name}: {', '.join(map(repr, kept))}, …"
+
+
+class _Cursor:
+    """Reads a header from its beginning on, in pieces, and never past its end."""
+
+    def __init__(self, there: Reader, nbytes: int) -> None:
+        self._there, self._limit = there, min(nbytes, MAX_HEADER_NBYTES)
+        self._data, self._base = b"", 0
+        self.at, self.order = 0, "<"
+
+    def take(self, count: int) -> bytes:
+        """Return so many bytes."""
+        first = self._at_hand(count)
+        self.at += count
+        return self._data[first : first + count]
+
+    def skip(self, count: int) -> None:
+        """Pass so many bytes, and read none of them."""
+        self._check(count)
+        self.at += count
+
+    def number(self, letter: str) -> Any:
+        """Return one number of the type that `struct` calls so."""
+        return self.numbers(letter, 1)[0]
+
+    def numbers(self, letter: str, count: int) -> tuple[Any, ...]:
+        """Return some numbers."""
+        form = f"{self.order}{count}{letter}"
+        return struct.unpack(form, self.take(struct.calcsize(form)))
+
+    def name(self) -> str:
+        """Return the name of a key or a tensor."""
+        nbytes = self.number("Q")
+        if nbytes > _MAX_NAME_NBYTES:
+            raise CheckpointError(f"a name has {nbytes:,} bytes, at most {_MAX_NAME_NBYTES:,} are allowed")
+        return self.take(nbytes).decode("utf-8", "replace")
+
+    def text(self) -> str:
+        """Return a text; of a very long one, the beginning."""
+        nbytes = self.number("Q")
+        self._check(nbytes)
+        text = self.take(min(nbytes, _MAX_TEXT_NBYTES)).decode("utf-8", "replace")
+        self.skip(max(nbytes - _MAX_TEXT_NBYTES, 0))
+        return text if nbytes <= _MAX_TEXT_NBYTES else f"{text}…"
+
+    def skip_texts(self, count: int) -> None:
+        """Pass so many texts: a vocabulary has some hundred thousands."""
+        unpack_from, form = struct.Struct(f"{self.order}Q").unpack_from, struct.Struct(f"{self.order}Q").size
+        while count:
+            at = self._at_hand(form)
+            data = self._data
+            last = len(data) - form
+            while count and at <= last:
+                at += form + unpack_from(data, at)[0]
+                count -= 1
+            # The last one may reach past what is at hand.
+            self.skip(self._base + at - self.at)
+
+    def _at_hand(self, count: int) -> int:
+        """Return where in the piece at hand so many bytes are, which are read if they are not in it."""
+        first = self.at - self._base
+        if not 0 <= first <= len(self._data) - count:
+            self._check(count)
+            self._data = self._there.read(self.at, min(max(count, _PIECE_NBYTES), self._limit - self.at)).tobytes()
+            self._base, first = self.at, 0
+        return first
+
+    def _check(self, count: int) -> None:
+        if count > self._limit - self.at:
+            raise CheckpointError(
+                f"its header would end behind byte {self.at + count:,}, and {self._limit:,} are there"
+            )

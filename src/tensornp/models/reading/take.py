@@ -1,0 +1,209 @@
+"""Basic indexing of elements in a file: ranges, and the reads that bring them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.text import quoted
+from tensornp.core.tensor.strides import MAX_NDIM
+from tensornp.errors import BadRequestError
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+Ranges = tuple[range, ...]
+"""The wanted indices of each dimension."""
+MAX_GAP_NBYTES = 4096
+"""Bytes between two wanted elements that are read too, since disks give pages."""
+MAX_SPAN_NBYTES = 2**22
+"""Bytes with gaps that are read at once."""
+
+
+class Taken(NamedTuple):
+    """Ranges of indices, the shape of the result, and an item for each of both.
+
+    An item is None, a slice or an integer.
+    """
+
+    ranges: Ranges
+    shape: Shape
+    items: tuple[Any, ...]
+
+
+class Run(NamedTuple):
+    """One read: its offset, its size, and the part of the result that it brings."""
+
+    offset: int
+    nbytes: int
+    at: tuple[Any, ...]
+
+
+def taken_by(index: Any, shape: Shape) -> Taken:
+    """Return the ranges of an index of integers, slices, ``...`` and None.
+
+    BadRequestError for an index of another kind, of too many dimensions, or out of bounds.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    num_taken = sum(item is not None and item is not Ellipsis for item in items)
+    if len(dots) > 1:
+        raise BadRequestError("an index has one '...' at most")
+    if num_taken > len(shape):
+        raise BadRequestError(f"an index of {num_taken} dimensions is too long for {len(shape)}")
+    middle = dots[0] if dots else len(items)
+    items = (*items[:middle], *[slice(None)] * (len(shape) - num_taken), *items[middle + 1 :])
+    if len(items) > MAX_NDIM:
+        raise BadRequestError(f"{len(items)} dimensions are more than NumPy has")
+    ranges: list[range] = []
+    sizes: list[int] = []
+    for item in items:
+        if item is None:
+            sizes.append(1)
+            continue
+        ranges.append(_range_of(item, shape[len(ranges)], len(ranges)))
+        if isinstance(item, slice):
+            sizes.append(len(ranges[-1]))
+    return Taken(tuple(ranges), tuple(sizes), items)
+
+
+def _range_of(item: Any, size: int, axis: int) -> range:
+    try:
+        if isinstance(item, slice):
+            taken = range(size)[item]
+            # The step between no two elements may be larger than any number of bytes.
+            return taken if len(taken) > 1 else range(taken.start, taken.start + len(taken))
+        if isinstance(item, (bool, np.bool_)):
+            raise TypeError
+        place = range(size)[operator.index(item)]
+        return range(place, place + 1)
+    except IndexError:
+        reach = f"has {size:,} indices" if size else "is empty"
+        raise BadRequestError(f"index {quoted(item)} is out of bounds: axis {axis} {reach}") from None
+    except OverflowError:
+        raise BadRequestError(f"axis {axis} has {size:,} indices, more than any array") from None
+    except (TypeError, ValueError) as error:
+        if isinstance(item, slice):
+            raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
+        has_several = is_array(item) or is_tensor(item) or issubclass(type(item), list)
+        said = type(item).__name__ + ("; read the rows first" if has_several else "")
+        raise BadRequestError(f"an index takes integers, slices, '...' and None, not {said}") from None
+
+
+def as_slice(wanted: range) -> slice:
+    """Return a range as an index."""
+    stop = wanted.stop if wanted.step > 0 or wanted.stop >= 0 else None
+    return slice(wanted.start, stop, wanted.step)
+
+
+class Reads:
+    """The reads that bring the elements in some ranges, with gaps of at most 4 KiB.
+
+    Parameters
+    ----------
+    ranges : tuple of range
+        The wanted indices.
+    strides : tuple of int
+        Bytes between two elements of each dimension, none below 0.
+    itemsize : int
+        Bytes of an element.
+    """
+
+    def __init__(self, ranges: Ranges, strides: Shape, itemsize: int) -> None:
+        upwards = [one if one.step > 0 else one[::-1] for one in ranges]
+        self._turned = tuple(slice(None, None, None if one.step > 0 else -1) for one in ranges)
+        self._order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
+        self._counts = [len(ranges[axis]) for axis in self._order]
+        self._steps = [upwards[axis].step * strides[axis] for axis in self._order]
+        self._first = sum(one.start * step for one, step in zip(upwards, strides, strict=True))
+        self._depth, self._num_joined = 0, 1
+        self._span, self._is_dense = itemsize, True
+        self._join()
+
+    def _join(self) -> None:
+        """Find the dimensions that one read brings, from the narrowest stride on."""
+        for depth in reversed(range(len(self._counts))):
+            count, step = self._counts[depth], self._steps[depth]
+            gap = step - self._span if count > 1 else 0
+            wider = self._span + (count - 1) * step
+            is_too_wide = (gap or not self._is_dense) and wider > MAX_SPAN_NBYTES
+            if gap > MAX_GAP_NBYTES or is_too_wide:
+                self._depth = depth + 1
+                if gap <= MAX_GAP_NBYTES:
+                    self._num_joined, self._is_dense = max(MAX_SPAN_NBYTES // max(step, 1), 1), False
+                return
+            self._span, self._is_dense = wider, self._is_dense and not gap
+
+    @property
+    def num(self) -> int:
+        """How many reads there are."""
+        if 0 in self._counts or not self._depth:
+            return 0 if 0 in self._counts else 1
+        return math.prod(self._counts[: self._depth - 1]) * self._num_in_row
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are read, including gaps."""
+        if 0 in self._counts or not self._depth:
+            return 0 if 0 in self._counts else self._span
+        num, step = self._num_in_row, self._steps[self._depth - 1]
+        of_row = num * self._span + (self._counts[self._depth - 1] - num) * step
+        return math.prod(self._counts[: self._depth - 1]) * of_row
+
+    @property
+    def _num_in_row(self) -> int:
+        return -(-self._counts[self._depth - 1] // self._num_joined)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the reads in the order of the file; `at` indexes dimensions by their strides."""
+        if 0 in self._counts:
+            return
+        depth, joined = self._depth, self._num_joined
+        lead = [range(0, n, joined if d == depth - 1 else 1) for d, n in enumerate(self._counts[:depth])]
+        for places in product(*lead):
+            offset = self._first + sum(i * step for i, step in zip(places, self._steps, strict=False))
+            if not depth:
+                yield Run(offset, self._span, ())
+                continue
+            count = min(joined, self._counts[depth - 1] - places[-1])
+            nbytes = self._span + (count - 1) * self._steps[depth - 1]
+            yield Run(offset, nbytes, (*places[:-1], slice(places[-1], places[-1] + count)))
+
+    def bring(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
+        """Return the elements; `read_into` fills an array of bytes from an offset on."""
+        try:
+            made = np.empty(self._counts, dtype)
+        except ValueError:
+            raise BadRequestError(f"NumPy makes no array of shape {tuple(self._counts)}; take fewer indices") from None
+        gaps = np.empty(0, np.uint8)
+        for run in self.runs():
+            part = made[(*run.at, ...)]
+            if self._is_dense and self._num_joined == 1:
+                read_into(part.reshape(-1).view(np.uint8), run.offset)
+                continue
+            gaps = gaps if len(gaps) >= run.nbytes else np.empty(run.nbytes, np.uint8)
+            read_into(gaps[: run.nbytes], run.offset)
+            part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
+        return made.transpose([self._order.index(axis) for axis in range(made.ndim)])[(*self._turned, ...)]
+
+
+def boxes_of_row(first: int, count: int, shape: Shape) -> Iterator[Ranges]:
+    """Yield the boxes that make up `count` elements from `first` on, in the order of their indices."""
+    if len(shape) < 2:
+        yield (range(first, first + count),) * len(shape)
+        return
+    inner = math.prod(shape[1:])
+    while count:
+        row, rest = divmod(first, inner)
+        if rest or count < inner:
+            taken = min(count, inner - rest)
+            yield from ((range(row, row + 1), *box) for box in boxes_of_row(rest, taken, shape[1:]))
+        else:
+            taken = count // inner * inner
+            yield (range(row, row + count // inner), *map(range, shape[1:]))
+        first, count = first + taken, count - taken
