@@ -65,11 +65,6 @@ class Pair(NamedTuple):
     where: str = ""
     called: tuple[str, ...] = ()
 
-    @property
-    def is_sought(self) -> bool:
-        """Whether the largest difference is another one than the comparison tells."""
-        return self.may_be_odd
-
 
 def pair_of(
     first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
@@ -163,7 +158,7 @@ class ComparisonTable(LiveTable):
         kind, row = request["type"], request.get("row")
         if kind in ("overview", "where"):
             return ("map", kind)
-        is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].is_sought
+        is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
         return ("search", request["page"]) if kind == "largest" and is_sought else None
 
     def _largest(self, request: Request) -> Answer:
@@ -173,7 +168,7 @@ class ComparisonTable(LiveTable):
         """
         pair, subjects = self._opened(request)
         at = pair.largest
-        if pair.is_sought:
+        if pair.may_be_odd:
             found = compare(*_values_of(pair))
             at = found.first_difference if found._is_odd else found._largest_difference
         return self._said(request, subjects, window_asked(subjects[0].shape, request), at or pair.largest)

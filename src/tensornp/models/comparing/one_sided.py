@@ -70,7 +70,8 @@ def ties_of(
     """Return further names of weights with the first name, and weights tied to others now."""
     own = _first_names(first, {a: a for a in pairs})
     others = _first_names(second, {b: a for a, b in pairs.items()})
-    tied = {a: min(own[a], others[a], key=list(pairs).index) for a in pairs if not own[a] == others[a] == a}
+    place = {a: i for i, a in enumerate(pairs)}
+    tied = {a: min(own[a], others[a], key=place.__getitem__) for a in pairs if not own[a] == others[a] == a}
     groups = [_groups(one) for one in (own, others)]
     retied = tuple(
         a for a, b in pairs.items()
