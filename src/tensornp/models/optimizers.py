@@ -1,4 +1,4 @@
-"""Find the state dicts of optimizers, in memory or in a file, and the parameter that each state belongs to."""
+"""Find state dicts of optimizers, and the parameter that each state belongs to."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class SavedOptimizer:
         return keys
 
     def named(self, parameters: Sequence[WeightEntry] | None) -> tuple[dict[str, tuple[str, str]], str]:
-        """Return the parameter of each state and its name by that, or why `parameters` are not those of the states.
+        """Return the parameter and the name of each state, or why `parameters` do not fit.
 
         Parameters are taken in their order, as `model.parameters()` gives them to an optimizer.
         """
@@ -127,7 +127,7 @@ class SavedOptimizer:
 def optimizers_in(
     root: Any, paths: Iterable[Path], entries: list[WeightEntry]
 ) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the state dicts of optimizers in a tree, and the weights, as states where an optimizer keeps them.
+    """Return the state dicts of optimizers in a tree, and the weights, some as states.
 
     `paths` are the keys that lead to each weight.
     """
@@ -161,7 +161,7 @@ def optimizers_in(
 def with_names(
     entries: list[WeightEntry], optimizers: Iterable[SavedOptimizer], parameters: Sequence[WeightEntry] | None
 ) -> tuple[list[WeightEntry], list[str]]:
-    """Return the weights with the parameter of each state noted, and for each optimizer why it has no names.
+    """Note the parameter of each state, and return why optimizers have no names.
 
     `parameters` are those of the model, in its order; None without a model.
     """
@@ -208,7 +208,7 @@ def _groups_of(table: Any) -> Sequence[Any] | None:
 
 
 def _flat_groups(table: Mapping[Any, Any]) -> Sequence[Any] | None:
-    """Return one group of all parameters with a learning rate in joined keys: ``param_groups.fc.weight.lr``."""
+    """Return a group of the parameters in joined keys: ``param_groups.fc.weight.lr``."""
     begins, ends = f"{GROUPS}.", ".lr"
     options = {key: value for key, value in table.items() if type(key) is str and key.startswith(begins)}
     names = [key[len(begins) : -len(ends)] for key in options if key.endswith(ends)]

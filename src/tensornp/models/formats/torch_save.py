@@ -1,4 +1,7 @@
-"""Files of `torch.save`: the zip, and the format before it. A pickle is read and not run, and no value is read."""
+"""List files of `torch.save`: the zip, and the format before it.
+
+A pickle is read and not run, and no value of a tensor is read.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ _FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
 
 
 class TorchZip(NamedTuple):
-    """The pickle of a zip, its storages by key, whether their bytes are swapped, and constants of TorchScript."""
+    """The pickle and the storages of a zip.
+
+    `is_swapped` tells the other byte order, and `num_constants` counts the tensors in constants of TorchScript.
+    """
 
     found: Pickled
     storages: dict[str, Record]
@@ -108,7 +114,7 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
 
 
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
-    """Return the contents of a zip of these members; CheckpointError if it is not a sound zip of `torch.save`."""
+    """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
     if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
         # torch would take it for a tar or a pickle.
         raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
@@ -219,7 +225,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
 
 
 class _Storages(NamedTuple):
-    """The storages of a file by key, whether their bytes are swapped, and the imports that loading would make."""
+    """The storages of a file by key, and the imports that loading would make."""
 
     file: ListedFile
     records: dict[str, Record]
@@ -277,7 +283,7 @@ def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
 
 
 def _wrapper(name: str, tensor: PickledTensor, code: str, parts: tuple[WeightEntry, ...], path: str) -> WeightEntry:
-    """Return a weight that its class computes from `parts`, such as those of torchao and a sharded DTensor."""
+    """Return a weight that its class computes from `parts`, such as those of torchao."""
     # Two attributes can be one tensor.
     nbytes = sum({part.extents: part.nbytes for part in parts}.values())
     inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]

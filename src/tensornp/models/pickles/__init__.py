@@ -1,1 +1,1 @@
-"""Read pickles as plain values and inert records; nothing is imported or called. Start with `reader.py`."""
+"""Read pickles and import or call nothing. Start with `reader.py`."""

@@ -148,7 +148,7 @@ def is_array(value: Any) -> bool:
 
 
 def words_of(value: Any) -> str:
-    """Return a few words for an array, a dtype of NumPy, a tensor, or many numbers; empty for any other value."""
+    """Return words for an array, a dtype, a tensor or many numbers; else an empty text."""
     if type(value) is PickledTensor:
         return f"{value.dtype_name} tensor of shape {value.shape}"
     if type(value) is tuple:

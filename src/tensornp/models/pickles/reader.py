@@ -51,7 +51,7 @@ class Function(NamedTuple):
 
 
 class Opaque:
-    """Stand-in for an object that was not made: its class or function, arguments, state, items and elements.
+    """Stand-in for an object that was not made, with its class, arguments and state.
 
     `is_new` tells an instance of a class from the result of a function.
     """
@@ -87,7 +87,7 @@ _SIZED = frozenset((str, bytes, list, tuple, dict, PickledSet))
 
 
 class Pickled(NamedTuple):
-    """The root of a pickle, its length, its imports, those of them that it calls, and its persistent objects."""
+    """The contents of a pickle: its root, its imports, and what it calls of them."""
 
     root: Any
     nbytes: int

@@ -1,4 +1,4 @@
-"""Read the pickles of torch: tensors as facts about their storages, plain values as they are, and nothing is called."""
+"""Read the pickles of torch: tensors as views of their storages, and plain values."""
 
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ class Storage(NamedTuple):
 
 
 class PickledTensor(NamedTuple):
-    """A tensor that a pickle describes: a view of a storage, in elements; `problem` says why it is not read.
+    """A tensor in a pickle: a view of a storage, in elements.
 
-    `is_sound` is False if the view does not fit its storage. A tensor with a `quantizer` shows the integer codes. A
-    tensor without a storage is of a class that computes its values from the tensors `inner`, its attributes.
+    `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
+    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from the
+    tensors `inner`, its attributes.
     """
 
     storage: Storage | None = None
@@ -192,7 +193,7 @@ def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
 
 
 def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: Any) -> PickledTensor:
-    """Return a tensor of a class that computes its values from its attributes, such as DTensor and those of torchao."""
+    """Return a tensor whose class computes its values, such as DTensor and those of torchao."""
     name, shape = legible(class_of(cls)[1][:MAX_NAME]), sizes_of(shape)
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
         return _unread("it is of a subclass, which the file does not lay out")

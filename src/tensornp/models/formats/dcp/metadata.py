@@ -1,4 +1,4 @@
-"""Read `.metadata` of `torch.distributed.checkpoint`: tensors, their chunks, and the item of each chunk.
+"""Read `.metadata` of `torch.distributed.checkpoint`: tensors, chunks and items.
 
 It is a pickle, which is not run; an import that torch does not write is a problem.
 """
@@ -145,7 +145,7 @@ def _fields(value: Any, record: str = "") -> dict[Any, Any]:
 
 
 def _items(storage: Any) -> dict[Any, Item]:
-    """Return the item of each chunk by the name and the offsets of the chunk; offsets are None for other values."""
+    """Return the item of each chunk by name and offsets; of a value by name and None."""
     found: dict[Any, Item] = {}
     for key, one in storage.items() if type(storage) is dict else ():
         index, info = _fields(key, "MetadataIndex"), _fields(one, "_StorageInfo")
@@ -188,7 +188,7 @@ def _dtype(properties: Any) -> str:
 def optimizers_of(
     told: Told, entries: list[WeightEntry], values: Mapping[str, Any]
 ) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the optimizers in the dictionaries whose keys torch joined to names, and the weights, with their states.
+    """Return the optimizers in the dictionaries of a checkpoint, and the weights.
 
     Of `values`, only the parameters of groups are read.
     """

@@ -1,4 +1,4 @@
-"""Show the values of a checkpoint that are not tensors; each is a pickle of its own, which is read on request."""
+"""Show the values of a checkpoint that are not tensors: a pickle each, read on request."""
 
 from __future__ import annotations
 
