@@ -17,7 +17,6 @@ import tensornp as tnp
 from tensornp.core.values.stats import compute
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import Called
-from tensornp.models.files import source_file
 from tensornp.models.scan import findings, progress
 from tensornp.models.scan import run as scan
 from tensornp.models.scan.table import ScanTable
@@ -263,28 +262,18 @@ def closed() -> io.StringIO:
     return out
 
 
-@pytest.mark.slow
-def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):
-    """There it is on another device; by its size, its time, and what it begins and ends with it is the same."""
+def test_a_sent_weight_is_read_of_the_same_file_alone(tmp_path):
+    """A worker gets the path and the identity of the file."""
     made = weights_of(tmp_path)
     path = tmp_path / "model.safetensors"
     settled(path)
-    entry = tnp.weights(path)["layers.0.w"]._source
-    called = Called("w", "")
-    expected = tnp.stats(made["layers.0.w"])
-    sent = pickle.dumps(entry)
-    here = source_file._mark_of
-    monkeypatch.setattr(source_file, "_mark_of", lambda status: here(status)._replace(device=99))
-    source_file._fingerprint_of.cache_clear()
-    received = pickle.loads(sent)
-    assert received.put_together([received.tally(called, i) for i in range(received.num_tasks)]) == expected
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    settled(path)
-    source_file._fingerprint_of.cache_clear()
+    sent = pickle.dumps(tnp.weights(path)["layers.0.w"]._source)
+    received, called = pickle.loads(sent), Called("w", "")
+    tallies = [received.tally(called, number) for number in range(received.num_tasks)]
+    assert received.put_together(tallies) == tnp.stats(made["layers.0.w"])
+    os.utime(path, ns=(1, 1))
     with pytest.raises(tnp.ChangedFileError):
-        pickle.loads(sent).tally(Called("w", ""), 0)
+        pickle.loads(sent).tally(called, 0)
 
 
 def test_a_tensor_that_torch_does_not_read_hides_no_other():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -52,20 +51,13 @@ def read_bytes(source: ByteSource, offset: int, nbytes: int) -> bytes:
     return made.tobytes()
 
 
-class Readable(io.RawIOBase):
-    """The same as a file of Python, for the standard library's reader of zip files.
-
-    It gives no more than `max_nbytes` at once: what a directory says of its own size is not believed.
-    """
+class Readable:
+    """The same as a file of Python, for `zipfile`; it reads at most `max_nbytes` at once."""
 
     def __init__(self, source: ByteSource, max_nbytes: int) -> None:
         self._source, self._at, self._max_nbytes = source, 0, max_nbytes
 
     def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readable(self) -> bool:
         """Return True."""
         return True
 
@@ -90,10 +82,3 @@ class Readable(io.RawIOBase):
         data = read_bytes(self._source, self._at, nbytes)
         self._at += nbytes
         return data
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return how many bytes it took."""
-        view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)

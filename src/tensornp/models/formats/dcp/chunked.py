@@ -21,8 +21,8 @@ from tensornp.models.files.source_file import Bytes, Extent
 from tensornp.models.formats.dcp.chunk import MAX_BESIDES_NBYTES, Place, StoredChunk
 from tensornp.models.reading.take import Array, Ranges, Shape, boxes_of_row, taken_by
 
-_MAX_KEPT = 100
-"""Packed chunks whose files are held open while one reads."""
+_MAX_KEPT_NBYTES = 2**28
+"""Bytes of unpacked chunks that are kept for the next read; a single one may be larger."""
 
 
 def chunked(
@@ -95,8 +95,7 @@ class ChunkSource(StoredSource):
     @contextmanager
     def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_ChunksReader]:
         """Return what opens the files as they are needed; ChangedFileError if one is not as it was listed."""
-        with ExitStack() as stack:
-            yield _ChunksReader(self, stack)
+        yield _ChunksReader(self)
 
     def elements(self, opened: _ChunksReader, ranges: Ranges) -> Array:
         """Return the elements in some ranges."""
@@ -118,10 +117,11 @@ class _ChunksReader:
     Several threads may use it, where no chunk is packed.
     """
 
-    def __init__(self, source: ChunkSource, stack: ExitStack) -> None:
+    def __init__(self, source: ChunkSource) -> None:
         self._chunks, self._shape, self._dtype = source.chunks, source.shape, source.dtype
-        self._item, self._places, self._stack = stored_dtype(source.dtype), source.places, stack
+        self._item, self._places = stored_dtype(source.dtype), source.places
         self._kept: dict[int, ByteSource] = {}
+        self._kept_nbytes = 0
         by_rows = sorted(range(len(self._chunks)), key=lambda i: self._chunks[i].offsets[:1])
         self._order = by_rows
         self._rows = [self._chunks[i].offsets[0] for i in by_rows] if self._shape else []
@@ -165,12 +165,15 @@ class _ChunksReader:
         with ExitStack() as stack:
             source = self._kept.get(number)
             if source is None:
-                # What is packed is read on where the last read ended.
-                is_kept = chunk.form == "zstd" and len(self._kept) < _MAX_KEPT
-                there = (self._stack if is_kept else stack).enter_context(chunk.file.opened())
-                source = chunk.source(there, math.prod(chunk.sizes) * self._item.itemsize + MAX_BESIDES_NBYTES)
-                if is_kept:
+                nbytes = math.prod(chunk.sizes) * self._item.itemsize
+                source = chunk.source(stack.enter_context(chunk.file.opened()), nbytes + MAX_BESIDES_NBYTES)
+                if chunk.form == "zstd":
+                    # The next read of a packed chunk does not unpack it again.
+                    if self._kept_nbytes + nbytes > _MAX_KEPT_NBYTES:
+                        self._kept.clear()
+                        self._kept_nbytes = 0
                     self._kept[number] = source
+                    self._kept_nbytes += nbytes
             place = self._places.get(number)
             if place is None:
                 with chunk.file.scanned():

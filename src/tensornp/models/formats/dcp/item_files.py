@@ -42,7 +42,6 @@ class ItemFiles:
         self.folder = folder
         self._found: dict[str, ListedFile | str] = {}
         self.lost: dict[str, str] = {}
-        self._lost_files: dict[str, LostFile] = {}
         self._headers: dict[str, _Header] = {}
 
     def of_item(self, item: Item) -> tuple[ListedFile, Form] | str:
@@ -74,9 +73,7 @@ class ItemFiles:
             # A damaged file can tell anything as its place.
             if type(item.place) is not str or item.place not in self.lost:
                 return found
-            lost = self._lost_files.get(item.place)
-            if lost is None:
-                lost = self._lost_files[item.place] = LostFile(str(self.folder / item.place), found)
+            lost = LostFile(str(self.folder / item.place), found)
             return StoredChunk(offsets, sizes, lost, 0, item.nbytes, "lost")
         file, form = found
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
