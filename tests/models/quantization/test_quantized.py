@@ -274,6 +274,81 @@ def test_the_configuration_of_gptq_is_read(tmp_path):
     assert "quantize_config.json" in "".join(tnp.weights(model(tmp_path, tensors, {})).problems)
 
 
+CODES = torch.randn(256, 256).to(torch.float8_e4m3fn)
+SCALED = {
+    "DeepSeek": ("q.weight", "q.weight_scale_inv", (2, 2)),
+    "ModelOpt": ("q.weight", "q.weight_scale", ()),
+    "compressed-tensors, by rows": ("q.weight", "q.weight_scale", (256, 1)),
+    "ComfyUI": ("q.weight", "q.scale_weight", ()),
+    "torchao": ("q._weight_qdata", "q._weight_scale", (256, 1)),
+    "experts of Llama 4": ("experts.down_proj", "experts.down_proj_scale", (1, 256)),
+}
+"""The names of float8 codes and of their scales, by who writes them, and the shape of the scales."""
+
+
+@pytest.mark.parametrize("writer", SCALED)
+def test_float8_is_scaled_whoever_has_named_its_scales(tmp_path, writer):
+    """In a file the values are multiplied; in memory it is said that they are not."""
+    name, of_scales, shape = SCALED[writer]
+    scales = torch.rand(shape) + 0.5
+    tensors = {name: CODES, of_scales: scales}
+    entry = tnp.weights(model(tmp_path, tensors))[name]
+    whole = scales.repeat_interleave(128, 0).repeat_interleave(128, 1) if shape == (2, 2) else scales
+    assert np.array_equal(entry.to_numpy(), (CODES.float() * whole).numpy())
+    assert shown(of_scales) in entry.note
+    assert tnp.weights(tensors)[name].note == f"float8 codes, to which the scales {shown(of_scales)} are not applied"
+
+
+def shown(name: str) -> str:
+    return f"'{name}'"
+
+
+HALVES = torch.ones(8, 2, dtype=torch.bfloat16)
+TOLD_BY_NAMES = {
+    "gpt-oss": (
+        {"e_blocks": words(2, 8, 2, 16, dtype=torch.uint8), "e_scales": words(2, 8, 2, dtype=torch.uint8)},
+        "e_blocks", "packed 4-bit codes (mxfp4)",
+    ),
+    "compressed-tensors": (
+        {"q.weight_packed": words(8, 8), "q.weight_scale": HALVES, "q.weight_shape": torch.tensor([8, 64])},
+        "q.weight_packed", "packed codes (compressed-tensors)",
+    ),
+    "MLX": (
+        {"q.weight": words(8, 8).to(torch.uint32), "q.scales": HALVES, "q.biases": HALVES.clone()},
+        "q.weight", "packed codes (mlx)",
+    ),
+    "ModelOpt of 4 bits": (
+        {"q.weight": words(8, 16, dtype=torch.uint8), "q.weight_scale": torch.ones(8, 2).to(torch.float8_e4m3fn)},
+        "q.weight", "codes, to which the scales 'q.weight_scale' are not applied",
+    ),
+    "integers with a scale": (
+        {"q.weight": words(8, 8, dtype=torch.int8), "q.weight_scale": torch.ones(8, 1)},
+        "q.weight", "codes, to which the scales 'q.weight_scale' are not applied",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", [file_alone, in_memory])
+@pytest.mark.parametrize("writer", TOLD_BY_NAMES)
+def test_codes_beside_scales_are_never_taken_for_numbers(tmp_path, writer, where):
+    """Names, dtypes and shapes tell it, without a configuration."""
+    tensors, packed, note = TOLD_BY_NAMES[writer]
+    explorer = tnp.weights(where(tmp_path, tensors))
+    entry = explorer["model." * (where is in_memory) + packed]
+    assert entry.note.replace("model.", "") == note
+    with pytest.raises(tnp.NoDataError, match="statistics mean nothing"):
+        entry.stats()
+
+
+def test_the_header_of_a_file_is_a_configuration(tmp_path):
+    """It may tell the bits that nothing else does."""
+    tensors, packed, _ = TOLD_BY_NAMES["MLX"]
+    said = {"format": "mlx", "quantization": json.dumps({"bits": 4, "group_size": 32})}
+    save_file(tensors, tmp_path / "x.safetensors", metadata=said)
+    entry = tnp.weights(tmp_path / "x.safetensors")[packed]
+    assert (entry.note, entry._num_parameters) == ("packed 4-bit codes (mlx)", 8 * 64)
+
+
 INTEGERS = {
     "without zero points": {"m.qweight": words(4, 4), "m.scales": torch.ones(4)},
     "of other groups": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": torch.ones(3, 64)},

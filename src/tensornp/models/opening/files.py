@@ -41,8 +41,9 @@ def open_file(path: Place) -> Contents:
     if form.is_apart:
         is_asked = not isinstance(path, Address) or may_have_meaning(found.entries) or has_halves(found.entries)
         config, problems = config_beside(path.parent) if is_asked else ({}, [])
-        entries, untold = with_meaning(found.entries, config)
-        found = Contents(entries, {**found.metadata, **config}, [*problems, *untold])
+        metadata = {**found.metadata, **config}
+        entries, untold = with_meaning(found.entries, metadata)
+        found = Contents(entries, metadata, [*problems, *untold])
     elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")
     else:

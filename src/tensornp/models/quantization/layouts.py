@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,15 @@ from tensornp.models.entries.entry import Packed, WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.names.quoted import shown_name
 
-SCALES = "_scale_inv"
+_SCALES = {
+    "_scale_inv": "",
+    "_scale": "",
+    "_scale_2": "_scale",
+    "scale_weight": "weight",
+    "._weight_scale": "._weight_qdata",
+    ":scale": ":qdata",
+}
+"""How the name of a scale ends, and that of its codes: DeepSeek, compressed-tensors, ModelOpt, ComfyUI, torchao."""
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _FLOAT_METHODS = {"fp8", "fbgemm_fp8", "modelopt"}
@@ -55,7 +64,8 @@ LAYOUTS = {
 
 _QWEIGHT, _SCB = ".qweight", ".SCB"
 _4_BITS = tuple(f".weight.quant_state.bitsandbytes__{kind}" for kind in ("nf4", "fp4"))
-_TELLING = (_QWEIGHT, _SCB, *_4_BITS)
+_WORDS, _BLOCKS, _BIASES = ".weight_packed", "_blocks", ".biases"
+_TELLING = (_QWEIGHT, _SCB, _WORDS, _BLOCKS, _BIASES, *_4_BITS)
 """Names that only packed weights have, or something beside them."""
 _MAY_BE_BITS = (2, 3, 4, 8)
 _OF_WORD = 32
@@ -70,14 +80,12 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
     """
     every = list(entries)
     by_name = {one.name: one for one in every if isinstance(one._source, FileSource)}
-    said = _told_by(config.get("config")) or _of_gptq(config.get(GPTQ_CONFIG))
+    said = _told_by(config.get("config")) or _told_by(_header_of(config)) or _of_gptq(config.get(GPTQ_CONFIG))
     made: dict[str, WeightEntry] = {}
-    for scales in [by_name[name] for name in by_name if name.endswith(SCALES)]:
-        name = scales.name.removesuffix(SCALES)
-        codes = by_name.get(name)
-        if codes is not None and codes.dtype in _FLOAT8:
+    for codes, scales in _with_scales(by_name):
+        if codes.dtype in _FLOAT8:
             made[scales.name] = scales._with_(kind="state")
-            made[name] = _scaled(codes, scales, said.get("weight_block_size"))
+            made[codes.name] = _scaled(codes, scales, said.get("weight_block_size"))
     method = said.get("quant_method")
     if isinstance(method, str) and method not in _FLOAT_METHODS:
         made |= packed_by(by_name, method, said)
@@ -90,7 +98,31 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
 
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
     """Return whether a configuration may tell what some of the weights mean."""
-    return any(one.name.endswith(SCALES) or (one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
+    ends = tuple(_SCALES)
+    return any(one.name.endswith(ends) or (one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
+
+
+def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEntry, WeightEntry]]:
+    """Yield the weights that have a scale beside them by its name, and the scale."""
+    ends = tuple(_SCALES)
+    for name, scales in by_name.items():
+        if name.endswith(ends):
+            for end, end_of_codes in _SCALES.items():
+                codes = by_name.get(name.removesuffix(end) + end_of_codes) if name.endswith(end) else None
+                if codes is not None and codes is not scales:
+                    yield codes, scales
+
+
+def _header_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the header of a file says as JSON about its packed weights."""
+    found: dict[str, Any] = {}
+    for key in ("config", "quantization_config", "quantization"):
+        try:
+            found[key] = json.loads(metadata[key]) if isinstance(metadata.get(key), str) else {}
+        except (ValueError, RecursionError):
+            continue
+    config = found.pop("config", {})
+    return {**(config if isinstance(config, dict) else {}), **found}
 
 
 def _told_by(config: Any) -> dict[str, Any]:
@@ -210,17 +242,35 @@ def _count(
 
 def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
     """Return the entries; those of packed codes are marked, and have no statistics."""
-    telling = [one.name for one in entries if one._packed is None and one.name.endswith(_TELLING)]
     made = {one.name: found for one in entries if (found := _of_class(one)) is not None}
-    by_name = {one.name: one for one in entries} if telling else {}
-    for name in telling:
+    ends = (*_TELLING, *_SCALES)
+    by_name = {one.name: one for one in entries} if any(one.name.endswith(ends) for one in entries) else {}
+    for name in [name for name, one in by_name.items() if one._packed is None and name.endswith(_TELLING)]:
         suffix = next(one for one in _TELLING if name.endswith(one))
         module = name.removesuffix(suffix)
         method, bits = _scheme_of(module, suffix, by_name)
         if method:
             names = [module + part for one in LAYOUTS[method] for part in (one.codes, one.scales, *one.others)]
             made |= packed_by({one: by_name[one] for one in names if one in by_name}, method, {"bits": bits})
+    for codes, scales in _with_scales(by_name):
+        if codes.name not in made and _is_unscaled(codes, scales):
+            made[codes.name] = _unscaled(codes, scales)
     return [made.get(one.name, one) for one in entries] if made else entries
+
+
+def _is_unscaled(codes: WeightEntry, scales: WeightEntry) -> bool:
+    """Return whether a weight is a matrix of codes, and says nothing about its scales yet."""
+    if codes._packed is not None or len(codes.shape or ()) < 2 or shown_name(scales.name) in codes.note:
+        return False
+    return codes.dtype in _FLOAT8 or (codes.dtype in _INTEGERS and is_float(scales.dtype))
+
+
+def _unscaled(codes: WeightEntry, scales: WeightEntry) -> WeightEntry:
+    """Return codes with a note; the elements of integers may be several codes, and mean no values."""
+    said = f"codes, to which the scales {shown_name(scales.name)} are not applied"
+    if codes.dtype in _FLOAT8:
+        return noted(codes, f"float8 {said}")
+    return noted(codes._with_(_packed=Packed(codes.numel if codes.dtype == "int8" else None)), said)
 
 
 def _of_class(entry: WeightEntry) -> WeightEntry | None:
@@ -236,10 +286,22 @@ def _of_class(entry: WeightEntry) -> WeightEntry | None:
 
 
 def _scheme_of(module: str, suffix: str, by_name: Mapping[str, WeightEntry]) -> tuple[str, int]:
-    """Return a module's packing method and the bits of a code, if shapes agree."""
-    codes = by_name.get(module + (_QWEIGHT if suffix == _QWEIGHT else ".weight"))
-    if codes is None or codes._packed is not None or codes.shape is None or len(codes.shape) != 2:
+    """Return a module's packing method and the bits of a code, 0 if not known, if shapes agree."""
+    codes = by_name.get(module + (suffix if suffix in (_QWEIGHT, _WORDS, _BLOCKS) else ".weight"))
+    if codes is None or codes._packed is not None or codes.shape is None or len(codes.shape) < 2:
         return "", 0
+    if suffix == _BLOCKS:
+        scales = by_name.get(f"{module}_scales")
+        fits = scales is not None and scales.dtype == codes.dtype == "uint8" and scales.shape == codes.shape[:-1]
+        return "mxfp4" if fits else "", 4
+    if suffix == _BIASES:
+        scales, biases = by_name.get(f"{module}.scales"), by_name[module + _BIASES]
+        fits = codes.dtype in ("int32", "uint32") and scales is not None and is_float(scales.dtype)
+        return "mlx" if fits and scales is not None and scales.shape == biases.shape else "", 0
+    if len(codes.shape) != 2:
+        return "", 0
+    if suffix == _WORDS:
+        return "compressed-tensors" if codes.dtype == "int32" else "", 0
     if suffix == _QWEIGHT:
         return _of_words(codes, by_name.get(f"{module}.qzeros"), by_name.get(f"{module}.scales"))
     if suffix == _SCB:
