@@ -12,7 +12,6 @@ from tensornp.models.files.byte_range import ByteSource, Readable, read_bytes
 from tensornp.models.files.source_file import overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
-EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 MAX_DIRECTORY_NBYTES = 2**25
 """Bytes of the list of members: some hundred thousands."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensornp.models.files.source_file import ListedFile
     from tensornp.models.formats.contents import Contents
 
-INDEX_SUFFIX = ".index.json"
 SAFETENSORS = ".safetensors"
 _NUM_READ = 64
 
