@@ -5,8 +5,8 @@ It is a pickle, which is not run; an import that torch does not write is a probl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
@@ -87,11 +87,6 @@ class Told(NamedTuple):
     problems: list[str]
     wanted: tuple[str, ...]
     paths: dict[str, tuple[Any, ...]]
-
-    def places(self) -> Iterator[Any]:
-        """Yield the file of each item."""
-        items = chain(self.values.values(), (chunk.item for one in self.tensors.values() for chunk in one.chunks))
-        return (one.place for one in items if one is not None)
 
     def path_of(self, name: str) -> tuple[Any, ...]:
         """Return the keys that lead to a value."""
