@@ -1,4 +1,4 @@
-"""`WeightsExplorer`: all weights of a model by name, in memory or on disk, of which no value is read unasked."""
+"""Map names to the weights of a model; no value is read unasked."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Totals(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """What is told besides of weights that are sharded over ranks.
+    """Sizes of weights that are sharded over ranks.
 
     Attributes
     ----------
     parameters_here : int
-        Of the parameters, the elements that this rank holds.
+        Elements of the parameters on this rank.
     nbytes_of_all : int
-        Bytes of the elements of all weights, on whatever rank they are.
+        Bytes of the elements of all weights on all ranks.
     """
 
     parameters_here: int
@@ -111,7 +111,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self.is_of_module, self.classes = is_of_module, classes if classes is not None else {}
 
     def __getitem__(self, name: str) -> Any:
-        """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
+        """Return the weight of that name, or an explorer of the weights below it."""
         if not isinstance(name, str):
             raise NoSuchWeightError(f"weights are indexed by name, got {an_instance(name)}; list(w) shows the names")
         found = self.get(name)
@@ -141,10 +141,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return list(self._entries)
 
     def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
-        """Return an explorer of the weights whose name fits: all words of a text, or a compiled regular expression.
+        """Return an explorer of the weights with a matching name.
 
-        A word is a part of the name or a glob, which may fit anywhere if it has no star at either end; capitals only
-        matter where some are typed.
+        A text matches if all its words do: parts of the name, or globs. A glob without a star at either end matches
+        anywhere. Capitals only matter if the text has some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
         places = fitting(pattern, [entry.name for entry in entries])
@@ -158,7 +158,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
-        """What is said besides, which is of the whole: it stands beside no part."""
+        """Return the metadata of the whole, which no part of the explorer shows."""
         return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
@@ -181,7 +181,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @cached_property
     def _of_files(self) -> Totals | None:
-        """What lies in files alone, which does not change as a tensor in memory can; None where one is held."""
+        """Return totals that cannot change, None if a weight is in memory."""
         return None if any(held_by(one) is not None for one in self._entries.values()) else self._count()
 
     def _count(self) -> Totals:
@@ -198,7 +198,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     def told_nbytes(self, nbytes: int) -> str:
-        """Return bytes that are held in words, and what the weights on the meta device, which hold none, would take."""
+        """Return a size in words, with the size of weights on the meta device."""
         told = format_nbytes(nbytes)
         on_meta = sum(one.nbytes for one in self._each_once() if one.location == META and one.kind != COMPUTED)
         if not on_meta:
@@ -207,7 +207,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return f"{told}, and those on the meta device {would} more" if nbytes else would
 
     def told_parameters(self, number: int) -> str:
-        """Return a number of parameters in words, or of elements where nothing tells which tensors are parameters."""
+        """Return a number of parameters in words, or of elements for other tensors."""
         kinds = {one.kind for one in self._entries.values() if self._is_counted(one)}
         if kinds <= {"parameter"}:
             return counted(number, "parameter")
@@ -216,7 +216,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def spread(self) -> Spread | None:
-        """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
+        """Return the sizes of sharded weights here and on all ranks, None without any."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
         every = self._each_once()
@@ -226,7 +226,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def nbytes_here(self) -> int:
-        """Bytes of the elements that this rank holds; its storages may have more, to be of one size on all ranks."""
+        """Return the bytes of the elements on this rank, without padding of storages."""
         return sum(one.nbytes for one in self._each_once())
 
     def _each_once(self) -> list[WeightEntry]:
@@ -290,7 +290,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def not_listed(self) -> tuple[str, ...]:
-        """Those problems that hide weights, of which nothing is listed."""
+        """Return the problems that hide weights from the list."""
         return tuple(one for one in self.problems if isinstance(one, NotListed))
 
     def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:

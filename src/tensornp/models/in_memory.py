@@ -1,4 +1,4 @@
-"""The explorer of what lies in memory: a module, an optimizer, or a container of tensors, modules and optimizers."""
+"""List the weights of modules, optimizers and containers in memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _lies_in(entry: WeightEntry, addresses: set[int]) -> bool:
 
 
 def why_nothing(obj: Any) -> str:
-    """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
+    """Return why a container has no weights; an unknown mapping may load its values."""
     name = type(obj).__name__
     if not is_seen(obj):
         return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"

@@ -1,4 +1,4 @@
-"""What lies in a container and has weights itself: a module, an optimizer, an explorer, or a weight of one."""
+"""List the weights of modules, optimizers and explorers in a container."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Holders:
         self._num_repeated, self._is_cut = 0, False
 
     def entries(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
-        """Return the weights of what is reached by `code`, named below `name`; of one that has names, a few more."""
+        """Return an object's weights, named below `name`; repeated objects up to a limit."""
         if id(holder) in self._seen and self._num_repeated >= MAX_REPEATED:
             self._is_cut = True
             return []
@@ -107,7 +107,10 @@ class Holders:
         self.others |= {joined(name, key): cls for key, cls in getattr(said, "others", {}).items()}
 
     def _names_of(self, optimizer: Any) -> Mapping[int, str]:
-        """Return what its parameters are called: in the module that has all of them, from here, or by the namespace."""
+        """Return the names of an optimizer's parameters by identity.
+
+        They come from the module that has all of them, else from the container, else from the namespace.
+        """
         wanted = {id(one) for one in parameters_in(optimizer)}
         whole = next((own for _, own in self._parameters if wanted <= own.keys()), None)
         if whole is not None:

@@ -41,7 +41,7 @@ def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
 
 
 def plain_of(what: Any) -> Any:
-    """Return the plain value that a number of NumPy is, as files have it, and the text of what torch names; else it."""
+    """Return a NumPy number as a plain value, torch's dtypes and devices as text."""
     cls = type(what)
     if id(cls) in _OF_TORCH:
         return str(what)

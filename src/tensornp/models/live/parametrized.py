@@ -1,6 +1,6 @@
-"""A weight that a module computes from others at each access: parametrized, by `torch.nn.utils.parametrize`.
+"""List parametrized weights, which a module computes at each access.
 
-It is listed without being computed, and computed on copies: a spectral norm writes its vectors each time it is asked.
+Listing computes nothing. Reading computes on copies, as a spectral norm writes to its vectors.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def is_parametrized(module: Any) -> bool:
 
 
 def computed_of(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the computed weights of a module that `code` reaches, by their names in it; nothing is computed."""
+    """Yield the parametrized weights of a module without computing them."""
     for name, parametrization in _lists_of(module):
         own_code = f"{code}.{name}" if is_attribute_name(name) else f"getattr({code}, {name!r})"
         yield _computed_weight(name, own_code, module, code, parametrization)
 
 
 def computed_by_hooks(module: Any) -> dict[str, str]:
-    """Return what is computed before each forward and kept as an attribute, and from what: pruned, or normed before."""
+    """Return notes on attributes that pruning and norm hooks compute, by name."""
     held = getattr(module, "__dict__", None) or {}
     found = {}
     for _, hook in members_of(held.get("_forward_pre_hooks")):
@@ -100,7 +100,7 @@ def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry | None:
-    """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
+    """Return the original with the computed shape and dtype, None if unknown."""
     held = getattr(parametrization, "__dict__", None) or {}
     steps = [type(step) for _, step in members_of(held.get("_modules"))]
     are_own = [_is_own(cls) for cls in steps]

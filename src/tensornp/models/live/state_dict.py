@@ -36,7 +36,7 @@ _INDEX = re.compile(r"\[(\d{1,9})\]")
 
 
 class _Leaf(NamedTuple):
-    """What lies in a container, its name, and what is told of its place: the keys, and how an expression goes on."""
+    """A value in a container with its name, its keys and the end of its expression."""
 
     what: Any
     name: str
@@ -50,7 +50,7 @@ class _Leaf(NamedTuple):
         return cls(what, ".".join(map(key_of, keys)), keys, "".join(map(bracket_of, keys)))
 
     def code(self, expression: str, parts: Mapping[str, str]) -> str:
-        """Return the expression that reaches it: from what `parts` of the container are called, if that is told."""
+        """Return its expression, from the expression of its part if `parts` has one."""
         first = bracket_of(self.keys[0]) if parts and self.keys else ""
         return parts[first] + self.bracket[len(first) :] if first in parts else expression + self.bracket
 
@@ -133,7 +133,7 @@ def _is_usual(obj: Any) -> bool:
 
 
 def has_weights(obj: Any) -> bool:
-    """Return whether something is in a container of which weights are listed; the first values are looked at."""
+    """Return whether a container has weights among its first values."""
     every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
     return any(is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) or is_holder(leaf) for _, leaf in every)
 
@@ -173,7 +173,7 @@ def _most_names_of(leaf: Any) -> int:
 
 
 def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
-    """Return the keys and indices of these steps; None for a key whose hash would be asked of its own class."""
+    """Return the keys and indices of steps, None for keys with their own hash."""
     return tuple(map(_key_alone, steps))
 
 

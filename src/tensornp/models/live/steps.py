@@ -1,4 +1,4 @@
-"""What a step into a container adds to the name of a weight, and to the code that reaches it."""
+"""Convert steps into a container to parts of names and of expressions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def bracket_of(step: Any) -> str:
 
 
 def parts_of(expression: str) -> dict[str, str]:
-    """Return what reaches the parts of a dictionary, list or tuple that is written out, by the steps to them.
+    """Return the expressions in a dictionary, list or tuple display, by step.
 
-    Of ``{"model": model}`` it is ``model``, by which it is found again, where the dictionary is gone.
+    The expression in ``{"model": model}`` is ``model``, which still reaches the model after the dictionary is gone.
     """
     try:
         display = ast.parse(expression, mode="eval").body
@@ -54,7 +54,7 @@ def parts_of(expression: str) -> dict[str, str]:
 
 
 def _is_reached(value: ast.expr) -> bool:
-    """Return whether an expression is names, attributes and constant keys alone: it gives the same each time."""
+    """Return whether an expression has only names, attributes and constant keys."""
     while isinstance(value, (ast.Attribute, ast.Subscript)):
         if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant):
             return False
@@ -68,7 +68,7 @@ def joined(prefix: str, name: str) -> str:
 
 
 def is_writable(steps: Iterable[Any]) -> bool:
-    """Return whether a program can say these steps: a member of a set has none, nor has a key of a class of its own."""
+    """Return whether code can express the steps: no set member, only constant keys."""
     return all(_is_constant(step[0]) if type(step) is tuple else step != IN_SET for step in steps)
 
 

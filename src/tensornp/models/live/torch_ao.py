@@ -1,6 +1,6 @@
-"""Weights that torch's quantized modules keep packed in an object of C++, where no parameter and no buffer is.
+"""List the weights that torch's quantized modules keep packed in C++ objects.
 
-What is listed is told by the module's sizes: unpacking makes a copy of the whole weight, and takes long.
+Shapes come from the sizes of the module, as unpacking copies the whole weight and takes long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Held = Mapping[str, Any]
 
 
 class _Facts:
-    """What is known of one module, and of the weight that is listed next."""
+    """Makes the entries of one quantized module."""
 
     def __init__(self, module: Any, code: str, held: _Held) -> None:
         self.module, self.code, self.held = module, code, held

@@ -1,4 +1,4 @@
-"""Which objects beside weights may hold others, of which nothing is listed: they are named, and none is asked."""
+"""Name the objects next to weights that may hold unlisted weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READ_BY = ("__getitem__", "__iter__")
 
 
 class Unlisted:
-    """The objects of a container that are none of the kinds of which weights are listed."""
+    """Objects of a container without listed weights."""
 
     def __init__(self) -> None:
         self._noted: list[tuple[str, Any]] = []

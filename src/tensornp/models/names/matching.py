@@ -114,14 +114,14 @@ def _prefixes_of(names: Collection[str]) -> list[str]:
 
 
 def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]:
-    """Return what one name alone has before the first of the others: the key under which a container has a model."""
+    """Return the prefix of the only name that ends with the first of the others."""
     first = next((name for name in others if name not in names), "")
     found = [name.removesuffix(first) for name in names if name.endswith(f".{first}")] if first else []
     return found if len(found) == 1 else []
 
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:
-    """Return the names by what they are without the prefix; where that is another name, the one that had it stays."""
+    """Map names without the prefix to names; a taken short name keeps its prefix."""
     found = {name: name for name in names if not prefix or not name.startswith(prefix)}
     for name in names if prefix else ():
         if name.startswith(prefix):

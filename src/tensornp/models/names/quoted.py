@@ -32,7 +32,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text as one line that can be shown, of so many characters at most; cut before it is escaped."""
+    """Return a text as one displayable line of at most `most` characters."""
     shown = legible(text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 

@@ -76,7 +76,10 @@ def are_of_one_whole(names: list[str]) -> bool:
 
 
 def open_parts(folder: Path, names: list[str]) -> Contents:
-    """Return the contents of the parts of one whole; a broken part is a problem, unless it is the only one."""
+    """Return the joined contents of several files; a broken file is a problem.
+
+    A broken file raises an error if it is the only one.
+    """
     entries: list[WeightEntry] = []
     metadata, problems = config_beside(folder)
     problems += _missing(names)

@@ -1,4 +1,4 @@
-"""The index of a model in several files: which weight lies in which of them."""
+"""Read the index of a model in several files, which maps weights to files."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def open_index(path: Place) -> Contents:
 
 
 class _Shards:
-    """What the files hold that `places` names, by the weights which lie there, and what is not as it says."""
+    """The weights and problems of the files in an index, which `places` maps."""
 
     def __init__(self, folder: Place, places: dict[str, str]) -> None:
         self._places = places
         self._found: dict[str, WeightEntry] = {}
         self.problems: list[str] = []
         self.said: dict[str, Any] = {}
-        # Of each weight, why it has no values: but for those that are found.
+        # The reason why a weight of a shard has no values, if it is not found.
         why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
         self.entries: list[WeightEntry] = [
             self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], shard)

@@ -35,7 +35,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a file of them, an index of several, a folder, or an address.
+    """Return the explorer of a file, an index, a folder or an address.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Return the weights of safetensors files in the order of the model, where these list them by the alphabet."""
+    """Sort weights of safetensors files in model order if they are alphabetical."""
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)

@@ -1,4 +1,4 @@
-"""The columns of weights: the table, the tree, its filters and its orders derive from one row for each."""
+"""Define the columns of weights for the table, the tree, filters and orders."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterato
 
 
 def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
-    """Return the weights as a tree of their names, folded; a key with one key below it is one branch with that."""
+    """Return the folded tree of names; a chain of single keys is one branch."""
     root: dict[Any, Any] = {}
     for entry in entries:
         node = root
@@ -106,7 +106,7 @@ def _branches(table: dict[Any, Any], known: dict[Any, int]) -> list[Branch]:
 
 
 def _kind(entry: WeightEntry) -> tuple[Any, ...]:
-    """Return what weights have in common that may be folded; the first four facts are named where they differ."""
+    """Return the facts that folded weights share; reports name the first four."""
     note = _FIGURES.sub("", entry.note)
     related = tuple(one.relation for one in entry.related)
     return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
@@ -119,7 +119,7 @@ def note_of(entries: Sequence[WeightEntry]) -> str:
 
 
 def _of_children(children: list[Branch]) -> list[Branch]:
-    """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
+    """Return the children in order, with equal numbered ones merged at the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
         is_numbered = _is_number(child.label.partition(".")[0])
@@ -203,7 +203,7 @@ def num_keys(label: str) -> int:
 
 
 def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
-    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
+    """Yield name, branch and weights of the outermost repeated parts, such as layers."""
     for branch in tree:
         if branch.count == 1:
             for name, part, held in repeated_parts(branch.below):

@@ -1,4 +1,4 @@
-"""Weights as a page shows them: a tree of their names, or a list that is searched, filtered and sorted."""
+"""Arrange weights for a page as a tree of names or as a filtered, sorted list."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Outline:
         ]
 
     def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
-        """Return the view in which a weight is seen, and its line; -1 if it is left out."""
+        """Return a view that shows a weight, and its line, -1 if filters hide it."""
         if asked.is_list:
             names = (self.number_of[one.name] for one in self.chosen(asked, found))
             return asked, next((at for at, one in enumerate(names) if one == number), -1)
@@ -368,7 +368,7 @@ def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
 
 
 def part_of(name: str, first: str, last: str) -> str:
-    """Return the part of a line that a weight lies in: ``layer 3``, the key that differs from `first` to `last`."""
+    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
     keys = name.split(".")
     ends = list(zip(first.split("."), last.split("."), strict=False))
     at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)

@@ -65,7 +65,7 @@ class Spreads:
         return self._names[span.start], self._names[span.stop - 1]
 
     def of(self, column: str, branch: int) -> Spread | None:
-        """Return the extremes of a figure in a branch and below it; None if there are none, or some are unread."""
+        """Return the extremes of a column in a branch, None if some are unread."""
         span = self._span(branch)
         if self._is_unread[span].any():
             return None

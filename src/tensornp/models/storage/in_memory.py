@@ -1,4 +1,4 @@
-"""Where weights lie that are held in memory, and how much that is, each byte once."""
+"""Locate weights in memory, and count their bytes once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def span_of(held: Any) -> Span | None:
 
 
 def extent_of(held: Any) -> Extent | None:
-    """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
+    """Return the place of the elements, None for several places or lazy copies."""
     if is_tensor(held) and torch_private.is_lazily_copied(held):
         # The first write gives it bytes of its own.
         return None

@@ -23,9 +23,10 @@ def held_by(entry: WeightEntry) -> Any:
 
 
 def identity_of(entry: WeightEntry) -> object:
-    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file.
+    """Return a key that is equal for all names of one object.
 
-    Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
+    An object is one tensor, or the same elements of an array or a file. Only files of `torch.save` have weights that
+    share bytes.
     """
     if not entry._source.itemsize:
         return entry._source.identity
@@ -52,7 +53,7 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
 
 
 def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
-    """Return the weights of a file of which one consists, or itself."""
+    """Return the weights in a file that make up an entry, or the entry itself."""
     return (entry._source.consists_of if isinstance(entry._source, NoSource) else ()) or (entry,)
 
 
