@@ -1,4 +1,4 @@
-"""What one session remembers of the tensors that it has shown or converted; it keeps none of them alive."""
+"""Remember displayed and converted tensors without keeping them alive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Record(NamedTuple):
 
 
 class Ledger:
-    """Snapshots by tensor, and by place in a storage, so that another alias of the same elements finds them too."""
+    """Snapshots by tensor and by place in a storage, which aliases find too."""
 
     def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
@@ -68,7 +68,10 @@ class Ledger:
             former.note(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
-        """Return how a tensor has changed since it was last shown or converted here; reads it under the same budget."""
+        """Return the change since a tensor was last displayed or converted here.
+
+        It reads the tensor under the budget of the last snapshot.
+        """
         from tensornp.core.memory.changes import take_snapshot
 
         record = self._record_of(tensor, info)
@@ -113,7 +116,7 @@ class Ledger:
 
 @functools.lru_cache(maxsize=1)
 def _shown_by(cell: str) -> str:
-    """Return the expression in the last line of a cell, or in the `display` that it consists of; empty without one."""
+    """Return the expression in the last line of a cell, or the argument of `display`."""
     lines = cell.strip().splitlines()
     try:
         last = ast.parse(lines[-1].strip()).body[-1] if lines else None

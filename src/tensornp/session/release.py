@@ -1,4 +1,4 @@
-"""The tensors and arrays of a session as a table, and the release of those that only its history holds."""
+"""List the tensors and arrays of a session, and release those in its history."""
 
 from __future__ import annotations
 

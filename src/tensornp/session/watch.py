@@ -21,7 +21,7 @@ MAX_NAMED = 3
 
 
 class Look(NamedTuple):
-    """The tensors and arrays below one watched expression, by name; `is_partial` if it holds more than these."""
+    """Snapshots of one watched expression by name; `is_partial` if some are missing."""
 
     snapshots: dict[str, Snapshot]
     is_partial: bool
@@ -45,7 +45,7 @@ class Watch:
 
     @property
     def left_out(self) -> str:
-        """What was not read, or not completely; empty if everything was."""
+        """Return a text about values that were not read or only in part, or ``""``."""
         return _left_out_text(self._looks, self._options().max_read_nbytes)
 
     def add(self, expressions: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The kernel's side of a comparison of two models: a row opens the same window on both, and on their difference."""
+"""Serve a comparison of two models with windows on both and their difference."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ class Pair(NamedTuple):
 def pair_of(
     first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
 ) -> Pair:
-    """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
+    """Return a weight of both models with its comparison.
+
+    `why` is the reason why it did not change, and `others` are its other names.
+    """
     may_be_odd = found._is_odd or found.count > found._finite
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
@@ -162,9 +165,9 @@ class ComparisonTable(LiveTable):
         return ("search", request["page"]) if kind == "largest" and is_sought else None
 
     def _largest(self, request: Request) -> Answer:
-        """Return the window with the largest difference: the first element that no number tells, if there is one.
+        """Return the window with the largest or the first non-finite difference.
 
-        It is that of what is shown: after a change, the one that the comparison has found is of before.
+        The current values are compared, as they may have changed since the comparison.
         """
         pair, subjects = self._opened(request)
         at = pair.largest
@@ -193,7 +196,7 @@ class ComparisonTable(LiveTable):
         return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
 
     def _locate(self, request: Request) -> Answer:
-        """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
+        """Return a sentence on the place of most of a change, empty for an old request."""
         pair, _subjects = self._opened(request)
         text = where_text(sums_by_axis(*_values_of(pair), lambda: self._is_latest(request)))
         return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.may_be_odd)}

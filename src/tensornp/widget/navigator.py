@@ -1,4 +1,4 @@
-"""The kernel's side of the navigator: a page asks for a window of a tensor, and gets that window and nothing else."""
+"""Serve windows of a tensor to the navigator on a page."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def the_navigator() -> NavigatorWidget:
 
 
 def own_navigator() -> NavigatorWidget:
-    """Return another one, for what keeps its window where others are opened; whoever asks for it closes it."""
+    """Return a new navigator that keeps its window; the caller closes it."""
     _owned[:] = [one for one in _owned if one.comm is not None]
     _owned.append(NavigatorWidget())
     return _owned[-1]
@@ -233,7 +233,7 @@ def leave(anchor: str) -> None:
 
 
 def _index_asked(text: str, subject: Subject) -> tuple[int | slice, ...]:
-    """Return what a text names of what is seen: of a part of what other ranks have too, that is in the whole."""
+    """Return the index in a text; in a shard, the text has indices of the whole."""
     shard = subject.shard
     return parse_index(text, subject.shape) if shard is None else index_here(parse_index(text, shard.whole), shard)
 

@@ -1,4 +1,4 @@
-"""A scan in a thread of its own, so that the kernel stays free: it tells how far it is, and can be ended."""
+"""Run a scan in a thread, report its progress and end it on request."""
 
 from __future__ import annotations
 

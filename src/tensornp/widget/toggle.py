@@ -174,7 +174,7 @@ class TensorWidget(DockingWidget):
 
     @property
     def reached(self) -> str:
-        """The expression by which the notebook reaches the tensor; empty where none is known."""
+        """Return the expression that reaches the tensor, empty if none is known."""
         return self._now.surroundings.name
 
     @property
@@ -226,7 +226,7 @@ class TensorWidget(DockingWidget):
         return ", ".join(self._bound)
 
     def set_state(self, sync_data: Any) -> None:
-        """Take what the browser sends, which may be anything: only a mode is taken, and errors go back as text."""
+        """Accept only a mode from the browser, and answer errors as text."""
         with self._lock, self.hold_sync():
             try:
                 if isinstance(sync_data, dict) and "mode" in sync_data:
@@ -303,12 +303,12 @@ class TensorWidget(DockingWidget):
             self._scanning.end()
 
     def _forget_values(self) -> None:
-        """Take the picture out, and end a scan of which nobody wants to hear any more."""
+        """Remove the picture and end the scan."""
         self._end_scan()
         self._scanning, self.progress, self.image = None, -1.0, {}
 
     def _open_values(self, goal: Any = "") -> None:
-        """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
+        """Open the navigator on the tensor, at its next NaN or extreme if `goal` is one."""
         goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
         if self.shows_values:
             self._navigator().aim(goal)
@@ -331,7 +331,7 @@ class TensorWidget(DockingWidget):
         self.shows_values = True
 
     def _has_part(self) -> bool:
-        """Return whether this rank has a part with values of a tensor of which other ranks have more."""
+        """Return whether this rank holds values of a sharded tensor."""
         return self._now.info is not None and has_part(self._now.info)
 
     def _close_values(self) -> None:

@@ -1,4 +1,4 @@
-"""What the page shows of a tensor, as plain data that it puts in as text and never as HTML."""
+"""Convert a tensor's summary to plain data that the page inserts as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MODE_TITLES = {
 
 
 def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
-    """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
+    """Return the statistics line as texts and the address of a picture."""
     line = stats_line(stats, info, has_picture=has_picture)
     is_partial = stats.scope.startswith(PARTIAL)
     picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
@@ -47,7 +47,7 @@ def image_data(picture: Image) -> dict[str, Any]:
 
 
 def is_scan_offered(summary: TensorSummary) -> bool:
-    """Return whether figures can be told that the card does not tell: those of a large tensor, or on an accelerator."""
+    """Return whether a scan can compute statistics that the card lacks."""
     info = summary.info
     return summary.stats is None and info is not None and info.data_state == "available" and info.numel > 0
 

@@ -1,4 +1,4 @@
-"""What a page may ask of a tree: a request is a message that may be anything, and is checked whole."""
+"""Check the requests of a page to a tree, which may be any message."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NONSENSE = "the page has asked for something that is not here; reload the page"
 
 
 class TreeSource(Protocol):
-    """What a tree in a page has its lines of."""
+    """The source of the lines of a tree on a page."""
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return what a page wants to see; BadRequestError where that makes no sense."""
+        """Return the requested view, or raise BadRequestError for nonsense."""
 
     def num_lines(self, asked: Asked) -> int:
         """Return how many lines there are."""
@@ -27,13 +27,13 @@ class TreeSource(Protocol):
         """Return some of them, as plain data."""
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all is open that holds what has a number, and in which line it is; -1 in none."""
+        """Return the view with the parents of an item open, and its line, -1 if hidden."""
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines: columns, choices, how many there are and how they are reached.
+        """Return facts about all lines: columns, choices, number and expression.
 
-        `bar` says what the marks in the column `marked` are. Where there is no line, `nothing` says so, and `instead`
-        may have the text of what lists others, and the filters that choose them.
+        `bar` describes the marks in the column `marked`. If there are no lines, `nothing` has a message, and `instead`
+        may have the text and the filters of a button that lists others.
         """
 
 

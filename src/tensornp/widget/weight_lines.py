@@ -61,9 +61,9 @@ MAX_FOLDED = 1000
 
 
 class Found(NamedTuple):
-    """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
+    """The results of a scan for one weight: findings, texts, histogram and numbers.
 
-    The picture of a histogram is made when its line is seen. `lacks_gradient` tells that others have a gradient.
+    The picture of a histogram is made when its line is visible. `lacks_gradient` is true if others have a gradient.
     Weights of one `fingerprint` have the same values.
     """
 
@@ -77,39 +77,39 @@ class Found(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How bad the worst finding is: 0 is the worst."""
+        """Return the rank of the worst finding; 0 is the worst."""
         return min((one.rank for one in self.findings), default=UNRANKED)
 
     @property
     def goal(self) -> str:
-        """What is to be looked for among the values: "nan", "inf", or nothing."""
+        """Return the goal for a search in the values: "nan", "inf" or ``""``."""
         return self.alarms[0].goal if self.alarms else ""
 
     @property
     def alarm(self) -> str:
-        """What is not finite, in a few words: of its values, or else of its gradient."""
+        """Return a short text on non-finite values, else on a non-finite gradient."""
         worst = next((one.text for one in self.findings if one.rank == self.rank < ALARM_RANK), "")
         return ", ".join(one.text for one in self.alarms) or worst
 
 
 class OrderOf(NamedTuple):
-    """By what lines are sorted and chosen where a scan has found something."""
+    """The order and states of weights from the results of a scan."""
 
     found: Mapping[str, Found]
 
     def number(self, column: str, name: str) -> float | None:
-        """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
+        """Return the sort key of a weight: a statistic or the rank of its findings."""
         own = self.found.get(name)
         return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
 
     def worst(self, name: str) -> str:
-        """Return of what kind the worst is that was found of a weight; empty of nothing."""
+        """Return the kind of the worst finding of a weight, or ``""``."""
         own = self.found.get(name)
         kind = kind_of(own.findings) if own is not None else None
         return kind.what if kind is not None else ""
 
     def states(self, name: str) -> tuple[str, ...]:
-        """Return which of the states a weight is in that a scan tells of."""
+        """Return the states of a weight that a scan determines."""
         own = self.found.get(name)
         if own is None:
             return (UNREAD,)
@@ -122,9 +122,9 @@ class OrderOf(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
+    """The source of all lines: numbers of weights, scan results and extremes.
 
-    `marked` is the column that has a mark, and `share_of` returns which part of all weights some are.
+    `marked` is the column with marks, and `share_of` returns the fraction of all weights.
     """
 
     numbers: Mapping[str, int]
@@ -185,7 +185,7 @@ def size_choice() -> dict[str, Any]:
 
 
 def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> list[dict[str, Any]]:
-    """Return what stands out, the most serious first: a sentence, whether it is an alarm, and the first weight."""
+    """Return the findings as sentences with their first weight, the worst first."""
     numbers = {one.name: number for number, one in enumerate(weights)}
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
@@ -213,7 +213,7 @@ def note_data(text: str) -> list[dict[str, Any]]:
 
 
 def marked_column(sort: str) -> str:
-    """Return the column that has marks: the one that lines are sorted by, where its figures are positive, else norm."""
+    """Return the column with marks: the sorted one if it has no sign, else norm."""
     figure = column_called(sort).figure if sort else None
     return sort if figure is not None and not figure.has_sign else "norm"
 
@@ -242,7 +242,7 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
 
 
 def _of_folded(line: Line, told: Told) -> Histogram | None:
-    """Return the histogram of all weights of a pattern, if each has one, and they are not too many to put together."""
+    """Return the joint histogram of a pattern, None if some are unknown or too many."""
     parts = [told.found[one.name].histogram for one in line.weights[:MAX_FOLDED] if one.name in told.found]
     known = [one for one in parts if one is not None]
     return put_together(known) if len(known) == len(line.weights) else None
@@ -272,7 +272,7 @@ def _cells(line: Line, told: Told) -> dict[str, str]:
 
 
 def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
-    """Return what stands out of a weight, or of all below a line that is closed, but for what is not finite."""
+    """Return the findings of a weight or below a closed line, except non-finite ones."""
     if own is not None:
         said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
         return {FINDINGS: said, "figures": " · ".join(own.words)}
@@ -288,7 +288,7 @@ def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
 
 
 def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
-    """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
+    """Return the alarm of a weight, or of the weights below a closed line."""
     if own is not None:
         return _led_to(own, line.number, own.alarm, own.alarm) if own.alarm else None
     names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
@@ -309,14 +309,14 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
 
 
 def _led_to(found: Found, number: int, text: str, what: str) -> dict[str, Any]:
-    """Return an alarm; of a gradient also what is said where there is little room, lest it be taken for the weight."""
+    """Return an alarm; one of a gradient also has a short text that says so."""
     place = {"text": text, "number": number, "goal": found.goal}
     odd = next((one for one in ("NaN", "Inf") if one in what), "")
     return place if found.goal else place | {"short": f".grad {odd}".strip()}
 
 
 def _odd(line: Line, told: Told) -> dict[str, Any] | None:
-    """Return which weight of a closed line stands out among the others by its norm, and in what part of it."""
+    """Return the weight of a closed line with an outlying norm, if any."""
     if told.spreads is None or line.branch < 0 or line.is_open or line.is_quiet:
         return None
     some = [one.name for one in line.weights[:MAX_FOLDED] if one.name in told.found]
@@ -332,7 +332,7 @@ def _odd(line: Line, told: Told) -> dict[str, Any] | None:
 def _figures(
     line: Line, own: Found | None, told: Told
 ) -> tuple[dict[str, str], dict[str, str], tuple[float, float] | None]:
-    """Return the numbers that a scan tells, and their titles, by their columns, and where the marked one lies."""
+    """Return statistics and titles by column, and the position of the mark."""
     cells: dict[str, str] = {}
     titles: dict[str, str] = {}
     mark: tuple[float, float] | None = None
@@ -347,7 +347,7 @@ def _figures(
 
 
 def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:
-    """Return between what a figure lies: that of one weight, or of all that are below a line that is closed."""
+    """Return the extremes of a column in one weight or below a closed line."""
     if own is not None:
         value = own.figures.get(column)
         return None if value is None else Spread(value, value)

@@ -81,7 +81,7 @@ class WeightTree:
 
     @property
     def order(self) -> FoundOrder | None:
-        """By what a scan has found lines are sorted and chosen."""
+        """Return the order and states from a scan, None before its first result."""
         return OrderOf(self.found) if self.found else None
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
@@ -102,7 +102,7 @@ class WeightTree:
         return [line_data(line, told) for line in outline.lines(asked, first, count, self.order)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all that holds a weight is open, and in which line it is."""
+        """Return the view with the parents of a weight open, and the weight's line."""
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
         return self.outline.revealed(asked, number, self.order)

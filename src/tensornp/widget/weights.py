@@ -1,4 +1,4 @@
-"""The kernel's side of the weights on a page: it asks for lines of the tree, and gets these and nothing else."""
+"""Serve lines of the tree of weights to a page."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class WeightsWidget(AnsweringWidget):
 
     @property
     def _found(self) -> Mapping[str, Found]:
-        """What scans have found."""
+        """Return the results of scans by weight."""
         return self._made_tree.found if self._made_tree is not None else {}
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class WeightsWidget(AnsweringWidget):
         return {"type": "stats", **stats_data(summarize_stats(entry._values_here(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the navigator look at one weight, for what is not finite or extreme if the page wants that, or leave."""
+        """Open the navigator on one weight, at a goal if the page has one, or close it."""
         from tensornp.widget.navigator import own_navigator
 
         goal = request.get("goal", "")

@@ -1,4 +1,4 @@
-"""What a scan of the weights on a page finds, as the page shows it."""
+"""Convert the results of a scan of weights for the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HAS_GRADIENT = "has a .grad, unlike the others"
 
 
 class ScanFound(NamedTuple):
-    """What is found, by name, a sentence on all, and how far it came where it was stopped."""
+    """Scan results by name, a sentence on all, and the progress if it was stopped."""
 
     found: dict[str, Found]
     said: str

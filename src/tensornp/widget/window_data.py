@@ -1,4 +1,4 @@
-"""What the page shows of a window and of the plane around it, as plain data that it puts in as text."""
+"""Convert a window and the plane around it to plain data for the page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
 
 
 def _in_whole(shard: ShardFacts, window: Window) -> dict[str, Any]:
-    """Return which indices of the whole are seen along each axis, and where one begins that is held in one piece."""
+    """Return the visible indices of the whole and the origin of each axis.
+
+    The origin is None for an axis in several pieces.
+    """
     held = shard.held or ()
     return {
         "places": [

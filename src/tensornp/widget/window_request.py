@@ -1,4 +1,4 @@
-"""What a page asks of the navigator, taken from a message that may be anything."""
+"""Parse requests to the navigator from any message of a page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _is_in(index: Index, shape: Index) -> bool:
 
 
 def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
-    """Return the window that a page asks for, as far as it fits an array of `shape`, which may be another by now."""
+    """Return the requested window, limited to an array of `shape`."""
     corner = request.get("corner")
     num_rows, num_columns = _size_asked(request)
     return window_of(

@@ -1,4 +1,4 @@
-"""What the page shows of one call, as plain data that it puts in as text and never as HTML."""
+"""Convert a call to plain data that the page inserts as text."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str,
 
 
 def operators_data(operators: Sequence[OperatorCall], born: int | None) -> dict[str, Any]:
-    """Return the operators inside a call as a table, those around the one of index `born` if there are too many."""
+    """Return a table of the operators in a call, around index `born` if too long."""
     at = next((i for i, one in enumerate(operators) if one.index == born), 0)
     first = max(min(at - _MAX_VALUES // 2, len(operators) - _MAX_VALUES), 0)
     some = operators[first : first + _MAX_VALUES]
@@ -105,7 +105,7 @@ def operators_data(operators: Sequence[OperatorCall], born: int | None) -> dict[
 
 
 def _hint(call: ModuleCall) -> str:
-    """Return what keeps all elements of a call of which a sample was kept; empty where no pattern is its name."""
+    """Return the magic that keeps all elements of a sampled call, or ``""``."""
     sampled = [one for one in call.outputs if one.sample and one.figures and one.figures.count > len(one.sample)]
     return f"%%follow --keep {call.name}" if sampled and _NAME.fullmatch(call.name) else ""
 
@@ -116,7 +116,7 @@ def _table(
     grads: Mapping[str, Gradient],
     kept: Collection[int],
 ) -> dict[str, Any]:
-    """Return all values under headings, without those under which nothing is said, and the device where it is one."""
+    """Return a table of all values without empty columns or a common device."""
     rows: list[list[dict[str, Any]]] = []
     groups: list[dict[str, Any]] = []
     first = 0
@@ -206,7 +206,7 @@ def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
 
 
 def _places(call: ModuleCall, what: str, born: SourceLine | None) -> Iterator[dict[str, Any]]:
-    """Yield where something was born in a call, and where that was called; around the first there are other lines."""
+    """Yield source lines: of the origin in a call, and of the call."""
     if born is not None and born != call.source:
         yield _place_data(what, born, _AROUND)
     if call.source is not None:
@@ -222,7 +222,7 @@ def _place_data(what: str, source: SourceLine, around: int) -> dict[str, Any]:
 
 
 def lines_around(source: SourceLine, around: int) -> list[tuple[int, str]]:
-    """Return a line of a program and some around it by their numbers; that alone where its file has another there."""
+    """Return a numbered source line with context, alone if the file has changed."""
     if not source.text:
         return []
     lines = _lines_of(source.file)
@@ -234,7 +234,7 @@ def lines_around(source: SourceLine, around: int) -> list[tuple[int, str]]:
 
 
 def _lines_of(file: str) -> list[str]:
-    """Return the lines of a file, or of a cell of this kernel; none of what is no file, or too long to be a program."""
+    """Return the lines of a source file or a cell, none for other or too large files."""
     try:
         is_program = file in linecache.cache or (os.path.isfile(file) and os.path.getsize(file) <= _MAX_NBYTES)
     except (OSError, ValueError):

@@ -35,7 +35,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 class _Column(NamedTuple):
-    """A column: its heading, the room that it has, and in which place that is given; `order` gives what sorts it."""
+    """A column; `rank` is its priority for space, and `order` returns a sort key."""
 
     heading: str
     width: int
@@ -46,7 +46,7 @@ class _Column(NamedTuple):
 
 
 def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
-    """Return what sorts by a number of what a call gave, of which NaN is the greatest."""
+    """Return a sort key from a number of a call's main output; NaN is the greatest."""
 
     def order(call: ModuleCall) -> tuple[bool, float] | None:
         value = main_value(call.outputs)
@@ -95,9 +95,10 @@ _CHOICES: dict[str, Callable[[ModuleCall], str]] = {
 
 
 class CallTree:
-    """The lines of a pass; `alarms` say by the index of a call what gives cause for alarm, `code` is how it is reached.
+    """The lines of a pass.
 
-    An error came through those calls that are `outer`.
+    `alarms` maps the index of a call to a text, `code` is the expression of the pass, and an error passed through the
+    `outer` calls.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class CallTree:
         return [self._line(line, marked) for line in self._opened.lines(asked, first, count)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all that holds a call is open, and in which line it is."""
+        """Return the view with the parents of a call open, and the call's line."""
         if not 0 <= number < len(self._calls):
             raise BadRequestError(NONSENSE)
         return self._opened.revealed(asked, number)
@@ -196,7 +197,7 @@ class CallTree:
         return [one for one in (nth, *marks_of(opened.line, num_calls, alarm, self._outer)) if one]
 
     def _alarm(self, opened: OpenedLine) -> dict[str, Any] | None:
-        """Return what gives cause for alarm in a call, or below one that is closed, and where one is led to it."""
+        """Return the alarm of a call or below a closed one, and the number of its call."""
         own = opened.number
         if own in self._alarms:
             return {"text": self._alarms[own], "number": own, "goal": ""}
@@ -225,7 +226,7 @@ def _passes(column: str, wanted: str, call: ModuleCall) -> bool:
 
 
 def _marked(asked: Asked) -> str:
-    """Return the column that has bars: that by which calls are sorted, where it has any, else the norms."""
+    """Return the column with bars: the sorted one if it can have bars, else norms."""
     return asked.sort if asked.sort in _MARKED else NORM
 
 
@@ -254,7 +255,7 @@ def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
 
 
 def _columns(calls: Sequence[ModuleCall], outer: frozenset[int | None]) -> list[dict[str, Any]]:
-    """Return the columns in which something is said, and a dtype only where there are several."""
+    """Return the columns with content; dtype only if there are several."""
     outputs = [value for call in calls for value in call.outputs]
     is_said = {
         DTYPE: len({value.dtype for value in outputs}) > 1,

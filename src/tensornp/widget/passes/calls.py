@@ -1,4 +1,4 @@
-"""The kernel's side of a pass on a page: it asks for lines of the tree of calls, and gets these and nothing else."""
+"""Serve lines of the tree of calls to a page."""
 
 from __future__ import annotations
 

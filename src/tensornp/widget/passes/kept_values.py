@@ -1,4 +1,4 @@
-"""What a pass has kept of the values of calls: found where the pass is, and held by no live part."""
+"""Find the kept values of calls in the pass, as no live part holds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def values_of(call: ModuleCall) -> list[tuple[str, Value]]:
 
 
 def without_tensors(record: PassRecord) -> tuple[PassRecord, frozenset[tuple[int, int]]]:
-    """Return a record that holds no tensor, and of which values there is one: the call, and the number among its."""
+    """Return a record without tensors, and the call and number of each kept value."""
     kept = frozenset(
         (call.index, number)
         for call in record.calls
