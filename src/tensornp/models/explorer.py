@@ -111,7 +111,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self.is_of_module, self.classes = is_of_module, classes if classes is not None else {}
 
     def __getitem__(self, name: str) -> Any:
-        """Return the weight of that name, or an explorer of the weights below it."""
+        """Return the weight of that name, or an explorer of the weights below it.
+
+        Raises
+        ------
+        NoSuchWeightError
+            If no weight has the name or begins with it.
+        """
         if not isinstance(name, str):
             raise NoSuchWeightError(f"weights are indexed by name, got {an_instance(name)}; list(w) shows the names")
         found = self.get(name)

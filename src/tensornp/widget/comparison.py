@@ -167,7 +167,7 @@ class ComparisonTable(LiveTable):
     def _largest(self, request: Request) -> Answer:
         """Return the window with the largest or the first non-finite difference.
 
-        The current values are compared, as they may have changed since the comparison.
+        A pair with non-finite values is compared again, as it may have changed.
         """
         pair, subjects = self._opened(request)
         at = pair.largest

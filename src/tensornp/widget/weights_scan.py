@@ -62,7 +62,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
     num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
-    blind = f"gradients of {counted(num_blind, 'weight')} were not looked at: no name is known for them"
+    blind = f"gradients of {counted(num_blind, 'weight')} were not read: no name reaches the weights"
     said = " · ".join(
         [
             *table.told(),

@@ -68,16 +68,16 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
 def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
     if num_skipped := walk.num_skipped:
         yield (
-            f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
-            "places of shared modules are not listed, whose weights are under other names"
+            f"weights of shared modules have more than {MAX_REPEATED:,} further names; {num_skipped:,} "
+            "places of shared modules are not listed"
         )
     num_untold = sum(is_maybe_none(entry._source) for entry in entries)
     if num_untold:
-        one, many = "a packed bias is there", f"{num_untold:,} packed biases are there"
-        yield f"only reading tells whether {one if num_untold == 1 else many}, and none is counted"
+        one, many = "a packed bias exists", f"{num_untold:,} packed biases exist"
+        yield f"only reading shows whether {one if num_untold == 1 else many}; none is counted"
     if walk.cut:
         yield NotListed(
-            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is looked at in part"
+            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is only read in part"
         )
     if num_hidden := walk.num_hidden(entries):
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"

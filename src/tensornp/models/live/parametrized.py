@@ -30,7 +30,7 @@ _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
 _HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
 """Hooks that compute an attribute before each forward, and what they call its name."""
 _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
-_NEEDS_RANKS = "it is computed from what is spread over ranks, which takes all of them"
+_NEEDS_RANKS = "it is computed from sharded tensors, which takes all ranks"
 
 
 def _computed_weight(name: str, code: str, module: Any, holder: str, parametrization: Any) -> WeightEntry:

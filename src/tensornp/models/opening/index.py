@@ -57,7 +57,7 @@ def open_index(path: Place) -> Contents:
 
 
 class _Shards:
-    """The weights and problems of the files in an index, which `places` maps."""
+    """The weights and problems of sharded files; `places` maps names to files."""
 
     def __init__(self, folder: Place, places: dict[str, str]) -> None:
         self._places = places
@@ -97,7 +97,7 @@ class _Shards:
 
 def _refused(place: Any) -> str:
     """Return why the name of a shard is not opened."""
-    return why_outside(place) or (f"its file {shown_name(place)} is not one that is read" if _is_foreign(place) else "")
+    return why_outside(place) or (f"its file {shown_name(place)} has an unknown format" if _is_foreign(place) else "")
 
 
 def _is_foreign(place: str) -> bool:
