@@ -22,7 +22,7 @@ from tensornp.models.explorer import WeightsExplorer
 def explorer_of(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
-    """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
+    """Return the explorer of an object in memory, which has a name or an expression."""
     from tensornp.models.live.module import entries_of_module, parameters_of
     from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree

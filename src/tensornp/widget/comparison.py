@@ -51,11 +51,10 @@ _OF_FINITE = ", of what is finite on both sides"
 
 
 class Pair(NamedTuple):
-    """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
+    """A weight of both models without their tensors, and its largest difference.
 
-    `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference. `where` is
-    where nearly all of the change lies, as far as its figures tell. It is searched by what it is `called` besides.
+    `may_be_odd` is true if an element may be non-finite in one model and different in the other, which exceeds any
+    difference. `where` is the place of nearly all of the change, and `called` are more names for the search.
     """
 
     first: WeightEntry
@@ -148,7 +147,7 @@ class ComparisonTable(LiveTable):
         return [legible(pair.first.name) for pair in self._pairs]
 
     def _found(self, text: str) -> list[int]:
-        """Return the weights that are found by a name that they have on either side, or as code reaches them."""
+        """Return the weights with a matching name or expression in either model."""
         most = max((len(pair.called) for pair in self._pairs), default=0)
         others = [
             [legible(pair.called[i]) if i < len(pair.called) else "" for pair in self._pairs] for i in range(most)
@@ -177,7 +176,7 @@ class ComparisonTable(LiveTable):
         return self._said(request, subjects, window_asked(subjects[0].shape, request), at or pair.largest)
 
     def _window(self, request: Request) -> Answer:
-        """Return a window, moved to what is asked for: an index, or an element."""
+        """Return a window, moved to a requested index or element."""
         _pair, (first, second) = self._opened(request)
         window, shown = window_asked(first.shape, request), None
         index, wanted = request.get("index"), request.get("show")
@@ -189,7 +188,7 @@ class ComparisonTable(LiveTable):
         return self._said(request, (first, second), window, shown, is_step=is_step)
 
     def _draw(self, request: Request) -> Answer:
-        """Return a map of |Δ| in the plane of a window, unless another one is wanted meanwhile."""
+        """Return a map of |Δ| around a window, unless there is a later request."""
         _pair, subjects = self._opened(request)
         window = window_asked(subjects[0].shape, request)
         drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None

@@ -121,7 +121,7 @@ class NavigatorWidget(AnsweringWidget):
     # --- a window
 
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to a request for a window, and the numbers that travel as bytes."""
+        """Return the answer to a request for a window, and the shades as bytes."""
         subject, has_margins = self._subject(request), request.get("figures") is True
         window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
@@ -136,7 +136,7 @@ class NavigatorWidget(AnsweringWidget):
     def _aimed(
         self, subject: Subject, window: Window, request: Mapping[str, Any]
     ) -> tuple[Window, Index | None, dict[str, str]]:
-        """Return the window moved to what is asked for, the index of that, and what there is to say of it."""
+        """Return the window at the requested element, its index and texts on it."""
         index, what, shown = request.get("index"), request.get("seek"), places_asked(request.get("show"))
         words = {"text": "", "position": ""}
         if index is not None:
@@ -145,7 +145,7 @@ class NavigatorWidget(AnsweringWidget):
             return *window_turned(window, _index_asked(index, subject), request), words
         if what is not None:
             if what not in _SOUGHT:
-                raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
+                raise BadRequestError(f"seek must be a known kind of element, got {str(what)[:20]!r}")
             # Of a tensor that has another shape by now, the search begins at the first element.
             after = place_asked(request.get("after"), subject.shape)
             place, position = self._found(subject, what, after, is_back=request.get("isBack") is True)
@@ -164,7 +164,7 @@ class NavigatorWidget(AnsweringWidget):
         return moved(place), place, words
 
     def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
-        """Return where the next element is that is looked for, and which of how many where that costs little."""
+        """Return the next matching element, and its number if counting is cheap."""
         from tensornp.core.values.locate import place_beside
 
         # Of extremes there is one that counts.
@@ -177,7 +177,7 @@ class NavigatorWidget(AnsweringWidget):
     # --- the plane around it
 
     def _draw(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return an overview, unless another one is wanted meanwhile."""
+        """Return an overview, unless there is a later request for one."""
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
         overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None

@@ -138,7 +138,7 @@ def in_memory(name: str, kind: str, tensor: Any, code: str, requires_grad: bool 
 
 
 def shelves_of(module: Any, code: str) -> Iterator[Shelf]:
-    """Yield the maps of the hooks that accelerate has put on a module, which `code` reaches."""
+    """Yield the maps of accelerate's hooks on a module."""
     stack = [((getattr(module, "__dict__", None) or {}).get("_hf_hook"), f"{code}._hf_hook", 0)]
     while stack:
         hook, its_code, depth = stack.pop()

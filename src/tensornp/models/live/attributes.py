@@ -70,7 +70,7 @@ def others_of(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_code_alone(value: Any) -> bool:
-    """Return whether a value is a function that has nothing of its own, as activations are."""
+    """Return whether a value is a function without state, such as an activation."""
     if type(value) is not types.FunctionType or value.__closure__ or value.__dict__ or value.__kwdefaults__:
         return False
     return all(id(type(one)) in PLAIN_CLASSES for one in value.__defaults__ or ())

@@ -1,4 +1,4 @@
-"""How a released weight is found again: by its expression in a namespace, or by its memory."""
+"""Find a released weight again by its expression or by its memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ByName(Find):
         self._name, self._code, self._namespace, self._opened = row.name, row.code, namespace, opened
 
     def __call__(self, expression: str) -> Any:
-        """Return what an expression reaches by now."""
+        """Return the object that an expression reaches now."""
         try:
             return look_up(expression, self._namespace)
         except BadRequestError:

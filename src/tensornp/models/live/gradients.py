@@ -23,7 +23,7 @@ class Gradient(NamedTuple):
 
 @outside_modes
 def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
-    """Return the names of weights that have none, though backward adds one up and others have theirs."""
+    """Return the names of weights without a gradient if others have one."""
     trained = {one.name for one in entries if is_of_torch(one.tensor) and one.requires_grad and one.tensor.is_leaf}
     return trained.difference(gradients) if gradients else set()
 

@@ -24,7 +24,7 @@ def is_holder(obj: Any) -> bool:
 
 
 def is_own(obj: Any) -> bool:
-    """Return whether an object has code of its own, wherever it lies: an explorer, or a weight of one."""
+    """Return whether an object knows its expression, as explorers and weights do."""
     return any([issubclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
 
 
@@ -34,7 +34,7 @@ def is_module(obj: Any) -> bool:
 
 
 class Holders:
-    """Lists what they have, below the name of each, and keeps what is said of them besides.
+    """Lists the weights of holders below their names, and collects their metadata.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Holders:
         return found
 
     def problems(self) -> list[str]:
-        """Return what is wrong in them, a sentence each."""
+        """Return the problems of all holders."""
         if not self._is_cut:
             return self._problems
         said = (

@@ -114,7 +114,7 @@ class _Walk:
         self._shelves = Shelves()
 
     def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
-        """Yield each weight, and its name with what is not shown of it."""
+        """Yield each weight with its full name."""
         above: set[int] = set()
         stack: list[tuple[Any, _Place | None]] = [(module, place)]
         while stack:
@@ -226,7 +226,7 @@ def _own_entries(
 
 
 def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield what the module unpacks or computes when it is asked."""
+    """Yield the weights that the module unpacks or computes on request."""
     for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
         if is_met(module):
             for entry in source(module, place.code):

@@ -116,7 +116,7 @@ def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def parameters_in(optimizer: Any) -> list[Any]:
-    """Return what an optimizer was given to optimize."""
+    """Return the parameters of an optimizer."""
     return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
@@ -233,13 +233,13 @@ def _tensors_of(
 
 
 def _placed(name: str, code: str, key: Any) -> tuple[str, str]:
-    """Return the name of what lies under a key, and its expression; none where no program can say it."""
+    """Return the name and expression for a key, an empty expression without code."""
     step = (key,)
     return name + key_of(step), code + bracket_of(step) if is_writable([step]) else ""
 
 
 def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield the weights in what is reached by `code`, if any, each with how its name goes on."""
+    """Yield the weights in an object with the rest of their names."""
     for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
         keys = steps_below(path) if path is not None else []
         tail = "".join(f".{key_of(key)}" for key in keys)
@@ -273,7 +273,7 @@ def _said_by(group: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _plain_in(held: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the numbers and texts in what has a name, each with its own."""
+    """Yield the numbers and texts in an object with their names."""
     for path, leaf in islice(leaves(held, (None, "")), _MAX_SAID):
         keys, plain = steps_below(path) if path is not None else [], plain_of(leaf)
         if is_plain_value(plain) and IN_SET not in keys:

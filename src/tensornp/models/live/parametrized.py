@@ -34,7 +34,7 @@ _NEEDS_RANKS = "it is computed from sharded tensors, which takes all ranks"
 
 
 def _computed_weight(name: str, code: str, module: Any, holder: str, parametrization: Any) -> WeightEntry:
-    """Return a weight that is computed for whoever asks, on copies of all that it is computed from."""
+    """Return a weight that is computed on request from copies of its originals."""
     originals = dict(_originals(parametrization))
     told = _told_by(parametrization, originals)
     shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
@@ -83,7 +83,7 @@ def computed_by_hooks(module: Any) -> dict[str, str]:
 
 
 def _lists_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names that are parametrized, and by what."""
+    """Yield the names of parametrized weights with their parametrizations."""
     modules: Any = (getattr(module, "__dict__", None) or {}).get("_modules")
     holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
     for name, child in (
@@ -121,7 +121,7 @@ def _is_own(cls: type) -> bool:
 
 @outside_modes
 def _computed(parametrization: Any) -> Any:
-    """Return what a copy of a parametrization gives now; torch's random numbers are set back."""
+    """Return the output of a copied parametrization; restores torch's random state."""
     for one in (*parametrization.parameters(), *parametrization.buffers()):
         # A copy of freed memory would end the process.
         check_parts(one)

@@ -1,4 +1,4 @@
-"""The weights of dictionaries and lists, nested as checkpoints are: a name joins the keys with dots.
+"""List the weights of nested dictionaries and lists; a name joins keys with dots.
 
 Tensors are in them, and modules, optimizers and storages, of which all is listed that is live.
 """
@@ -45,7 +45,7 @@ class _Leaf(NamedTuple):
 
     @classmethod
     def at(cls, path: Path, what: Any) -> _Leaf:
-        """Return what lies at a path."""
+        """Return the leaf at a path."""
         keys = steps_below(path)
         return cls(what, ".".join(map(key_of, keys)), keys, "".join(map(bracket_of, keys)))
 
@@ -94,7 +94,7 @@ def contents_of_tree(
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
-    """Return the name of each weight and plain value, and another one that also tells how it is reached."""
+    """Return a name and a name with brackets for each weight and plain value."""
     names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
     others = [
         joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
@@ -104,7 +104,7 @@ def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
 
 
 def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
-    """Yield the weights of what lies in a container, or the plain value that it is."""
+    """Yield the weights of a value in a container, or the plain value."""
     what, name = leaf.what, leaf.name
     is_usual = _is_usual(what)
     plain = what if is_usual else plain_of(what)
@@ -128,7 +128,7 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
 
 
 def _is_usual(obj: Any) -> bool:
-    """Return whether an object is a plain value or a tensor, as nearly all are, by its class alone."""
+    """Return whether an object has the class of a plain value or a tensor."""
     return id(type(obj)) in LEAVES
 
 
@@ -139,7 +139,7 @@ def has_weights(obj: Any) -> bool:
 
 
 def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
-    """Return what a tree holds, but of plain values the first, and what is left out."""
+    """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
     times: dict[int, int] = {}
     num_besides = 0
@@ -165,7 +165,7 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
 
 
 def _most_names_of(leaf: Any) -> int:
-    """Return how many names of an object are taken; a few more of what is listed, and one of what is not."""
+    """Return the number of names that an object may have."""
     if is_holder(leaf):
         # The first, those after it, and one by which it is known that there are more.
         return MAX_REPEATED + 2

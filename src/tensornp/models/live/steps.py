@@ -15,12 +15,12 @@ _MAX_BITS = 1000
 
 
 def steps_below(path: Path) -> list[Any]:
-    """Return the steps that lead to a leaf, without what leads to the root."""
+    """Return the steps from the root to a leaf."""
     return [*steps_of(path)][-2::-1]
 
 
 def key_of(step: Any) -> str:
-    """Return what a step adds to the name."""
+    """Return the part of the name for a step."""
     if type(step) is not tuple:
         return str(step).strip("[]").lstrip(".")
     (key,) = step
@@ -28,7 +28,7 @@ def key_of(step: Any) -> str:
 
 
 def bracket_of(step: Any) -> str:
-    """Return what a step adds to the expression; of what no program can say, a description."""
+    """Return the part of the expression for a step, or a description without code."""
     return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
 
 
@@ -63,7 +63,7 @@ def _is_reached(value: ast.expr) -> bool:
 
 
 def joined(prefix: str, name: str) -> str:
-    """Return the name of what a module or an optimizer has, below the one of itself."""
+    """Return the joined name of a module or an optimizer and a part of it."""
     return f"{prefix}.{name}" if prefix and name else prefix or name
 
 

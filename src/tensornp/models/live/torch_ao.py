@@ -116,7 +116,7 @@ def _embedding(facts: _Facts) -> Iterator[WeightEntry]:
 
 
 def _inner(facts: _Facts) -> _Held:
-    """Return what the submodule holds that keeps the packed object."""
+    """Return the attributes of the submodule with the packed object."""
     return getattr(facts.held.get("_modules", {}).get("_packed_params"), "__dict__", None) or {}
 
 

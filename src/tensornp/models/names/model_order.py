@@ -31,7 +31,7 @@ def in_model_order(names: Sequence[str]) -> list[int]:
 
 
 def is_alphabetical(names: Sequence[str]) -> bool:
-    """Return whether names are sorted as text, which tells nothing of a model."""
+    """Return whether names are in alphabetical order."""
     return all(a <= b for a, b in itertools.pairwise(names))
 
 

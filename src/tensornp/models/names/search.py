@@ -43,7 +43,7 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequenc
 
 
 def words_of(pattern: str) -> list[str]:
-    """Return what is searched for, each word by itself; a space between brackets parts none."""
+    """Return the words of a pattern, split at spaces outside brackets."""
     return _WORD.findall(pattern)
 
 
@@ -74,7 +74,7 @@ def _expression(glob: str) -> str:
 
 
 def _one_of(inside: str) -> str:
-    """Return an expression for what stands between braces: words and whole numbers."""
+    """Return a regular expression for the alternatives in braces."""
     said = []
     for part in map(str.strip, inside.split(",")):
         if (numbers := _RANGE.fullmatch(part)) is None:

@@ -1,4 +1,4 @@
-"""Find what stands out of a weight, from its statistics alone: `RULES`."""
+"""Find anomalies in the statistics of a weight by `RULES`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(findings: Sequence[Finding]) -> Kind | None:
-    """Return the kind of the worst finding of a weight; None where there is none."""
+    """Return the kind of the worst finding of a weight, None without one."""
     worst = min(findings, default=None)
     return Kind(worst.rank, worst.what) if worst is not None else None
 
@@ -73,7 +73,7 @@ def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[s
 
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
-    """Yield what stands out, from the statistics alone."""
+    """Yield the findings in the statistics of a weight."""
     for rule in RULES:
         for text in rule.told(entry, stats):
             yield Finding(rule.rank, text, rule.what)

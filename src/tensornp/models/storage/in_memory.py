@@ -57,7 +57,7 @@ def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 def span_of(held: Any) -> Span | None:
-    """Return from where to where the storage goes; None of what has several, or none."""
+    """Return the span of the storage, None without exactly one."""
     spans = spans_of(held)
     return spans[0] if len(spans) == 1 else None
 

@@ -93,7 +93,7 @@ def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
 
 
 def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int, list[Related]], most: int) -> int:
-    """Note how each of a group lies to the others; return how many pairs were compared, `most` at most."""
+    """Note the relations in a group, and return the number of compared pairs."""
     lying = [(where, one.number) for one in group if (where := _bytes_of(every[one.number])) is not None]
     lying.sort(key=lambda pair: pair[0].bounds)
     num_compared = 0
