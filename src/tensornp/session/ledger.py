@@ -25,7 +25,7 @@ MAX_SEARCH_SECONDS = 0.02
 
 
 class _Record(NamedTuple):
-    """One tensor as it was when it was last shown or converted, and what has shared its memory."""
+    """The snapshot of a tensor at its last display or conversion, and former aliases."""
 
     snapshot: Snapshot
     former: SeenAliases
@@ -40,7 +40,7 @@ class Ledger:
         self._records: OrderedDict[Any, _Record] = OrderedDict()
 
     def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
-        """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
+        """Return the surroundings of a tensor for its card, and store a snapshot."""
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
         former = _former(record)
@@ -49,12 +49,12 @@ class Ledger:
         return replace(around, change=change) if change is not None else around
 
     def surroundings_of(self, tensor: Any, info: TensorInfo) -> Surroundings:
-        """Return what surrounds a tensor and how it has changed; nothing is remembered."""
+        """Return the surroundings and change of a tensor without a new snapshot."""
         record = self._record_of(tensor, info)
         return replace(self._search(tensor, info, _former(record)), change=self.change_of(tensor, info))
 
     def note_conversion(self, tensor: Any, array: Any) -> None:
-        """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
+        """Store a snapshot at a conversion to `array`, which is None for several arrays."""
         import numpy as np
 
         from tensornp.core.memory.aliases import WRITTEN, Target
@@ -144,6 +144,6 @@ def _former(record: _Record | None) -> SeenAliases:
 
 
 def _place(info: TensorInfo) -> Any:
-    """Return where the elements lie and what they mean: equal for two aliases of the same elements."""
+    """Return a key that is equal for aliases of the same elements."""
     address = info.storage.address if info.storage else 0
     return (str(info.device), address, info.shape, info.stride, info.dtype, info.is_conj, info.is_neg)

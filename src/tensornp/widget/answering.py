@@ -66,7 +66,7 @@ class AnsweringWidget(DockingWidget):
 
     @outside_modes
     def _tell(self, kind: str, request: Request) -> None:
-        """Send what a request is answered by, or why it is not."""
+        """Send the answer to a request, or the error."""
         sent: list[bytes] = []
         try:
             answered = self._answers[kind](request)

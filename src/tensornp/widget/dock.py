@@ -63,16 +63,16 @@ class DockingWidget(anywidget.AnyWidget):
         self._let_page_choose()
 
     def _let_page_choose(self) -> None:
-        """Leave it to the page whether what it asks is answered while a cell runs.
+        """Let the page choose the shell that answers while a cell runs.
 
-        ipykernel 7.4 gives what a page sends over a comm to the shell that has last sent over it. Of a widget that a
-        cell has made that is the main one, which answers when all cells have ended, whatever subshell the page names.
+        ipykernel 7.4 passes messages of a comm to the shell that last sent over it. For a widget made by a cell this is
+        the main shell, which only answers after all cells have ended.
         """
         if self.comm is not None:
             getattr(self.comm, "__dict__", {}).pop("_reply_subshell_id", None)
 
     def _handle_msg(self, msg: Any) -> None:
-        """Take a message of the comm, which may be anything: one that makes no sense is passed over."""
+        """Handle a message of the comm, and ignore nonsense."""
         try:
             data, buffers = msg["content"]["data"], msg.get("buffers")
             method, state, content = (data.get(name) for name in ("method", "state", "content"))
@@ -98,7 +98,7 @@ class DockingWidget(anywidget.AnyWidget):
         return ()
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        """Take a message of the page, which may be anything."""
+        """Handle a message of the page, which may be anything."""
         if isinstance(content, dict) and content.get("type") == "docks":
             self.on_docked()
             self._answer()

@@ -33,17 +33,17 @@ _DEFAULTS = DisplayOptions()
 
 
 def nothing() -> None:
-    """Stand for a tensor that is not there, and for what nobody waits for."""
+    """Return None, in place of a tensor or of an unused callback."""
 
 
 def always(name: str, tensor: Any) -> bool:
-    """Stand for a name that nobody can give to another tensor."""
+    """Return True, for a name that always reaches its tensor."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A tensor by what gives it while it lives.
+    """The tensor in the navigator, which this does not keep alive.
 
     Attributes
     ----------

@@ -82,11 +82,11 @@ class NavigatorWidget(AnsweringWidget):
             self._on_left = nothing
 
     def aim(self, goal: str) -> None:
-        """Have the page look for the next "nan" or the like; for nothing, if `goal` is empty."""
+        """Make the page search for the next `goal`, such as "nan", or for nothing."""
         self.goal = [goal, (self.goal[1] if self.goal else 0) + 1]
 
     def look_again(self) -> None:
-        """Have the page ask for its window again, since the tensor may have been written to."""
+        """Make the page request its window again, as the tensor may have changed."""
         if self.anchor:
             self.rounds += 1
 
@@ -203,7 +203,7 @@ _owned: list[NavigatorWidget] = []
 
 
 def the_navigator() -> NavigatorWidget:
-    """Return the one that all cards share, made when it is first asked for: its code travels only then."""
+    """Return the navigator of all cards, made on first use."""
     while _the_one and _the_one[0].comm is None:
         del _the_one[0]
     if not _the_one:
@@ -219,7 +219,7 @@ def own_navigator() -> NavigatorWidget:
 
 
 def look_again() -> None:
-    """Have the pages of all navigators that are open read again what they show."""
+    """Refresh the pages of all open navigators."""
     for navigator in (*_the_one, *_owned):
         if navigator.comm is not None:
             navigator.look_again()
@@ -239,7 +239,7 @@ def _index_asked(text: str, subject: Subject) -> tuple[int | slice, ...]:
 
 
 def _searched(subject: Subject) -> str:
-    """Return in what an element is looked for: the parts of a nested tensor are seen one by one."""
+    """Return the object of a search as text: a tensor, or a part of a nested one."""
     if subject.shard is not None:
         return f"the {subject.shard.scope}"
     if subject.num_parts < 2:

@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 
 
 class Scanning(Generic[_Found]):
-    """Carries out `read`; `told` gets the share that was read, `done` what was found, or why nothing was.
+    """Runs `read`; `told` gets the progress, `done` the result or an error text.
 
     Both are called in the thread of the scan, with this object before the rest. One that was ended gives what it has
     found until then.
