@@ -164,11 +164,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
-        """Return the metadata of the whole, which no part of the explorer shows."""
+        """Return the metadata as a plain dict, which comparisons of a part ignore."""
         return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
-        """Return an explorer of the same weights, which no expression reaches."""
+        """Return an explorer of the same weights without expressions."""
         entries = [one._with_(code="") for one in self._entries.values()]
         return WeightsExplorer(
             entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
@@ -177,12 +177,12 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def num_weights(self) -> int:
-        """How many of the names are of weights: all but those that a module has registered as None."""
+        """Return the number of weights, without names registered as None."""
         return sum(not one._is_nothing for one in self._entries.values())
 
     @property
     def totals(self) -> Totals:
-        """Parameters, elements stored and bytes; of files they are counted once."""
+        """Return the parameters, stored elements and bytes; files count once."""
         return self._of_files or self._count()
 
     @cached_property
@@ -200,7 +200,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return Totals(sum(one._num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
-        """Return whether a weight counts among the parameters: of a module, those that are some alone."""
+        """Return whether a weight counts as a parameter."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     def told_nbytes(self, nbytes: int) -> str:
@@ -246,33 +246,34 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         resume: ScanTable | None = None,
         progress: Progress | Literal[False] | None = None,
     ) -> ScanTable:
-        """Return the statistics of all weights by name, the worst first; Ctrl-C returns what was finished.
+        """Return the statistics of all weights by name, the worst finding first.
 
         Parameters
         ----------
         executor : concurrent.futures.Executor, optional
-            Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
-            to the last bit. None: here, by a thread for each core.
+            Reads files in other processes, which see them at the same paths: processes, ipyparallel, dask. The result
+            has the same bits. None uses a thread for each core.
         names : str, compiled regular expression, or list of str, optional
-            Only these: as of `find`, or the names themselves, or what they begin with. What a module computes from
-            its weights is left out, unless its own name is given.
+            Only these: a pattern as in `find`, or a list of names or their prefixes. Computed weights are left out
+            unless their own name is given.
         resume : ScanTable, optional
-            What an earlier scan has finished is not read again.
+            An earlier scan; its weights are not read again.
         progress : callable or False, optional
-            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C. None: a
-            bar, if it takes longer than a second.
+            Called with the bytes read and all bytes. The scan ends as by Ctrl-C if it returns False. None shows a bar
+            after a second.
 
         Raises
         ------
         BadRequestError
-            If `executor` is none, or is to read what lies in the memory of this process.
+            If `executor` is not an executor, or would read weights in the memory of this process.
         NoSuchWeightError
-            For a name that is not there.
+            If no weight has a name.
 
         Notes
         -----
-        What was read of a file is kept, and not read again while the file is the same (by inode, size and time). What
-        a module has registered as None is no weight, and left out.
+        - Ctrl-C returns the finished statistics.
+        - `resume` only reads changed files again (by inode, size and time).
+        - Names registered as None are left out.
         """
         if names is None:
             chosen = _stored(self)
@@ -284,7 +285,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             chosen = self._by_names(names)
         else:
             raise BadRequestError(
-                f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
+                f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
             )
         from tensornp.models.scan.progress import progress_of
         from tensornp.models.scan.run import scan_entries

@@ -77,8 +77,8 @@ class Holders:
         if not self._is_cut:
             return self._problems
         said = (
-            f"more than {MAX_REPEATED:,} names are of modules that have one already, and the others are not "
-            "listed, whose weights are under other names"
+            f"weights of shared modules have more than {MAX_REPEATED:,} further names; other places of shared modules "
+            "are not listed"
         )
         return [*self._problems, said]
 

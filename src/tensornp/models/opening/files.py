@@ -113,7 +113,7 @@ def below(prefix: str, found: Contents) -> Contents:
 
 
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return what is said in both, the second with a prefix; what lies beside weights stays compared."""
+    """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
     if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
         return both

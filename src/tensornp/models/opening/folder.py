@@ -1,4 +1,4 @@
-"""Open a folder of weights: the model whose files lie in it, and the components in the folders below.
+"""Open a folder of weights: its model and the components in its subfolders.
 
 One rule says, for each folder, which files are its model. Linked folders are not entered.
 """
@@ -182,7 +182,7 @@ def _may_be_of_component(name: str) -> bool:
 
 
 def _checkpoint_of(path: str) -> str:
-    """Return the folder on a path to which a training saves from time to time; empty if there is none."""
+    """Return the folder of a training checkpoint on a path, or ``""``."""
     found = _CHECKPOINT.fullmatch(path)
     return found[1] if found else ""
 

@@ -31,12 +31,12 @@ def is_index(name: str) -> bool:
 
 
 def open_index(path: Place) -> Contents:
-    """Return what an index lists; what it lists wrongly is a problem, and hides nothing else.
+    """Return the weights of an index; a wrong item is a problem and hides no other.
 
     Raises
     ------
     CheckpointError
-        If it is none, or all of its files are of a format that is not read.
+        If it is not an index, or all of its files have an unknown format.
     """
     told = json_in(path)
     places = told.get("weight_map")
@@ -75,7 +75,7 @@ class _Shards:
         self.entries.extend(self._found.values())
 
     def _read(self, folder: Place, shard: str) -> str:
-        """Take what a file holds; return why it does not hold the others."""
+        """Add the weights of a file, and return the problem of weights missing there."""
         try:
             contents = read_part(folder / shard)
         except UNREADABLE as error:

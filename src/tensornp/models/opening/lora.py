@@ -56,7 +56,7 @@ def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:
 
 
 def _scale_of(config: Any, rank: int) -> float | None:
-    """Return by what the product is multiplied; None where it is not told, or told for some of them only."""
+    """Return the factor of the product, None if unknown or different for some."""
     if not isinstance(config, dict) or config.get("alpha_pattern"):
         return None
     alpha = config.get("lora_alpha")

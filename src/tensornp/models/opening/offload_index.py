@@ -1,4 +1,4 @@
-"""Folders to which accelerate has offloaded weights: bare elements in a file for each, and an index."""
+"""Open folders of weights that accelerate has offloaded, one file for each."""
 
 from __future__ import annotations
 
