@@ -43,7 +43,7 @@ class LiveTable(AnsweringWidget):
         return searched(text, self._names())
 
     def _search(self, request: Request) -> Answer:
-        """Return the numbers of the rows whose names fit, by the grammar of all searches."""
+        """Return the numbers of the rows that match a search."""
         from tensornp.models.names.search import none_fits
         from tensornp.models.outline.choose import is_expression
 

@@ -40,7 +40,7 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
 
 
 def image_data(picture: Image) -> dict[str, Any]:
-    """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
+    """Return a picture as plain data: address, alternative text and caption."""
     width, height = picture.size
     shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
     return {"shown": shown, "caption": picture.caption}
@@ -53,7 +53,7 @@ def is_scan_offered(summary: TensorSummary) -> bool:
 
 
 def body_text(summary: TensorSummary) -> str:
-    """Return the array as NumPy prints it, or why there is none."""
+    """Return NumPy's text of the array, or the reason without one."""
     return summary.preview.text if summary.preview else summary.refusal
 
 
@@ -71,7 +71,7 @@ def card_data(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> 
 
 
 def choice_data(name: str, plan: ConversionPlan | str) -> dict[str, Any]:
-    """Return what the button of the mode `name` says, and whether it can be pressed."""
+    """Return the text of a mode's button, and whether it is enabled."""
     if isinstance(plan, str):
         return {"name": name, "enabled": False, "title": plan}
     title = _MODE_TITLES[name] if plan.shares_memory or name == "copy" else f"{_MODE_TITLES[name]} Here: {plan.reason}."

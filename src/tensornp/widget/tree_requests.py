@@ -38,7 +38,7 @@ class TreeSource(Protocol):
 
 
 def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, Any]:
-    """Return the lines that are asked for, and what is said of all that fit."""
+    """Return the requested lines, and facts about all matching lines."""
     asked = source.asked(request)
     first, count, at = integer_of(request.get("first", 0)), integer_of(request.get("count", 0)), -1
     if request.get("reveal") is not None:
@@ -61,9 +61,9 @@ def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, An
 def asked_by(
     request: Mapping[str, Any], sortable: Collection[str], filters: Collection[str], summed: Collection[str] = ()
 ) -> Asked:
-    """Return what a page wants to see, taken from a message that may be anything.
+    """Return the requested view from a message that may be anything.
 
-    Columns that are `summed` order the lines of a tree at each of its levels; by others, a list is sorted.
+    Columns in `summed` sort the lines of a tree at each level; other columns sort a list.
     """
     search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
     wanted = request.get("filters", {})
@@ -79,7 +79,7 @@ def asked_by(
 
 
 def integer_of(value: Any) -> int:
-    """Return what should be an integer."""
+    """Return the value if it is an integer, or raise BadRequestError."""
     if type(value) is not int:
         raise BadRequestError(NONSENSE)
     return value

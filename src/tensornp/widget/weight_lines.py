@@ -1,4 +1,4 @@
-"""A line of the tree of weights, as plain data that the page puts in as text and never as HTML."""
+"""Convert a line of the tree of weights to plain data for the page."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ class Told(NamedTuple):
 
 
 def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
-    """Return by the name of a weight that stands out what the worst is."""
+    """Return the worst finding by the name of its weight."""
     kinds = ((name, kind_of(one.findings)) for name, one in found.items())
     return {name: kind for name, kind in kinds if kind is not None}
 
 
 def column_data(column: Column, width: int) -> dict[str, Any]:
-    """Return the facts of a column that the page needs; it has room for `width` characters."""
+    """Return the facts of a column for the page; it is `width` characters wide."""
     return {
         "name": column.name, "heading": "values" if column.name == "figures" else column.name,
         "isRight": column.figure is not None or column.name in _RIGHT,
@@ -173,7 +173,7 @@ def widths_of(outline: Outline, figures: Iterable[Mapping[str, float]]) -> dict[
 
 
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
-    """Return the values among which one is chosen, and what the list of them is called."""
+    """Return the values of a filter and the label of their list."""
     shown = {"shown": [_LAST_PART.split(value)[-1] for value in values]} if name == "where" else {}
     return {"column": name, "label": "place" if name == "where" else name, "values": values, **shown}
 
@@ -206,7 +206,7 @@ def _groups(kind: Kind, names: Sequence[str], found: Mapping[str, Found]) -> str
 
 
 def note_data(text: str) -> list[dict[str, Any]]:
-    """Return what is said beside findings, and leads to no weight; nothing of an empty text."""
+    """Return a note next to findings without a weight, nothing for an empty text."""
     return (
         [{"text": text, "what": "", "isAlarm": False, "more": 0, "name": "", "number": -1, "goal": ""}] if text else []
     )
@@ -249,7 +249,7 @@ def _of_folded(line: Line, told: Told) -> Histogram | None:
 
 
 def picture_of(histogram: Histogram | None) -> dict[str, str]:
-    """Return a histogram as a picture, with the text that stands for it; empty where there is none."""
+    """Return the picture and alternative text of a histogram, empty without one."""
     if histogram is None:
         return {}
     png = histogram_png(histogram, WIDTH, HEIGHT)
@@ -257,7 +257,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
-    """Return what is known of a line without a scan, by the column."""
+    """Return the texts of a line that need no scan by column."""
     shares = shares_of(line.sums.numel, told.share_of(line.sums), line.num_alike)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
@@ -282,7 +282,7 @@ def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
 
 
 def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
-    """Yield what stands out below a line, if nothing below it is seen."""
+    """Yield the findings below a closed line."""
     if told.spreads is not None and line.branch >= 0 and not line.is_open:
         yield from ((Kind(*kind), names) for kind, names in told.spreads.kinds(line.branch))
 

@@ -130,7 +130,7 @@ class WeightsWidget(AnsweringWidget):
         return (self._navigator,)
 
     def tell(self, view: ModuleView) -> None:
-        """Show the alarms of a module without a scan."""
+        """Show the findings of a module without a scan."""
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
         self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
 

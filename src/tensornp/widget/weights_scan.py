@@ -76,7 +76,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
 
 
 def _few_of(lacking: Collection[str], having: Collection[str]) -> dict[str, Finding]:
-    """Return what is found of the few that have a gradient, or have none, unlike the many others."""
+    """Return findings for the smaller group: weights with or without a gradient."""
     if not lacking or len(lacking) <= len(having):
         return dict.fromkeys(lacking, _NO_GRADIENT)
     alone = "alone has a .grad" if len(having) == 1 else "alone have a .grad"

@@ -28,12 +28,12 @@ def integers(value: Any) -> Index:
 
 
 def places_asked(value: Any) -> Index | None:
-    """Return a list of integers as a tuple; None where there is none."""
+    """Return a list of integers as a tuple, None for None."""
     return None if value is None else integers(value)
 
 
 def place_asked(value: Any, shape: Index) -> Index | None:
-    """Return the index of an element, or None where an array of `shape` has none there."""
+    """Return the index of an element, None if `shape` has no such element."""
     index = places_asked(value)
     return index if index is not None and _is_in(index, shape) else None
 
@@ -58,9 +58,9 @@ def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
 def window_turned(
     window: Window, chosen: tuple[int | slice, ...], request: Mapping[str, Any]
 ) -> tuple[Window, Index | None]:
-    """Return the window that begins where an index does, and the first element that it chooses.
+    """Return the window at the start of an index, and its first element.
 
-    It runs along the axes of which slices are taken: one that is taken of a single axis replaces that of the columns.
+    The window runs along sliced axes. A single sliced axis replaces the axis of the columns.
     """
     first = tuple(item.start if isinstance(item, slice) else item for item in chosen)
     sliced = [axis for axis, item in enumerate(chosen) if isinstance(item, slice)]
@@ -89,7 +89,7 @@ def _size_asked(request: Mapping[str, Any]) -> Index:
 
 
 def _axes_asked(axes: Any, ndim: int) -> tuple[int, int] | None:
-    """Return the axes of rows and columns; None for those of an array that had other dimensions."""
+    """Return the axes of rows and columns, None if the array has fewer dimensions."""
     if not isinstance(axes, list) or len(axes) != 2 or None in axes:
         if axes is None or axes in ([None, None], [None, 0]):
             return None

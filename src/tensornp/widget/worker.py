@@ -1,4 +1,4 @@
-"""One thread for what takes long, so that other messages of a page are answered meanwhile."""
+"""Run slow tasks in one thread while other messages of a page are answered."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def call_data(
 
 
 def code_of(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
-    """Return what gives the call from the pass; empty where no expression gives that."""
+    """Return the expression of a call, ``""`` if none reaches the pass."""
     if not opened:
         return ""
     is_first = bool(call.name) and next(one for one in calls if call.name in (one.name, one.code)) is call
@@ -144,7 +144,7 @@ def _table(
 
 
 def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradient]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the row of a value, and under it that of its gradient, where one came back."""
+    """Yield the row of a value, and the row of its gradient if there is one."""
     gradient = grads.get(parameter_name(call, value)) if kind == "parameters" else None
     back = value.grad if gradient is None or value.grad is not None else gradient.figures
     notes = ", ".join(filter(None, (value.note, gradient.note if gradient is not None else "")))
@@ -189,7 +189,7 @@ def _number(value: float) -> str:
 
 
 def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
-    """Yield the histograms of the samples of what a call gave and got, each with what it is of."""
+    """Yield labeled histograms of the samples of a call's outputs and inputs."""
     named = [("result", one) for one in call.outputs] + [("input", one) for one in call.inputs]
     sampled = [(kind, one) for kind, one in named if one.sample and one.figures]
     for kind, one in sampled[:_MAX_PICTURES]:

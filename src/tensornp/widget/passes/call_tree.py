@@ -57,7 +57,7 @@ def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
 
 
 def _norm(figures: Figures | None) -> float | None:
-    """Return a norm, or what it is at least."""
+    """Return a norm or its lower bound, None without statistics."""
     return least_norm(figures) if figures is not None else None
 
 
@@ -117,7 +117,7 @@ class CallTree:
         self._columns = list(_columns(self._calls, self._outer))
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return what a page wants to see."""
+        """Return the requested view."""
         sortable = [name for name, column in _COLUMNS.items() if column.order is not None]
         return asked_by(request, sortable, _CHOICES)
 
@@ -137,7 +137,7 @@ class CallTree:
         return self._opened.revealed(asked, number)
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines."""
+        """Return facts about all lines."""
         total, marked = self.num_lines(asked), _marked(asked)
         return {
             "nothing": "" if total else self._nothing(asked),
@@ -150,7 +150,7 @@ class CallTree:
         }
 
     def _nothing(self, asked: Asked) -> str:
-        """Return that nothing is listed, and what may have been meant."""
+        """Return a message that nothing is listed, with a suggestion."""
         if not asked.search or asked.filters or is_expression(asked.search):
             return "no call fits"
         return none_fits(asked.search, [call.title for call in self._calls])
@@ -189,7 +189,7 @@ class CallTree:
         }  # fmt: skip
 
     def _marks(self, opened: OpenedLine) -> list[str]:
-        """Return what else there is to say of a line."""
+        """Return further texts of a line."""
         calls = opened.line.calls
         num_calls = len(calls) // max(len({call.name for call in calls}), 1)
         nth = f"{format_ordinal(calls[0].nth + 1)} call" if opened.number >= 0 and calls[0].nth else ""
@@ -208,7 +208,7 @@ class CallTree:
         return {"text": f"{self._alarms[inside]} in {legible(name)}", "number": inside, "goal": ""}
 
     def _bar(self, column: str, figures: Sequence[Figures]) -> tuple[float, float] | None:
-        """Return how far a norm goes from 0 to the greatest of all calls; None of what is not finite."""
+        """Return a norm relative to the greatest of all calls, None if not finite."""
         norms, greatest = [one.norm for one in figures], self._greatest[column]
         if not norms or not greatest or not all(map(math.isfinite, norms)):
             return None
@@ -237,7 +237,7 @@ def _extreme(values: Sequence[float], of: Callable[[Sequence[float]], float]) ->
 
 
 def _greatest(column: str, calls: Sequence[ModuleCall]) -> float:
-    """Return the greatest norm that is finite; 0 where there is none."""
+    """Return the greatest finite norm, 0 without one."""
     order = _COLUMNS[column].order
     assert order is not None
     found = (key for call in calls if (key := order(call)) is not None)
@@ -245,7 +245,7 @@ def _greatest(column: str, calls: Sequence[ModuleCall]) -> float:
 
 
 def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
-    """Return what each filter can have, of those that part the calls."""
+    """Return the values of each filter with more than one."""
     found = {column: sorted({of(call) for call in calls}) for column, of in _CHOICES.items()}
     return [
         {"column": column, "label": column, "values": values}

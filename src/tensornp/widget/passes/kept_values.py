@@ -13,7 +13,7 @@ KINDS = ("inputs", "outputs", "params")
 
 
 def values_of(call: ModuleCall) -> list[tuple[str, Value]]:
-    """Return the values of a call by their numbers, each with what it is reached by: ``outputs[0]``."""
+    """Return the values of a call with their expressions, such as ``outputs[0]``."""
     return [(f"{kind}[{i}]", one) for kind in KINDS for i, one in enumerate(getattr(call, kind))]
 
 
