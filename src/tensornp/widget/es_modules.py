@@ -16,7 +16,7 @@ _OTHER = re.compile(r"^(?:import\b|export (?!default )).*$", re.MULTILINE)
 
 
 def joined(entry: Path) -> str:
-    """Return the text of the module `entry` behind that of what it imports.
+    """Return the text of the module `entry` after the text of its imports.
 
     Raises
     ------

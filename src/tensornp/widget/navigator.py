@@ -59,7 +59,7 @@ class NavigatorWidget(AnsweringWidget):
         super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
 
     def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
-        """Move to the element of class `anchor` and look at that; `on_left` is called when it moves on.
+        """Move to the element of class `anchor`; calls `on_left` when it moves on.
 
         `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
         """

@@ -1,4 +1,4 @@
-"""The live card of one tensor: a toggle between view, share and copy, and a name to bind the array to."""
+"""Make the card of a tensor live: a mode toggle, and a name for the array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights of a model as a tree that a page asks for lines of, with what scans have found of them."""
+"""Serve the tree of weights with the results of scans."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class WeightTree:
         return f"{said}; " + ("Scan looks for it" if not self.found else f"what was read holds no {sought}")
 
     def _instead(self, asked: Asked) -> dict[str, Any] | None:
-        """Return what lists the weights that hold what was sought among the names; None where there are none."""
+        """Return a filter for weights with the searched state, None without any."""
         sought = SOUGHT.get(asked.search.lower(), "")
         number = self._states.get(sought, 0)
         if not number:

@@ -1,4 +1,4 @@
-"""One weight of an explorer: what is known of it for nothing, and its values on request."""
+"""Describe one weight of an explorer, and read its values on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_INNER = 6
 
 
 class Related(NamedTuple):
-    """Another weight that lies in the same bytes: the relation is one of those of `tnp.aliases`."""
+    """Another weight in the same bytes, with a relation as in `tnp.aliases`."""
 
     relation: str
     name: str
@@ -46,7 +46,7 @@ class Related(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """That elements are codes which a packed format lays out: they are read, and never counted.
+    """Elements that are packed codes, which are read and never counted.
 
     `num_parameters` is how many weights they are, or None where nothing tells.
     """

@@ -136,7 +136,7 @@ class NoSource(Source):
 
     @property
     def location(self) -> str:
-        """The file that should have it, the device of a parameter without state, or nothing."""
+        """Return the file or device that lacks the values, or ``""``."""
         return self._location
 
     @property

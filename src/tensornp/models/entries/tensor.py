@@ -232,7 +232,7 @@ class TensorSource(Source):
         dtype: object,
         shard: str | None = None,
     ) -> Any:
-        """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`."""
+        """Return the values at `index`, which share memory if possible, as in `to_numpy`."""
         with _in_a_sentence(called):
             if shard == "full":
                 taken_by(index, self._shape or ())

@@ -175,7 +175,7 @@ class _Walk:
                 yield entry, ".".join((*place.every, *names))
 
     def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
-        """Return the weights, but those in lists and dictionaries that are listed otherwise."""
+        """Return the weights without those in lists and dictionaries listed elsewhere."""
         if not self._loose:
             return found
         listed = {id(one.tensor) for one, _ in found if id(one._source) not in self._loose}

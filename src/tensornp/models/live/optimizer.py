@@ -121,7 +121,7 @@ def parameters_in(optimizer: Any) -> list[Any]:
 
 
 class Reached:
-    """How a namespace reaches the parameters of optimizers, which are looked for once for all of them."""
+    """The paths from a namespace to the parameters of optimizers, searched once."""
 
     def __init__(self, optimizers: Sequence[Any], namespace: Mapping[str, Any]) -> None:
         self._optimizers, self._namespace = optimizers, namespace

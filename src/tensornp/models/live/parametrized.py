@@ -50,7 +50,7 @@ def _computed_weight(name: str, code: str, module: Any, holder: str, parametriza
 
 
 def _made(name: str, module: Any) -> Any:
-    """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
+    """Return the current computed weight, with hooks, without changing its originals."""
     lists = dict(_lists_of(module))
     return _computed(lists[name]) if name in lists else None
 
@@ -115,7 +115,7 @@ def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry 
 
 
 def _is_own(cls: type) -> bool:
-    """Return whether a parametrization is one of torch's that keep the shape, and draw no random numbers."""
+    """Return whether a class of torch keeps the shape and draws no random numbers."""
     return cls.__module__ == _OWN and cls.__name__ in _KEEP_SHAPE
 
 

@@ -59,7 +59,7 @@ class _Leaf(NamedTuple):
 def contents_of_tree(
     tree: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> Contents:
-    """Return the weights of a dictionary, which `expression` reaches, and by name what it holds besides.
+    """Return the weights of a dictionary, and its other values by name.
 
     Nothing of the user's runs. States of optimizers are named by `model`, or by a module that is in there, or by the
     namespace. What may hold more, and of which nothing is listed, is named among the problems.

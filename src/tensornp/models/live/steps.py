@@ -88,7 +88,7 @@ def _is_constant(key: Any) -> bool:
 
 
 def _written(key: Any) -> str:
-    """Return a key as an expression, a text in full; one that has none by its class alone."""
+    """Return a key as an expression, or its class without one."""
     if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)

@@ -73,7 +73,7 @@ def is_made_of_packed(entry: WeightEntry) -> bool:
 
 
 def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
+    """Yield the packed weights of a module without unpacking them."""
     lister, held = _lister_of(type(module)), getattr(module, "__dict__", None)
     if lister is not None and held is not None:
         yield from lister(_Facts(module, code, held))

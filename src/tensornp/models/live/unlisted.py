@@ -114,7 +114,7 @@ class Unlisted:
 
 
 def _loads(cls: type) -> bool:
-    """Return whether a class is a mapping that may load or compute what it gives."""
+    """Return whether a class is a mapping that may load or compute its values."""
     if any(issubclass(cls, base) for base in BUILT_IN) or not is_mapping(cls) or kept_in(cls):
         return False
     readers = (base for base in cls.__mro__ if any(name in vars(base) for name in _READ_BY))

@@ -1,4 +1,4 @@
-"""`WeightsExplorer.scan`: statistics of all weights, by threads or any executor, with the same bits."""
+"""Compute the statistics of all weights with threads or any executor."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tensornp.core.tensor.form import plain_part
 
 @outside_modes
 def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
-    """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
+    """Return the number of elements in memory, and the bytes of their storages."""
     pieces: list[Piece] = []
     spans: list[Span] = []
     for one in objects:
@@ -45,7 +45,7 @@ def _pieces_of(one: Any, own: list[Span]) -> list[Piece]:
 
 
 def _fills(one: Any, span: Span) -> bool:
-    """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
+    """Return whether an ordinary tensor has all elements of its storage once."""
     return is_strided(one) and one.is_contiguous() and bool(one.numel() * one.element_size() == span[2] - span[1])
 
 

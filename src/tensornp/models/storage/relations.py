@@ -78,7 +78,7 @@ def _span_of(entry: WeightEntry) -> Span | None:
 
 
 def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
-    """Yield the groups of two or more whose spans meet."""
+    """Yield the groups of two or more with overlapping spans."""
     group: list[_Held] = []
     place, end = "", 0
     for one in held:

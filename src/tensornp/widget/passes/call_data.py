@@ -44,7 +44,7 @@ def call_data(
     born: tuple[str, SourceLine | None] = ("", None),
     kept: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Return what is known of one call.
+    """Return the details of one call.
 
     `opened` is the expression of the pass, `grads` are by parameter; `born` is what was born in this call, and where;
     `kept` are the numbers of those of its values of which all elements can be seen.

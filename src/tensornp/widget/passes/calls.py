@@ -30,7 +30,7 @@ _MAX_LABEL = 100
 
 
 class CallsWidget(AnsweringWidget):
-    """The calls of a finished pass, which dock into its static tree of class `anchor`.
+    """The calls of a finished pass, which dock into the static tree `anchor`.
 
     A request of the page is complete by itself, and nothing of it is remembered.
 
