@@ -1,4 +1,4 @@
-"""Display PyTorch tensors as the NumPy arrays they convert to, with device, dtype, gradient and shared memory.
+"""Display PyTorch tensors as NumPy arrays, with device, gradient and aliases.
 
 Use ``%load_ext tensornp`` in IPython or Jupyter, and ``import tensornp as tnp`` in Python. torch, IPython, matplotlib
 and the widget libraries are imported when they are needed. ``__init__.pyi`` lists the public names.

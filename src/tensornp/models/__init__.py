@@ -1,4 +1,4 @@
-"""Models and checkpoints: the weights of what is in memory and on disk, none of which is read unasked.
+"""List the weights of models in memory and of checkpoints on disk.
 
 In: a module, an optimizer, a dictionary, or a path. Out: an explorer of entries, the table of a scan, a comparison.
 Nothing of a file is imported or run, and nothing of a model is called.

@@ -1,4 +1,4 @@
-"""`WeightsExplorer`: all weights of a model by name, in memory or on disk, of which no value is read unasked."""
+"""Map names to the weights of a model; no value is read unasked."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Totals(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """What is told besides of weights that are sharded over ranks.
+    """Sizes of weights that are sharded over ranks.
 
     Attributes
     ----------
     parameters_here : int
-        Of the parameters, the elements that this rank holds.
+        Elements of the parameters on this rank.
     nbytes_of_all : int
-        Bytes of the elements of all weights, on whatever rank they are.
+        Bytes of the elements of all weights on all ranks.
     """
 
     parameters_here: int
@@ -111,7 +111,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self.is_of_module, self.classes = is_of_module, classes if classes is not None else {}
 
     def __getitem__(self, name: str) -> Any:
-        """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
+        """Return the weight of that name, or an explorer of the weights below it.
+
+        Raises
+        ------
+        NoSuchWeightError
+            If no weight has the name or begins with it.
+        """
         if not isinstance(name, str):
             raise NoSuchWeightError(f"weights are indexed by name, got {an_instance(name)}; list(w) shows the names")
         found = self.get(name)
@@ -141,10 +147,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return list(self._entries)
 
     def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
-        """Return an explorer of the weights whose name fits: all words of a text, or a compiled regular expression.
+        """Return an explorer of the weights with a matching name.
 
-        A word is a part of the name or a glob, which may fit anywhere if it has no star at either end; capitals only
-        matter where some are typed.
+        A text matches if all its words do: parts of the name, or globs. A glob without a star at either end matches
+        anywhere. Capitals only matter if the text has some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
         places = fitting(pattern, [entry.name for entry in entries])
@@ -158,11 +164,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
-        """What is said besides, which is of the whole: it stands beside no part."""
+        """Return the metadata as a plain dict, which comparisons of a part ignore."""
         return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
-        """Return an explorer of the same weights, which no expression reaches."""
+        """Return an explorer of the same weights without expressions."""
         entries = [one._with_(code="") for one in self._entries.values()]
         return WeightsExplorer(
             entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
@@ -171,17 +177,17 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def num_weights(self) -> int:
-        """How many of the names are of weights: all but those that a module has registered as None."""
+        """Return the number of weights, without names registered as None."""
         return sum(not one._is_nothing for one in self._entries.values())
 
     @property
     def totals(self) -> Totals:
-        """Parameters, elements stored and bytes; of files they are counted once."""
+        """Return the parameters, stored elements and bytes; files count once."""
         return self._of_files or self._count()
 
     @cached_property
     def _of_files(self) -> Totals | None:
-        """What lies in files alone, which does not change as a tensor in memory can; None where one is held."""
+        """Return totals that cannot change, None if a weight is in memory."""
         return None if any(held_by(one) is not None for one in self._entries.values()) else self._count()
 
     def _count(self) -> Totals:
@@ -194,11 +200,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return Totals(sum(one._num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
-        """Return whether a weight counts among the parameters: of a module, those that are some alone."""
+        """Return whether a weight counts as a parameter."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     def told_nbytes(self, nbytes: int) -> str:
-        """Return bytes that are held in words, and what the weights on the meta device, which hold none, would take."""
+        """Return a size in words, with the size of weights on the meta device."""
         told = format_nbytes(nbytes)
         on_meta = sum(one.nbytes for one in self._each_once() if one.location == META and one.kind != COMPUTED)
         if not on_meta:
@@ -207,7 +213,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return f"{told}, and those on the meta device {would} more" if nbytes else would
 
     def told_parameters(self, number: int) -> str:
-        """Return a number of parameters in words, or of elements where nothing tells which tensors are parameters."""
+        """Return a number of parameters in words, or of elements for other tensors."""
         kinds = {one.kind for one in self._entries.values() if self._is_counted(one)}
         if kinds <= {"parameter"}:
             return counted(number, "parameter")
@@ -216,7 +222,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def spread(self) -> Spread | None:
-        """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
+        """Return the sizes of sharded weights here and on all ranks, None without any."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
         every = self._each_once()
@@ -226,7 +232,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def nbytes_here(self) -> int:
-        """Bytes of the elements that this rank holds; its storages may have more, to be of one size on all ranks."""
+        """Return the bytes of the elements on this rank, without padding of storages."""
         return sum(one.nbytes for one in self._each_once())
 
     def _each_once(self) -> list[WeightEntry]:
@@ -240,33 +246,34 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         resume: ScanTable | None = None,
         progress: Progress | Literal[False] | None = None,
     ) -> ScanTable:
-        """Return the statistics of all weights by name, the worst first; Ctrl-C returns what was finished.
+        """Return the statistics of all weights by name, the worst finding first.
 
         Parameters
         ----------
         executor : concurrent.futures.Executor, optional
-            Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
-            to the last bit. None: here, by a thread for each core.
+            Reads files in other processes, which see them at the same paths: processes, ipyparallel, dask. The result
+            has the same bits. None uses a thread for each core.
         names : str, compiled regular expression, or list of str, optional
-            Only these: as of `find`, or the names themselves, or what they begin with. What a module computes from
-            its weights is left out, unless its own name is given.
+            Only these: a pattern as in `find`, or a list of names or their prefixes. Computed weights are left out
+            unless their own name is given.
         resume : ScanTable, optional
-            What an earlier scan has finished is not read again.
+            An earlier scan; its weights are not read again.
         progress : callable or False, optional
-            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C. None: a
-            bar, if it takes longer than a second.
+            Called with the bytes read and all bytes. The scan ends as by Ctrl-C if it returns False. None shows a bar
+            after a second.
 
         Raises
         ------
         BadRequestError
-            If `executor` is none, or is to read what lies in the memory of this process.
+            If `executor` is not an executor, or would read weights in the memory of this process.
         NoSuchWeightError
-            For a name that is not there.
+            If no weight has a name.
 
         Notes
         -----
-        What was read of a file is kept, and not read again while the file is the same (by inode, size and time). What
-        a module has registered as None is no weight, and left out.
+        - Ctrl-C returns the finished statistics.
+        - `resume` only reads changed files again (by inode, size and time).
+        - Names registered as None are left out.
         """
         if names is None:
             chosen = _stored(self)
@@ -278,7 +285,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             chosen = self._by_names(names)
         else:
             raise BadRequestError(
-                f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
+                f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
             )
         from tensornp.models.scan.progress import progress_of
         from tensornp.models.scan.run import scan_entries
@@ -290,7 +297,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def not_listed(self) -> tuple[str, ...]:
-        """Those problems that hide weights, of which nothing is listed."""
+        """Return the problems that hide weights from the list."""
         return tuple(one for one in self.problems if isinstance(one, NotListed))
 
     def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:

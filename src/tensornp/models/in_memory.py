@@ -1,4 +1,4 @@
-"""The explorer of what lies in memory: a module, an optimizer, or a container of tensors, modules and optimizers."""
+"""List the weights of modules, optimizers and containers in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensornp.models.explorer import WeightsExplorer
 def explorer_of(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
-    """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
+    """Return the explorer of an object in memory, which has a name or an expression."""
     from tensornp.models.live.module import entries_of_module, parameters_of
     from tensornp.models.live.optimizer import Reached, entries_of_optimizer
     from tensornp.models.live.state_dict import contents_of_tree
@@ -74,7 +74,7 @@ def _lies_in(entry: WeightEntry, addresses: set[int]) -> bool:
 
 
 def why_nothing(obj: Any) -> str:
-    """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
+    """Return why a container has no weights; an unknown mapping may load its values."""
     name = type(obj).__name__
     if not is_seen(obj):
         return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"

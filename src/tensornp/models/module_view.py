@@ -1,4 +1,4 @@
-"""A module as the value of a cell: its weights, what of them gives cause for alarm, and what it prints itself."""
+"""Summarize a module that is the value of a cell: weights, alarms and its text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tensornp.models.weights import weights
 
 
 class Alarming(NamedTuple):
-    """What of a weight is not finite: as a scan finds it, and in two words each."""
+    """The non-finite values of a weight, as findings and as short texts."""
 
     findings: tuple[Finding, ...]
     alarms: tuple[NotFinite, ...]
 
     @property
     def text(self) -> str:
-        """What stands behind its name: ``1 NaN, 2 +Inf``."""
+        """Return the text after the weight's name: ``1 NaN, 2 +Inf``."""
         return ", ".join(one.text for one in self.alarms)
 
 
@@ -39,11 +39,11 @@ class ModuleView:
     ----------
     explorer : WeightsExplorer
     alarms : mapping
-        What is not finite, by the name of its weight.
+        Non-finite values by the name of their weight.
     num_read, num_floats : int
-        How many weights were read for that, unasked, of how many that may hold NaN.
+        Weights that were read for alarms, and floating-point or complex weights in all.
     text : str
-        What the module prints itself; empty where that raises.
+        The `repr` of the module, empty if it raises.
     """
 
     explorer: WeightsExplorer
@@ -54,7 +54,7 @@ class ModuleView:
 
 
 def module_view(module: torch.nn.Module, options: DisplayOptions, expression: str = "") -> ModuleView:
-    """Return what is shown of a module, which `expression` gives; only its own text runs code of the user's."""
+    """Return the view of a module; only its `repr` runs code of the user."""
     view = _looked_at(module, options, expression)
     try:
         # Its class may return a string of a class of its own.

@@ -70,7 +70,7 @@ class SavedOptimizer:
         self._states: dict[str, list[tuple[str, WeightEntry]]] = {}
 
     def put(self, keys: Path, entry: WeightEntry) -> WeightEntry:
-        """Return a weight, which `keys` reach from here, as a state or as an option of a group."""
+        """Return the weight at `keys` as a state or as an option of a group."""
         keys = self._apart(keys) if self.is_flat else keys
         if not keys or keys[0] != STATE:
             is_option = bool(keys) and keys[0] == GROUPS
@@ -87,7 +87,7 @@ class SavedOptimizer:
         return entry._with_(kind="state", _saved_as=saved_as)
 
     def _apart(self, keys: Path) -> Path:
-        """Return the keys that were joined to one; the dots of a parameter's name are its own."""
+        """Split joined keys without splitting the name of a parameter."""
         section, _, joined = keys[0].partition(".") if keys and type(keys[0]) is str else ("", "", "")
         if section in (STATE, GROUPS):
             for num in range(1, _MAX_JOINED):
@@ -176,7 +176,7 @@ def _named(state: WeightEntry, parameter: str, called: str) -> WeightEntry:
 
 
 def is_number_or_name(key: Any) -> bool:
-    """Return whether a key is a plain number or text; a metaclass of another class may compute equality."""
+    """Return whether a key is a plain integer or text, and no subclass of these."""
     return type(key) is int or type(key) is str
 
 
@@ -190,12 +190,12 @@ def _is_container(value: Any) -> bool:
 
 
 def is_saved_optimizer(obj: Any) -> bool:
-    """Return whether `obj` is the state dict of an optimizer, which has no tensor before the first step."""
+    """Return whether `obj` is the state dict of an optimizer, even without tensors."""
     return type(obj) is dict and _groups_of(obj) is not None
 
 
 def _groups_of(table: Any) -> Sequence[Any] | None:
-    """Return the groups of parameters in the state dict of an optimizer; None for any other value."""
+    """Return the groups in the state dict of an optimizer, None for other values."""
     if not isinstance(table, Mapping):
         return None
     state, groups = table.get(STATE), table.get(GROUPS)
@@ -228,5 +228,5 @@ def number_told(entries: Iterable[WeightEntry]) -> str:
 
 
 def _is_state(entry: WeightEntry) -> bool:
-    """Return whether an optimizer keeps it; scales are states too, and are not below such a key."""
+    """Return whether a weight is a state of an optimizer, and no scale."""
     return entry.kind == "state" and STATE in entry.name.split(".")

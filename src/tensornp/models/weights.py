@@ -82,5 +82,6 @@ def weights(
 
 
 def is_path(obj: Any) -> bool:
-    """Return whether `obj` is the path of a file: by its class, of which `isinstance` would ask a dead weak proxy."""
+    """Return whether the class of `obj` is a path class."""
+    # `isinstance` would call a dead weak proxy.
     return issubclass(type(obj), str) or any("__fspath__" in vars(base) for base in type(obj).__mro__)

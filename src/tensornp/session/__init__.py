@@ -1,5 +1,5 @@
-"""What one session remembers from cell to cell; it knows no IPython.
+"""Remember displayed and converted tensors from cell to cell, without IPython.
 
-In: names, and what was shown or converted. Out: what has changed since. Nothing here keeps a tensor alive.
+In: names, displayed and converted tensors. Out: their changes. Nothing here keeps a tensor alive.
 Start with `watched.py`.
 """

@@ -1,4 +1,4 @@
-"""What one session remembers of the tensors that it has shown or converted; it keeps none of them alive."""
+"""Remember displayed and converted tensors without keeping them alive."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MAX_SEARCH_SECONDS = 0.02
 
 
 class _Record(NamedTuple):
-    """One tensor as it was when it was last shown or converted, and what has shared its memory."""
+    """The snapshot of a tensor at its last display or conversion, and former aliases."""
 
     snapshot: Snapshot
     former: SeenAliases
 
 
 class Ledger:
-    """Snapshots by tensor, and by place in a storage, so that another alias of the same elements finds them too."""
+    """Snapshots by tensor and by place in a storage, which aliases find too."""
 
     def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
@@ -40,7 +40,7 @@ class Ledger:
         self._records: OrderedDict[Any, _Record] = OrderedDict()
 
     def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
-        """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
+        """Return the surroundings of a tensor for its card, and store a snapshot."""
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
         former = _former(record)
@@ -49,12 +49,12 @@ class Ledger:
         return replace(around, change=change) if change is not None else around
 
     def surroundings_of(self, tensor: Any, info: TensorInfo) -> Surroundings:
-        """Return what surrounds a tensor and how it has changed; nothing is remembered."""
+        """Return the surroundings and change of a tensor without a new snapshot."""
         record = self._record_of(tensor, info)
         return replace(self._search(tensor, info, _former(record)), change=self.change_of(tensor, info))
 
     def note_conversion(self, tensor: Any, array: Any) -> None:
-        """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
+        """Store a snapshot at a conversion to `array`, which is None for several arrays."""
         import numpy as np
 
         from tensornp.core.memory.aliases import WRITTEN, Target
@@ -68,7 +68,10 @@ class Ledger:
             former.note(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
-        """Return how a tensor has changed since it was last shown or converted here; reads it under the same budget."""
+        """Return the change since a tensor was last displayed or converted here.
+
+        It reads the tensor under the budget of the last snapshot.
+        """
         from tensornp.core.memory.changes import take_snapshot
 
         record = self._record_of(tensor, info)
@@ -113,7 +116,7 @@ class Ledger:
 
 @functools.lru_cache(maxsize=1)
 def _shown_by(cell: str) -> str:
-    """Return the expression in the last line of a cell, or in the `display` that it consists of; empty without one."""
+    """Return the expression in the last line of a cell, or the argument of `display`."""
     lines = cell.strip().splitlines()
     try:
         last = ast.parse(lines[-1].strip()).body[-1] if lines else None
@@ -141,6 +144,6 @@ def _former(record: _Record | None) -> SeenAliases:
 
 
 def _place(info: TensorInfo) -> Any:
-    """Return where the elements lie and what they mean: equal for two aliases of the same elements."""
+    """Return a key that is equal for aliases of the same elements."""
     address = info.storage.address if info.storage else 0
     return (str(info.device), address, info.shape, info.stride, info.dtype, info.is_conj, info.is_neg)

@@ -1,4 +1,4 @@
-"""What a front end tells of the session that it runs."""
+"""Define the interface between a front end and its session."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Session(Protocol):
 
 
 class History(Protocol):
-    """What a front end itself keeps alive: results of cells, and the frames of the last traceback."""
+    """Objects that a front end keeps alive: cell results and traceback frames."""
 
     def traceback_names(self) -> dict[str, Any]:
-        """Return what the functions of the last traceback still hold, by a name that says where."""
+        """Return the objects in frames of the last traceback, by names with their place."""
 
     def drop(self, number: int) -> None:
         """Drop the result of the cell with this number."""
 
     def clear_last_traceback(self) -> None:
-        """Let go of what the functions of the last traceback hold."""
+        """Release the frames of the last traceback."""

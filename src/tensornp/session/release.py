@@ -1,4 +1,4 @@
-"""The tensors and arrays of a session as a table, and the release of those that only its history holds."""
+"""List the tensors and arrays of a session, and release those in its history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Surveyor:
         self._history = history
 
     def census(self, *, max_rows: int, patterns: tuple[str, ...], **limits: int) -> Census:
-        """Return the table of everything that the names, the history and the last traceback reach."""
+        """Return the tensors and arrays in names, history and the last traceback."""
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.summary.census import census_of
 
@@ -37,9 +37,9 @@ class Surveyor:
             return census_of(survey, max_rows=max_rows, patterns=patterns, change_of=self._ledger.change_of, **limits)
 
     def release(self) -> str:
-        """Drop what only the history and the last traceback hold; return what was freed, in a sentence.
+        """Release objects in the history and the last traceback; return a report.
 
-        Nothing is dropped if the search for names was not complete, because one of them may reach it.
+        Nothing is released if the search for names was not complete, as a name may reach the objects.
         """
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.memory.extents import nbytes_by_device

@@ -1,4 +1,4 @@
-"""The watch: what each cell has changed of the tensors and arrays that are watched by name."""
+"""Report the changes that each cell makes to watched tensors and arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_NAMED = 3
 
 
 class Look(NamedTuple):
-    """The tensors and arrays below one watched expression, by name; `is_partial` if it holds more than these."""
+    """Snapshots of one watched expression by name; `is_partial` if some are missing."""
 
     snapshots: dict[str, Snapshot]
     is_partial: bool
@@ -45,7 +45,7 @@ class Watch:
 
     @property
     def left_out(self) -> str:
-        """What was not read, or not completely; empty if everything was."""
+        """Return a text about values that were not read or only in part, or ``""``."""
         return _left_out_text(self._looks, self._options().max_read_nbytes)
 
     def add(self, expressions: list[str]) -> int:
@@ -70,13 +70,13 @@ class Watch:
         return any(self._looks[expression].is_partial for expression in expressions)
 
     def remove(self, expressions: list[str]) -> list[str]:
-        """Stop watching these, or everything if none is named; return those that were watched."""
+        """Stop watching some or all expressions; return the ones that were watched."""
         gone = [name for name in (expressions or self.names) if name in self._looks]
         self._looks = {name: look for name, look in self._looks.items() if name not in gone}
         return gone
 
     def report(self, cell: str) -> Report | None:
-        """Return what `cell` has changed, or None for nothing; call `acknowledge` once the report is shown."""
+        """Return the changes of `cell`, if any; call `acknowledge` after their display."""
         from tensornp.core.lowlevel.modes import outside_modes
 
         self._since = self._since or cell
@@ -120,7 +120,7 @@ class _Reader:
         self._reported: set[tuple[int, tuple[str, ...]]] = set()
 
     def first(self, expression: str) -> Look:
-        """Read an expression for the first time; raise BadRequestError if it holds no tensor or array."""
+        """Read an expression for the first time; raise BadRequestError without tensors."""
         import numpy as np
 
         from tensornp.core.lowlevel.attributes import is_array
@@ -136,7 +136,7 @@ class _Reader:
         return Look({name: self._snapshot_of(obj, None) for name, obj in objects.items()}, is_partial)
 
     def compare(self, expression: str, before: Look) -> tuple[Look | None, list[ReportLine]]:
-        """Read an expression again; return the look, None if it is gone, and a line for each change."""
+        """Read an expression again; return its look, None if gone, and the changes."""
         from tensornp.core.namespace.lookup import NotLookedAtError
         from tensornp.errors import BadRequestError
 
@@ -162,7 +162,7 @@ class _Reader:
         return Look(after, is_partial), lines
 
     def _once(self, obj: Any, line: ReportLine | None) -> list[ReportLine]:
-        """Return the line, or nothing if the same was reported of the same object under another name."""
+        """Return the line, unless another name of the object has the same line."""
         if line is None or (id(obj), line.parts) in self._reported:
             return []
         self._reported.add((id(obj), line.parts))
@@ -215,7 +215,7 @@ class _Reader:
 
 
 def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:
-    """Return what happened to one object; None for nothing."""
+    """Return the line on the change of one object, if any."""
     from tensornp.core.values.compare.snapshots import what_changed
     from tensornp.render.tensor.changes import change_parts
 
@@ -256,7 +256,7 @@ def _num_objects(looks: Iterable[Look]) -> int:
 
 
 def _unchanged(looks: Mapping[str, Look], reported: set[str]) -> tuple[str, ...]:
-    """Return the first name of each object that was read completely and has no line under any name."""
+    """Return the first names of objects that were read completely and are unchanged."""
     names: dict[int, list[str]] = {}
     incomplete = set()
     for look in looks.values():

@@ -1,4 +1,4 @@
-"""A live part that answers requests: each is complete by itself and has a number, and its answer has the same."""
+"""Answer the numbered requests of a live part of a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = dict[str, Callable[[Request], Answer | tuple[Answer, list[bytes]]]]
 
 
 class AnsweringWidget(DockingWidget):
-    """A widget that answers the requests of which it has a row in `answers`; what an error says is told to the page."""
+    """A widget that answers the requests in `answers`, and sends errors to the page."""
 
     def __init__(self, answers: Answers, **traits: Any) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
@@ -38,14 +38,14 @@ class AnsweringWidget(DockingWidget):
         """Take no state from the browser, which may send anything."""
 
     def _waits_as(self, request: Request) -> Hashable | None:
-        """Return as what a request waits for a thread that answers what takes long, and only the latest of each.
+        """Return the queue of a slow request, None for one that is answered at once.
 
-        None is answered at once.
+        Only the latest request waits in each queue.
         """
         return None
 
     def _is_latest(self, request: Request) -> bool:
-        """Return whether no other one of its kind was asked for since: what takes long ends where this is not so."""
+        """Return whether a request is the latest of its queue; slow answers stop if not."""
         return self._latest.get(self._waits_as(request)) is request
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
@@ -66,7 +66,7 @@ class AnsweringWidget(DockingWidget):
 
     @outside_modes
     def _tell(self, kind: str, request: Request) -> None:
-        """Send what a request is answered by, or why it is not."""
+        """Send the answer to a request, or the error."""
         sent: list[bytes] = []
         try:
             answered = self._answers[kind](request)

@@ -1,4 +1,4 @@
-"""The kernel's side of a comparison of two models: a row opens the same window on both, and on their difference."""
+"""Serve a comparison of two models with windows on both and their difference."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ _OF_FINITE = ", of what is finite on both sides"
 
 
 class Pair(NamedTuple):
-    """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
+    """A weight of both models without their tensors, and its largest difference.
 
-    `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference. `where` is
-    where nearly all of the change lies, as far as its figures tell. It is searched by what it is `called` besides.
+    `may_be_odd` is true if an element may be non-finite in one model and different in the other, which exceeds any
+    difference. `where` is the place of nearly all of the change, and `called` are more names for the search.
     """
 
     first: WeightEntry
@@ -69,7 +68,10 @@ class Pair(NamedTuple):
 def pair_of(
     first: WeightEntry, second: WeightEntry, found: Comparison, why: str = "", others: Sequence[str] = ()
 ) -> Pair:
-    """Return a weight on both sides, as a comparison has found it; `why` it did not move, and its `others` names."""
+    """Return a weight of both models with its comparison.
+
+    `why` is the reason why it did not change, and `others` are its other names.
+    """
     may_be_odd = found._is_odd or found.count > found._finite
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
@@ -145,7 +147,7 @@ class ComparisonTable(LiveTable):
         return [legible(pair.first.name) for pair in self._pairs]
 
     def _found(self, text: str) -> list[int]:
-        """Return the weights that are found by a name that they have on either side, or as code reaches them."""
+        """Return the weights with a matching name or expression in either model."""
         most = max((len(pair.called) for pair in self._pairs), default=0)
         others = [
             [legible(pair.called[i]) if i < len(pair.called) else "" for pair in self._pairs] for i in range(most)
@@ -162,9 +164,9 @@ class ComparisonTable(LiveTable):
         return ("search", request["page"]) if kind == "largest" and is_sought else None
 
     def _largest(self, request: Request) -> Answer:
-        """Return the window with the largest difference: the first element that no number tells, if there is one.
+        """Return the window with the largest or the first non-finite difference.
 
-        It is that of what is shown: after a change, the one that the comparison has found is of before.
+        A pair with non-finite values is compared again, as it may have changed.
         """
         pair, subjects = self._opened(request)
         at = pair.largest
@@ -174,7 +176,7 @@ class ComparisonTable(LiveTable):
         return self._said(request, subjects, window_asked(subjects[0].shape, request), at or pair.largest)
 
     def _window(self, request: Request) -> Answer:
-        """Return a window, moved to what is asked for: an index, or an element."""
+        """Return a window, moved to a requested index or element."""
         _pair, (first, second) = self._opened(request)
         window, shown = window_asked(first.shape, request), None
         index, wanted = request.get("index"), request.get("show")
@@ -186,14 +188,14 @@ class ComparisonTable(LiveTable):
         return self._said(request, (first, second), window, shown, is_step=is_step)
 
     def _draw(self, request: Request) -> Answer:
-        """Return a map of |Δ| in the plane of a window, unless another one is wanted meanwhile."""
+        """Return a map of |Δ| around a window, unless there is a later request."""
         _pair, subjects = self._opened(request)
         window = window_asked(subjects[0].shape, request)
         drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None
         return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
 
     def _locate(self, request: Request) -> Answer:
-        """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
+        """Return a sentence on the place of most of a change, empty for an old request."""
         pair, _subjects = self._opened(request)
         text = where_text(sums_by_axis(*_values_of(pair), lambda: self._is_latest(request)))
         return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.may_be_odd)}

@@ -31,10 +31,10 @@ def stylesheet(*names: str) -> str:
 
 
 class DockingWidget(anywidget.AnyWidget):
-    """A widget that docks into the static card of class `anchor`; empty for one that stands alone, or rests.
+    """A widget that docks into the static card of class `anchor`, if not empty.
 
-    One widget lives as long as the extension and is moved from card to card. JupyterLab 4.6 lets its subshell of comms
-    go when the last one closes, and what the page sends through it in that moment never arrives.
+    One widget lives as long as the extension and moves from card to card. JupyterLab 4.6 closes its subshell of comms
+    with the last comm, and loses messages that the page sends at that moment.
     """
 
     anchor = traitlets.Unicode().tag(sync=True)
@@ -53,7 +53,7 @@ class DockingWidget(anywidget.AnyWidget):
             super().__del__()
 
     def open(self) -> None:
-        """Open the comm, which answers the page also while a cell runs; cells that run for a file have no page."""
+        """Open the comm, which also answers while a cell runs, if there is a page."""
         if not runs_without_page(get_ipython()):
             super().open()
             self._let_page_choose()
@@ -63,16 +63,16 @@ class DockingWidget(anywidget.AnyWidget):
         self._let_page_choose()
 
     def _let_page_choose(self) -> None:
-        """Leave it to the page whether what it asks is answered while a cell runs.
+        """Let the page choose the shell that answers while a cell runs.
 
-        ipykernel 7.4 gives what a page sends over a comm to the shell that has last sent over it. Of a widget that a
-        cell has made that is the main one, which answers when all cells have ended, whatever subshell the page names.
+        ipykernel 7.4 passes messages of a comm to the shell that last sent over it. For a widget made by a cell this is
+        the main shell, which only answers after all cells have ended.
         """
         if self.comm is not None:
             getattr(self.comm, "__dict__", {}).pop("_reply_subshell_id", None)
 
     def _handle_msg(self, msg: Any) -> None:
-        """Take a message of the comm, which may be anything: one that makes no sense is passed over."""
+        """Handle a message of the comm, and ignore nonsense."""
         try:
             data, buffers = msg["content"]["data"], msg.get("buffers")
             method, state, content = (data.get(name) for name in ("method", "state", "content"))
@@ -86,16 +86,19 @@ class DockingWidget(anywidget.AnyWidget):
             self._handle_custom_msg(content, buffers)
 
     def view_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the view by MIME type, and the metadata by which Colab knows who makes it."""
+        """Return the view by MIME type, and the metadata that Colab needs."""
         shown = anywidget.AnyWidget._repr_mimebundle_(self)
         return shown if isinstance(shown, tuple) else (shown or {}, {})
 
     def companions(self) -> tuple[DockingWidget, ...]:
-        """Return what may come to dock into this part, made now: a front end may only make what a cell has shown."""
+        """Return new widgets that may dock here later.
+
+        They are made now, as a front end may only make widgets that a cell has displayed.
+        """
         return ()
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        """Take a message of the page, which may be anything."""
+        """Handle a message of the page, which may be anything."""
         if isinstance(content, dict) and content.get("type") == "docks":
             self.on_docked()
             self._answer()
@@ -117,7 +120,7 @@ _layouts: list[_Layout] = []
 
 
 def _shared_layout() -> _Layout:
-    """Return the layout of all: each DOM widget has one, with a comm of its own, and none of ours says anything."""
+    """Return one empty layout for all widgets, as each layout has its own comm."""
     if not _layouts:
         _layouts.append(_Layout())
     _layouts[0].open()

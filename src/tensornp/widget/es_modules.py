@@ -1,4 +1,4 @@
-"""ES modules that import each other, as the one file that a widget is to its front end.
+"""Join ES modules to the single file that a front end loads for a widget.
 
 anywidget hands a module to the page as a blob, of which no relative address leads to another file. So what a module
 imports stands before it in one text, each file once; none of the sources is changed but for its `import` and `export`.
@@ -16,7 +16,7 @@ _OTHER = re.compile(r"^(?:import\b|export (?!default )).*$", re.MULTILINE)
 
 
 def joined(entry: Path) -> str:
-    """Return the text of the module `entry` behind that of what it imports.
+    """Return the text of the module `entry` after the text of its imports.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def joined(entry: Path) -> str:
 
 
 def _collect(path: Path, texts: dict[Path, str], above: tuple[Path, ...]) -> None:
-    """Put the text of a module behind those of what it imports, without the imports."""
+    """Add the text of a module after those of its imports."""
     if path in texts:
         return
     if path in above:

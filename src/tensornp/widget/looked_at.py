@@ -1,4 +1,4 @@
-"""What the navigator looks at: what gives the tensor, how that is called, and what binds a part of it."""
+"""Describe the tensor in the navigator: its source, its names and its binder."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _DEFAULTS = DisplayOptions()
 
 
 def nothing() -> None:
-    """Stand for a tensor that is not there, and for what nobody waits for."""
+    """Return None, in place of a tensor or of an unused callback."""
 
 
 def always(name: str, tensor: Any) -> bool:
-    """Stand for a name that nobody can give to another tensor."""
+    """Return True, for a name that always reaches its tensor."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A tensor by what gives it while it lives.
+    """The tensor in the navigator, which this does not keep alive.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class LookedAt:
         return bool(self.name) and self.reaches(self.name, self.held())
 
     def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
-        """Return what gives the array and the tensor of a window, what a bound name would be equal to, and the whole.
+        """Return the expressions of a window's array, tensor, bound name and whole.
 
-        All are empty where no name reaches the tensor. An index behind the whole gives an element.
+        All are empty if no name reaches the tensor. An index after the whole gives an element.
         """
         if not self.is_reached():
             return {"numpy": "", "torch": "", "bound": "", "whole": ""}
@@ -93,9 +93,9 @@ class LookedAt:
         return {"numpy": numpy, "torch": torch, "bound": bound, "whole": code or array}
 
     def array_of(self, subject: Subject, window: Window) -> Any:
-        """Return the array of a window as `%tonumpy` of that part of the tensor gives it, in the mode of the options.
+        """Return the array of a window in the mode of the options, as `%tonumpy` does.
 
-        Of what cannot be sliced, such as a sparse tensor, it is a copy.
+        Tensors that cannot be sliced, such as sparse ones, are copied.
         """
         if self.take is not None:
             array = self.take(window.index)

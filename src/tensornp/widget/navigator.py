@@ -1,4 +1,4 @@
-"""The kernel's side of the navigator: a page asks for a window of a tensor, and gets that window and nothing else."""
+"""Serve windows of a tensor to the navigator on a page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NavigatorWidget(AnsweringWidget):
         super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
 
     def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
-        """Move to the element of class `anchor` and look at that; `on_left` is called when it moves on.
+        """Move to the element of class `anchor`; calls `on_left` when it moves on.
 
         `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
         """
@@ -82,11 +82,11 @@ class NavigatorWidget(AnsweringWidget):
             self._on_left = nothing
 
     def aim(self, goal: str) -> None:
-        """Have the page look for the next "nan" or the like; for nothing, if `goal` is empty."""
+        """Make the page search for the next `goal`, such as "nan", or for nothing."""
         self.goal = [goal, (self.goal[1] if self.goal else 0) + 1]
 
     def look_again(self) -> None:
-        """Have the page ask for its window again, since the tensor may have been written to."""
+        """Make the page request its window again, as the tensor may have changed."""
         if self.anchor:
             self.rounds += 1
 
@@ -121,7 +121,7 @@ class NavigatorWidget(AnsweringWidget):
     # --- a window
 
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to a request for a window, and the numbers that travel as bytes."""
+        """Return the answer to a request for a window, and the shades as bytes."""
         subject, has_margins = self._subject(request), request.get("figures") is True
         window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
@@ -136,7 +136,7 @@ class NavigatorWidget(AnsweringWidget):
     def _aimed(
         self, subject: Subject, window: Window, request: Mapping[str, Any]
     ) -> tuple[Window, Index | None, dict[str, str]]:
-        """Return the window moved to what is asked for, the index of that, and what there is to say of it."""
+        """Return the window at the requested element, its index and texts on it."""
         index, what, shown = request.get("index"), request.get("seek"), places_asked(request.get("show"))
         words = {"text": "", "position": ""}
         if index is not None:
@@ -145,7 +145,7 @@ class NavigatorWidget(AnsweringWidget):
             return *window_turned(window, _index_asked(index, subject), request), words
         if what is not None:
             if what not in _SOUGHT:
-                raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
+                raise BadRequestError(f"seek must be a known kind of element, got {str(what)[:20]!r}")
             # Of a tensor that has another shape by now, the search begins at the first element.
             after = place_asked(request.get("after"), subject.shape)
             place, position = self._found(subject, what, after, is_back=request.get("isBack") is True)
@@ -164,7 +164,7 @@ class NavigatorWidget(AnsweringWidget):
         return moved(place), place, words
 
     def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
-        """Return where the next element is that is looked for, and which of how many where that costs little."""
+        """Return the next matching element, and its number if counting is cheap."""
         from tensornp.core.values.locate import place_beside
 
         # Of extremes there is one that counts.
@@ -177,7 +177,7 @@ class NavigatorWidget(AnsweringWidget):
     # --- the plane around it
 
     def _draw(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return an overview, unless another one is wanted meanwhile."""
+        """Return an overview, unless there is a later request for one."""
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
         overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
@@ -203,7 +203,7 @@ _owned: list[NavigatorWidget] = []
 
 
 def the_navigator() -> NavigatorWidget:
-    """Return the one that all cards share, made when it is first asked for: its code travels only then."""
+    """Return the navigator of all cards, made on first use."""
     while _the_one and _the_one[0].comm is None:
         del _the_one[0]
     if not _the_one:
@@ -212,14 +212,14 @@ def the_navigator() -> NavigatorWidget:
 
 
 def own_navigator() -> NavigatorWidget:
-    """Return another one, for what keeps its window where others are opened; whoever asks for it closes it."""
+    """Return a new navigator that keeps its window; the caller closes it."""
     _owned[:] = [one for one in _owned if one.comm is not None]
     _owned.append(NavigatorWidget())
     return _owned[-1]
 
 
 def look_again() -> None:
-    """Have the pages of all navigators that are open read again what they show."""
+    """Refresh the pages of all open navigators."""
     for navigator in (*_the_one, *_owned):
         if navigator.comm is not None:
             navigator.look_again()
@@ -233,13 +233,13 @@ def leave(anchor: str) -> None:
 
 
 def _index_asked(text: str, subject: Subject) -> tuple[int | slice, ...]:
-    """Return what a text names of what is seen: of a part of what other ranks have too, that is in the whole."""
+    """Return the index in a text; in a shard, the text has indices of the whole."""
     shard = subject.shard
     return parse_index(text, subject.shape) if shard is None else index_here(parse_index(text, shard.whole), shard)
 
 
 def _searched(subject: Subject) -> str:
-    """Return in what an element is looked for: the parts of a nested tensor are seen one by one."""
+    """Return the object of a search as text: a tensor, or a part of a nested one."""
     if subject.shard is not None:
         return f"the {subject.shard.scope}"
     if subject.num_parts < 2:

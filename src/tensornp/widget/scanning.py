@@ -1,4 +1,4 @@
-"""A scan in a thread of its own, so that the kernel stays free: it tells how far it is, and can be ended."""
+"""Run a scan in a thread, report its progress and end it on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 
 
 class Scanning(Generic[_Found]):
-    """Carries out `read`; `told` gets the share that was read, `done` what was found, or why nothing was.
+    """Runs `read`; `told` gets the progress, `done` the result or an error text.
 
     Both are called in the thread of the scan, with this object before the rest. One that was ended gives what it has
     found until then.

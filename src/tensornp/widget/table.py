@@ -1,4 +1,4 @@
-"""What makes a static table sortable and searchable while a kernel is there."""
+"""Make a static table sortable and searchable while its kernel lives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensornp.widget.window_request import NONSENSE
 
 
 class LiveTable(AnsweringWidget):
-    """The live part of a table, which sorts and filters all of its rows, also those that the page does not print."""
+    """The live part of a table, which sorts and filters all rows."""
 
     _esm = module("table")
     _css = stylesheet("table")
@@ -33,7 +33,7 @@ class LiveTable(AnsweringWidget):
             self.table_html, self.anchor = table_html, anchor
 
     def _names(self) -> list[str]:
-        """Return what each row is searched by."""
+        """Return the searched text of each row."""
         return [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
 
     def _found(self, text: str) -> list[int]:
@@ -43,7 +43,7 @@ class LiveTable(AnsweringWidget):
         return searched(text, self._names())
 
     def _search(self, request: Request) -> Answer:
-        """Return the numbers of the rows whose names fit, by the grammar of all searches."""
+        """Return the numbers of the rows that match a search."""
         from tensornp.models.names.search import none_fits
         from tensornp.models.outline.choose import is_expression
 

@@ -1,4 +1,4 @@
-"""The live card of one tensor: a toggle between view, share and copy, and a name to bind the array to."""
+"""Make the card of a tensor live: a mode toggle, and a name for the array."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TensorWidget(DockingWidget):
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
     ) -> None:
-        """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
+        """Move to the card of class `anchor`, which shows the tensor `held()`."""
         self._part_from_values()
         with self._lock, self.hold_sync():
             self._forget_values()
@@ -152,7 +152,7 @@ class TensorWidget(DockingWidget):
         self._bound = []
 
     def move_into(self, anchor: str) -> str:
-        """Move to a static card of class `anchor`, which is to be shown, and return that as HTML."""
+        """Move to a new static card of class `anchor`, and return its HTML."""
         self._part_from_values()
         with self._lock, self.hold_sync():
             self._aim(self._held, self._now, self._look, anchor)
@@ -174,12 +174,12 @@ class TensorWidget(DockingWidget):
 
     @property
     def reached(self) -> str:
-        """The expression by which the notebook reaches the tensor; empty where none is known."""
+        """Return the expression that reaches the tensor, empty if none is known."""
         return self._now.surroundings.name
 
     @property
     def array(self) -> Any:
-        """The array of the current mode, converted now; `NoDataError` where the tensor is gone."""
+        """Convert the tensor in the current mode; NoDataError if the tensor is gone."""
         with self._lock:
             return self._array_of(self._held())
 
@@ -222,11 +222,11 @@ class TensorWidget(DockingWidget):
         super().close()
 
     def closing_words(self) -> str:
-        """Return the note that stays in the card when the toggle leaves: the names that were bound."""
+        """Return the bound names, which stay in the card as a note."""
         return ", ".join(self._bound)
 
     def set_state(self, sync_data: Any) -> None:
-        """Take what the browser sends, which may be anything: only a mode is taken, and errors go back as text."""
+        """Accept only a mode from the browser, and answer errors as text."""
         with self._lock, self.hold_sync():
             try:
                 if isinstance(sync_data, dict) and "mode" in sync_data:
@@ -270,7 +270,7 @@ class TensorWidget(DockingWidget):
             self._complain(error)
 
     def _scan(self) -> None:
-        """Read all values in a thread, and show the figures when that has ended."""
+        """Read all values in a thread, and show the statistics at the end."""
         tensor = self._held()
         if self._scanning is not None or tensor is None or not self.has_stats:
             self.message = {"text": _GONE, "tone": "error"} if tensor is None else self.message
@@ -279,13 +279,13 @@ class TensorWidget(DockingWidget):
         self._scanning = Scanning(partial(stats_of, tensor), self._progressed, self._scanned)
 
     def _progressed(self, scanning: Scanning[TensorStats], share: float) -> None:
-        """Show how far the scan is, unless nobody wants to hear of it any more."""
+        """Show the progress of a scan if it is the current one."""
         with self._lock:
             if scanning is self._scanning:
                 self.progress = share
 
     def _scanned(self, scanning: Scanning[TensorStats], stats: TensorStats | None, reason: str) -> None:
-        """Show what the scan has found, unless nobody wants to hear of it any more."""
+        """Show the statistics of a scan if it is the current one."""
         with self._lock, self.hold_sync():
             if scanning is not self._scanning:
                 return
@@ -298,17 +298,17 @@ class TensorWidget(DockingWidget):
             self._answer()
 
     def _end_scan(self) -> None:
-        """Have a scan end, which then shows what it has read."""
+        """End the scan, which then shows its results."""
         if self._scanning is not None:
             self._scanning.end()
 
     def _forget_values(self) -> None:
-        """Take the picture out, and end a scan of which nobody wants to hear any more."""
+        """Remove the picture and end the scan."""
         self._end_scan()
         self._scanning, self.progress, self.image = None, -1.0, {}
 
     def _open_values(self, goal: Any = "") -> None:
-        """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
+        """Open the navigator on the tensor, at its next NaN or extreme if `goal` is one."""
         goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
         if self.shows_values:
             self._navigator().aim(goal)
@@ -331,7 +331,7 @@ class TensorWidget(DockingWidget):
         self.shows_values = True
 
     def _has_part(self) -> bool:
-        """Return whether this rank has a part with values of a tensor of which other ranks have more."""
+        """Return whether this rank holds values of a sharded tensor."""
         return self._now.info is not None and has_part(self._now.info)
 
     def _close_values(self) -> None:
@@ -340,13 +340,13 @@ class TensorWidget(DockingWidget):
             self._navigator().rest()
 
     def _part_from_values(self) -> None:
-        """Let the navigator stay with its tensor, in the card that this leaves."""
+        """Leave the navigator with its tensor in the old card."""
         if self.shows_values:
             self._navigator().stay()
             self.shows_values = False
 
     def _bind_once(self, request: dict[str, Any]) -> None:
-        """Do what the page asks, unless it asks again because an answer was late."""
+        """Bind a name, unless the request is repeated because of a late answer."""
         name, number = request.get("name"), request.get("id")
         if number is not None and number in self._handled:
             return
@@ -384,7 +384,7 @@ class TensorWidget(DockingWidget):
         return mode
 
     def _seen_in(self, mode: str, tensor: torch.Tensor) -> TensorSummary:
-        """Return the card in `mode`, from one look at the tensor; the statistics of a scan stay."""
+        """Return the card in `mode`, which keeps the statistics of a scan."""
         options = dataclasses.replace(self._options, mode=mode)
         summary = summarize(tensor, options, self._look)
         if summary.mode != mode and summary.info is not None:
@@ -400,7 +400,7 @@ class TensorWidget(DockingWidget):
             self._paint()
 
     def _paint(self) -> None:
-        """Say what each mode means now."""
+        """Update the texts of each mode."""
         for name, value in self._said().items():
             setattr(self, name, value)
 
@@ -436,7 +436,7 @@ class TensorWidget(DockingWidget):
         return {**data, **self._static_bundle()}, metadata
 
     def _display_(self) -> Card:
-        """Return what marimo shows: its own way with widgets has no place for the navigator."""
+        """Return marimo's display, as its own for widgets has no place for the navigator."""
         import tensornp
 
         return Card(tensor_text(self._static), tensornp._mime_of(self)[1])
@@ -459,7 +459,7 @@ def _none() -> None:
 
 
 def stats_of(tensor: torch.Tensor, go_on: GoOn) -> TensorStats:
-    """Return the statistics of a tensor, read by one thread, so that the kernel has the others."""
+    """Return the statistics of a tensor, and leave other threads to the kernel."""
     return scan(tensor, progress=go_on, num_threads=1)
 
 

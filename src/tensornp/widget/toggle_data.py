@@ -1,4 +1,4 @@
-"""What the page shows of a tensor, as plain data that it puts in as text and never as HTML."""
+"""Convert a tensor's summary to plain data that the page inserts as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MODE_TITLES = {
 
 
 def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
-    """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
+    """Return the statistics line as texts and the address of a picture."""
     line = stats_line(stats, info, has_picture=has_picture)
     is_partial = stats.scope.startswith(PARTIAL)
     picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
@@ -40,20 +40,20 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
 
 
 def image_data(picture: Image) -> dict[str, Any]:
-    """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
+    """Return a picture as plain data: address, alternative text and caption."""
     width, height = picture.size
     shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
     return {"shown": shown, "caption": picture.caption}
 
 
 def is_scan_offered(summary: TensorSummary) -> bool:
-    """Return whether figures can be told that the card does not tell: those of a large tensor, or on an accelerator."""
+    """Return whether a scan can compute statistics that the card lacks."""
     info = summary.info
     return summary.stats is None and info is not None and info.data_state == "available" and info.numel > 0
 
 
 def body_text(summary: TensorSummary) -> str:
-    """Return the array as NumPy prints it, or why there is none."""
+    """Return NumPy's text of the array, or the reason without one."""
     return summary.preview.text if summary.preview else summary.refusal
 
 
@@ -71,7 +71,7 @@ def card_data(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> 
 
 
 def choice_data(name: str, plan: ConversionPlan | str) -> dict[str, Any]:
-    """Return what the button of the mode `name` says, and whether it can be pressed."""
+    """Return the text of a mode's button, and whether it is enabled."""
     if isinstance(plan, str):
         return {"name": name, "enabled": False, "title": plan}
     title = _MODE_TITLES[name] if plan.shares_memory or name == "copy" else f"{_MODE_TITLES[name]} Here: {plan.reason}."

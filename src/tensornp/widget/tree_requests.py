@@ -1,4 +1,4 @@
-"""What a page may ask of a tree: a request is a message that may be anything, and is checked whole."""
+"""Check the requests of a page to a tree, which may be any message."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NONSENSE = "the page has asked for something that is not here; reload the page"
 
 
 class TreeSource(Protocol):
-    """What a tree in a page has its lines of."""
+    """The source of the lines of a tree on a page."""
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return what a page wants to see; BadRequestError where that makes no sense."""
+        """Return the requested view, or raise BadRequestError for nonsense."""
 
     def num_lines(self, asked: Asked) -> int:
         """Return how many lines there are."""
@@ -27,18 +27,18 @@ class TreeSource(Protocol):
         """Return some of them, as plain data."""
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all is open that holds what has a number, and in which line it is; -1 in none."""
+        """Return the view with the parents of an item open, and its line, -1 if hidden."""
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines: columns, choices, how many there are and how they are reached.
+        """Return facts about all lines: columns, choices, number and expression.
 
-        `bar` says what the marks in the column `marked` are. Where there is no line, `nothing` says so, and `instead`
-        may have the text of what lists others, and the filters that choose them.
+        `bar` describes the marks in the column `marked`. If there are no lines, `nothing` has a message, and `instead`
+        may have the text and the filters of a button that lists others.
         """
 
 
 def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, Any]:
-    """Return the lines that are asked for, and what is said of all that fit."""
+    """Return the requested lines, and facts about all matching lines."""
     asked = source.asked(request)
     first, count, at = integer_of(request.get("first", 0)), integer_of(request.get("count", 0)), -1
     if request.get("reveal") is not None:
@@ -61,9 +61,9 @@ def lines_answer(request: Mapping[str, Any], source: TreeSource) -> dict[str, An
 def asked_by(
     request: Mapping[str, Any], sortable: Collection[str], filters: Collection[str], summed: Collection[str] = ()
 ) -> Asked:
-    """Return what a page wants to see, taken from a message that may be anything.
+    """Return the requested view from a message that may be anything.
 
-    Columns that are `summed` order the lines of a tree at each of its levels; by others, a list is sorted.
+    Columns in `summed` sort the lines of a tree at each level; other columns sort a list.
     """
     search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
     wanted = request.get("filters", {})
@@ -79,7 +79,7 @@ def asked_by(
 
 
 def integer_of(value: Any) -> int:
-    """Return what should be an integer."""
+    """Return the value if it is an integer, or raise BadRequestError."""
     if type(value) is not int:
         raise BadRequestError(NONSENSE)
     return value

@@ -1,4 +1,4 @@
-"""What the page shows of one weight, as plain data that it puts in as text and never as HTML."""
+"""Convert a weight to plain data that the page inserts as text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MIN_LINE = 20
 
 
 def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of one weight: facts, expressions, and what NumPy prints; reads the printed elements.
+    """Return the facts, expressions and NumPy text of a weight.
 
-    `opened` is the expression of the explorer.
+    Only the printed elements are read. `opened` is the expression of the explorer.
     """
     seen = preview_of(entry, printoptions) if entry._can_be_read else Preview("")
     return {

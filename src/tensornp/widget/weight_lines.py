@@ -1,4 +1,4 @@
-"""A line of the tree of weights, as plain data that the page puts in as text and never as HTML."""
+"""Convert a line of the tree of weights to plain data for the page."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ MAX_FOLDED = 1000
 
 
 class Found(NamedTuple):
-    """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
+    """The results of a scan for one weight: findings, texts, histogram and numbers.
 
-    The picture of a histogram is made when its line is seen. `lacks_gradient` tells that others have a gradient.
+    The picture of a histogram is made when its line is visible. `lacks_gradient` is true if others have a gradient.
     Weights of one `fingerprint` have the same values.
     """
 
@@ -77,39 +77,39 @@ class Found(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How bad the worst finding is: 0 is the worst."""
+        """Return the rank of the worst finding; 0 is the worst."""
         return min((one.rank for one in self.findings), default=UNRANKED)
 
     @property
     def goal(self) -> str:
-        """What is to be looked for among the values: "nan", "inf", or nothing."""
+        """Return the goal for a search in the values: "nan", "inf" or ``""``."""
         return self.alarms[0].goal if self.alarms else ""
 
     @property
     def alarm(self) -> str:
-        """What is not finite, in a few words: of its values, or else of its gradient."""
+        """Return a short text on non-finite values, else on a non-finite gradient."""
         worst = next((one.text for one in self.findings if one.rank == self.rank < ALARM_RANK), "")
         return ", ".join(one.text for one in self.alarms) or worst
 
 
 class OrderOf(NamedTuple):
-    """By what lines are sorted and chosen where a scan has found something."""
+    """The order and states of weights from the results of a scan."""
 
     found: Mapping[str, Found]
 
     def number(self, column: str, name: str) -> float | None:
-        """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
+        """Return the sort key of a weight: a statistic or the rank of its findings."""
         own = self.found.get(name)
         return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
 
     def worst(self, name: str) -> str:
-        """Return of what kind the worst is that was found of a weight; empty of nothing."""
+        """Return the kind of the worst finding of a weight, or ``""``."""
         own = self.found.get(name)
         kind = kind_of(own.findings) if own is not None else None
         return kind.what if kind is not None else ""
 
     def states(self, name: str) -> tuple[str, ...]:
-        """Return which of the states a weight is in that a scan tells of."""
+        """Return the states of a weight that a scan determines."""
         own = self.found.get(name)
         if own is None:
             return (UNREAD,)
@@ -122,9 +122,9 @@ class OrderOf(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
+    """The source of all lines: numbers of weights, scan results and extremes.
 
-    `marked` is the column that has a mark, and `share_of` returns which part of all weights some are.
+    `marked` is the column with marks, and `share_of` returns the fraction of all weights.
     """
 
     numbers: Mapping[str, int]
@@ -135,13 +135,13 @@ class Told(NamedTuple):
 
 
 def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
-    """Return by the name of a weight that stands out what the worst is."""
+    """Return the worst finding by the name of its weight."""
     kinds = ((name, kind_of(one.findings)) for name, one in found.items())
     return {name: kind for name, kind in kinds if kind is not None}
 
 
 def column_data(column: Column, width: int) -> dict[str, Any]:
-    """Return the facts of a column that the page needs; it has room for `width` characters."""
+    """Return the facts of a column for the page; it is `width` characters wide."""
     return {
         "name": column.name, "heading": "values" if column.name == "figures" else column.name,
         "isRight": column.figure is not None or column.name in _RIGHT,
@@ -173,7 +173,7 @@ def widths_of(outline: Outline, figures: Iterable[Mapping[str, float]]) -> dict[
 
 
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
-    """Return the values among which one is chosen, and what the list of them is called."""
+    """Return the values of a filter and the label of their list."""
     shown = {"shown": [_LAST_PART.split(value)[-1] for value in values]} if name == "where" else {}
     return {"column": name, "label": "place" if name == "where" else name, "values": values, **shown}
 
@@ -185,7 +185,7 @@ def size_choice() -> dict[str, Any]:
 
 
 def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> list[dict[str, Any]]:
-    """Return what stands out, the most serious first: a sentence, whether it is an alarm, and the first weight."""
+    """Return the findings as sentences with their first weight, the worst first."""
     numbers = {one.name: number for number, one in enumerate(weights)}
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
@@ -206,14 +206,14 @@ def _groups(kind: Kind, names: Sequence[str], found: Mapping[str, Found]) -> str
 
 
 def note_data(text: str) -> list[dict[str, Any]]:
-    """Return what is said beside findings, and leads to no weight; nothing of an empty text."""
+    """Return a note next to findings without a weight, nothing for an empty text."""
     return (
         [{"text": text, "what": "", "isAlarm": False, "more": 0, "name": "", "number": -1, "goal": ""}] if text else []
     )
 
 
 def marked_column(sort: str) -> str:
-    """Return the column that has marks: the one that lines are sorted by, where its figures are positive, else norm."""
+    """Return the column with marks: the sorted one if it has no sign, else norm."""
     figure = column_called(sort).figure if sort else None
     return sort if figure is not None and not figure.has_sign else "norm"
 
@@ -242,14 +242,14 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
 
 
 def _of_folded(line: Line, told: Told) -> Histogram | None:
-    """Return the histogram of all weights of a pattern, if each has one, and they are not too many to put together."""
+    """Return the joint histogram of a pattern, None if some are unknown or too many."""
     parts = [told.found[one.name].histogram for one in line.weights[:MAX_FOLDED] if one.name in told.found]
     known = [one for one in parts if one is not None]
     return put_together(known) if len(known) == len(line.weights) else None
 
 
 def picture_of(histogram: Histogram | None) -> dict[str, str]:
-    """Return a histogram as a picture, with the text that stands for it; empty where there is none."""
+    """Return the picture and alternative text of a histogram, empty without one."""
     if histogram is None:
         return {}
     png = histogram_png(histogram, WIDTH, HEIGHT)
@@ -257,7 +257,7 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
-    """Return what is known of a line without a scan, by the column."""
+    """Return the texts of a line that need no scan by column."""
     shares = shares_of(line.sums.numel, told.share_of(line.sums), line.num_alike)
     if line.number >= 0:
         # One that is counted by another name has its elements, and is no share more.
@@ -272,7 +272,7 @@ def _cells(line: Line, told: Told) -> dict[str, str]:
 
 
 def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
-    """Return what stands out of a weight, or of all below a line that is closed, but for what is not finite."""
+    """Return the findings of a weight or below a closed line, except non-finite ones."""
     if own is not None:
         said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
         return {FINDINGS: said, "figures": " · ".join(own.words)}
@@ -282,13 +282,13 @@ def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
 
 
 def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
-    """Yield what stands out below a line, if nothing below it is seen."""
+    """Yield the findings below a closed line."""
     if told.spreads is not None and line.branch >= 0 and not line.is_open:
         yield from ((Kind(*kind), names) for kind, names in told.spreads.kinds(line.branch))
 
 
 def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
-    """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
+    """Return the alarm of a weight, or of the weights below a closed line."""
     if own is not None:
         return _led_to(own, line.number, own.alarm, own.alarm) if own.alarm else None
     names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
@@ -309,14 +309,14 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
 
 
 def _led_to(found: Found, number: int, text: str, what: str) -> dict[str, Any]:
-    """Return an alarm; of a gradient also what is said where there is little room, lest it be taken for the weight."""
+    """Return an alarm; one of a gradient also has a short text that says so."""
     place = {"text": text, "number": number, "goal": found.goal}
     odd = next((one for one in ("NaN", "Inf") if one in what), "")
     return place if found.goal else place | {"short": f".grad {odd}".strip()}
 
 
 def _odd(line: Line, told: Told) -> dict[str, Any] | None:
-    """Return which weight of a closed line stands out among the others by its norm, and in what part of it."""
+    """Return the weight of a closed line with an outlying norm, if any."""
     if told.spreads is None or line.branch < 0 or line.is_open or line.is_quiet:
         return None
     some = [one.name for one in line.weights[:MAX_FOLDED] if one.name in told.found]
@@ -332,7 +332,7 @@ def _odd(line: Line, told: Told) -> dict[str, Any] | None:
 def _figures(
     line: Line, own: Found | None, told: Told
 ) -> tuple[dict[str, str], dict[str, str], tuple[float, float] | None]:
-    """Return the numbers that a scan tells, and their titles, by their columns, and where the marked one lies."""
+    """Return statistics and titles by column, and the position of the mark."""
     cells: dict[str, str] = {}
     titles: dict[str, str] = {}
     mark: tuple[float, float] | None = None
@@ -347,7 +347,7 @@ def _figures(
 
 
 def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:
-    """Return between what a figure lies: that of one weight, or of all that are below a line that is closed."""
+    """Return the extremes of a column in one weight or below a closed line."""
     if own is not None:
         value = own.figures.get(column)
         return None if value is None else Spread(value, value)

@@ -1,4 +1,4 @@
-"""The weights of a model as a tree that a page asks for lines of, with what scans have found of them."""
+"""Serve the tree of weights with the results of scans."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class WeightTree:
         self._states: dict[str, int] = {}
 
     def learn(self, found: Mapping[str, Found]) -> None:
-        """Take what a scan has found, beside what others have of other weights."""
+        """Add the results of a scan to those of other weights."""
         self.found |= found
         figures = {name: one.figures for name, one in self.found.items()}
         self._widths = widths_of(self.outline, figures.values())
@@ -81,11 +81,11 @@ class WeightTree:
 
     @property
     def order(self) -> FoundOrder | None:
-        """By what a scan has found lines are sorted and chosen."""
+        """Return the order and states from a scan, None before its first result."""
         return OrderOf(self.found) if self.found else None
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return what a page wants to see."""
+        """Return the requested view."""
         asked = asked_by(request, sortable(), filters(), SUMMED)
         if not all(_IS_SIZE.fullmatch(value) for column, value in asked.filters if column == "bytes"):
             raise BadRequestError(NONSENSE)
@@ -102,13 +102,13 @@ class WeightTree:
         return [line_data(line, told) for line in outline.lines(asked, first, count, self.order)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all that holds a weight is open, and in which line it is."""
+        """Return the view with the parents of a weight open, and the weight's line."""
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
         return self.outline.revealed(asked, number, self.order)
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines."""
+        """Return facts about all lines."""
         total, marked = self.num_lines(asked), marked_column(asked.sort)
         return {
             "nothing": "" if total else self._nothing(asked),
@@ -123,7 +123,7 @@ class WeightTree:
         }
 
     def _nothing(self, asked: Asked) -> str:
-        """Return that nothing is listed, and what may have been meant."""
+        """Return a message that nothing is listed, with a suggestion."""
         if not asked.search or asked.filters or is_expression(asked.search):
             return "no weight fits"
         said = none_fits(asked.search, [one.name for one in self._weights])
@@ -133,7 +133,7 @@ class WeightTree:
         return f"{said}; " + ("Scan looks for it" if not self.found else f"what was read holds no {sought}")
 
     def _instead(self, asked: Asked) -> dict[str, Any] | None:
-        """Return what lists the weights that hold what was sought among the names; None where there are none."""
+        """Return a filter for weights with the searched state, None without any."""
         sought = SOUGHT.get(asked.search.lower(), "")
         number = self._states.get(sought, 0)
         if not number:
@@ -142,7 +142,7 @@ class WeightTree:
         return {"text": text, "filters": {"state": sought}}
 
     def _choices(self) -> dict[str, list[str]]:
-        """Return the values of all filters; among the states are those that a scan has found."""
+        """Return the values of all filters, including the states from scans."""
         found = [state for state in FOUND_STATES if state in self._states]
         # Where one of both is all that is not finite, it needs no other name.
         both = {NAN_STATE, INFINITY_STATE}
@@ -151,7 +151,7 @@ class WeightTree:
         return {**choices, "state": [*choices["state"], *found]}
 
     def _count_states(self) -> dict[str, int]:
-        """Return of how many weights a scan tells that they are in a state, of those that there are."""
+        """Return the number of weights in each state from scans."""
         order, counts = OrderOf(self.found), Counter[str]()
         for one in self._weights:
             # Of what has no values, none are unread.
@@ -159,18 +159,18 @@ class WeightTree:
         return dict(counts)
 
     def _cost(self, asked: Asked) -> str:
-        """Return what a scan of what is listed costs."""
+        """Return the cost of a scan of the listed weights."""
         listed = self.outline.chosen(asked, self.order) if asked.is_list else self._weights
         compiles = any(is_to_compile(one.nbytes) for one in listed)
         return cost_of_scan(self.outline.sums_listed(asked, self.order).nbytes, compiles=compiles)
 
     def _code(self, search: str) -> str:
-        """Return the expression of an explorer of what is listed; empty where none reaches it."""
+        """Return the expression of an explorer of the listed weights, or ``""``."""
         opened = self._opened()
         return f"{opened}.find({_pattern_code(search)})" if search and opened else opened
 
     def _text(self, asked: Asked) -> str:
-        """Return how many weights fit, of how many."""
+        """Return a text on the number and size of the matching weights."""
         if not asked.is_list:
             return ""
         every = self._number
@@ -181,7 +181,7 @@ class WeightTree:
         return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[dict[str, Any]]:
-        """Return the columns that are seen."""
+        """Return the visible columns."""
         told = self.outline.told
         scanned = (column for column in columns() if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}

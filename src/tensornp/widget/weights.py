@@ -1,4 +1,4 @@
-"""The kernel's side of the weights on a page: it asks for lines of the tree, and gets these and nothing else."""
+"""Serve lines of the tree of weights to a page."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class WeightsWidget(AnsweringWidget):
 
     @property
     def _found(self) -> Mapping[str, Found]:
-        """What scans have found."""
+        """Return the results of scans by weight."""
         return self._made_tree.found if self._made_tree is not None else {}
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class WeightsWidget(AnsweringWidget):
         return (self._navigator,)
 
     def tell(self, view: ModuleView) -> None:
-        """Say what is known of a module without a scan."""
+        """Show the findings of a module without a scan."""
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
         self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
 
@@ -151,7 +151,7 @@ class WeightsWidget(AnsweringWidget):
             raise BadRequestError(NONSENSE)
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is shown of one weight."""
+        """Return the details of one weight."""
         self._leave()
         entry = self._weight(request)
         told = self._found_in(request) | {"type": "weight"}
@@ -173,7 +173,7 @@ class WeightsWidget(AnsweringWidget):
         return {"type": "stats", **stats_data(summarize_stats(entry._values_here(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the navigator look at one weight, for what is not finite or extreme if the page wants that, or leave."""
+        """Open the navigator on one weight, at a goal if the page has one, or close it."""
         from tensornp.widget.navigator import own_navigator
 
         goal = request.get("goal", "")
@@ -230,19 +230,19 @@ class WeightsWidget(AnsweringWidget):
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Have a scan end, which then shows what it has read."""
+        """End the scan, which then shows its results."""
         if self._scan is not None:
             self._scan.end()
         return {"type": "scanning"}
 
     def _note_progress(self, scan: Scanning[ScanFound], share: float) -> None:
-        """Show how far a scan is, unless nobody wants to hear of it any more."""
+        """Show the progress of a scan, unless it is not the current one."""
         with self._lock:
             if scan is self._scan:
                 self.progress = share
 
     def _note_found(self, scan: Scanning[ScanFound], scanned: ScanFound | None, reason: str) -> None:
-        """Show what a scan has found."""
+        """Show the results of the current scan."""
         with self._lock, self.hold_sync():
             if scan is not self._scan:
                 return
@@ -257,7 +257,7 @@ class WeightsWidget(AnsweringWidget):
             self.progress = -1.0
 
     def _calm(self) -> list[dict[str, Any]]:
-        """Return that nothing was found in what was read: NaN and infinities would be findings."""
+        """Return a note that the read weights are finite, as there are no findings."""
         num = sum(bool(one.figures) for one in self._found.values())
         return note_data(f"no NaN and no infinity in {counted(num, 'weight')}") if num else []
 

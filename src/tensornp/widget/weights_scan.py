@@ -1,4 +1,4 @@
-"""What a scan of the weights on a page finds, as the page shows it."""
+"""Convert the results of a scan of weights for the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HAS_GRADIENT = "has a .grad, unlike the others"
 
 
 class ScanFound(NamedTuple):
-    """What is found, by name, a sentence on all, and how far it came where it was stopped."""
+    """Scan results by name, a sentence on all, and the progress if it was stopped."""
 
     found: dict[str, Found]
     said: str
@@ -62,7 +62,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
     num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
-    blind = f"gradients of {counted(num_blind, 'weight')} were not looked at: no name is known for them"
+    blind = f"gradients of {counted(num_blind, 'weight')} were not read: no name reaches the weights"
     said = " · ".join(
         [
             *table.told(),
@@ -76,7 +76,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
 
 
 def _few_of(lacking: Collection[str], having: Collection[str]) -> dict[str, Finding]:
-    """Return what is found of the few that have a gradient, or have none, unlike the many others."""
+    """Return findings for the smaller group: weights with or without a gradient."""
     if not lacking or len(lacking) <= len(having):
         return dict.fromkeys(lacking, _NO_GRADIENT)
     alone = "alone has a .grad" if len(having) == 1 else "alone have a .grad"

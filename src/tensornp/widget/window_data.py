@@ -1,4 +1,4 @@
-"""What the page shows of a window and of the plane around it, as plain data that it puts in as text."""
+"""Convert a window and the plane around it to plain data for the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEEN_WHOLE = 16, 16
 
 
 def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: Seen) -> dict[str, Any]:
-    """Return the elements in a window, where they are, and what is said of them."""
+    """Return the elements in a window with their places and texts."""
     info = subject.info
     return {
         "type": "window",
@@ -53,7 +53,10 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
 
 
 def _in_whole(shard: ShardFacts, window: Window) -> dict[str, Any]:
-    """Return which indices of the whole are seen along each axis, and where one begins that is held in one piece."""
+    """Return the visible indices of the whole and the origin of each axis.
+
+    The origin is None for an axis in several pieces.
+    """
     held = shard.held or ()
     return {
         "places": [
@@ -76,7 +79,7 @@ def _margin_data(margin: Margin, between: str) -> tuple[str, int]:
 def overview_offered(
     subjects: Sequence[Subject], window: Window, unasked_nbytes: int, seen_whole: tuple[int, int] = SEEN_WHOLE
 ) -> str:
-    """Return what an overview costs: "free", how many bytes it reads, or nothing where there is none."""
+    """Return the cost of an overview: "free", the bytes read, or ``""`` without one."""
     if not window.numel or all(size <= most for size, most in zip(window.plane, seen_whole, strict=True)):
         return ""
     if all(may_be_read_unasked(subject, window.plane, unasked_nbytes) for subject in subjects):
@@ -90,7 +93,7 @@ def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
 
 
 def overview_data(overview: PlaneMap, caption: str = "", nan: str = "NaN") -> dict[str, Any]:
-    """Return the picture of a plane, what its colours mean, and the text that stands for it."""
+    """Return the picture of a plane with its legend and alternative text."""
     heatmap, limits = overview.heatmap, overview.limits
     return {
         "type": "overview",

@@ -1,4 +1,4 @@
-"""What a page asks of the navigator, taken from a message that may be anything."""
+"""Parse requests to the navigator from any message of a page."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def integers(value: Any) -> Index:
 
 
 def places_asked(value: Any) -> Index | None:
-    """Return a list of integers as a tuple; None where there is none."""
+    """Return a list of integers as a tuple, None for None."""
     return None if value is None else integers(value)
 
 
 def place_asked(value: Any, shape: Index) -> Index | None:
-    """Return the index of an element, or None where an array of `shape` has none there."""
+    """Return the index of an element, None if `shape` has no such element."""
     index = places_asked(value)
     return index if index is not None and _is_in(index, shape) else None
 
@@ -43,7 +43,7 @@ def _is_in(index: Index, shape: Index) -> bool:
 
 
 def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
-    """Return the window that a page asks for, as far as it fits an array of `shape`, which may be another by now."""
+    """Return the requested window, limited to an array of `shape`."""
     corner = request.get("corner")
     num_rows, num_columns = _size_asked(request)
     return window_of(
@@ -58,9 +58,9 @@ def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
 def window_turned(
     window: Window, chosen: tuple[int | slice, ...], request: Mapping[str, Any]
 ) -> tuple[Window, Index | None]:
-    """Return the window that begins where an index does, and the first element that it chooses.
+    """Return the window at the start of an index, and its first element.
 
-    It runs along the axes of which slices are taken: one that is taken of a single axis replaces that of the columns.
+    The window runs along sliced axes. A single sliced axis replaces the axis of the columns.
     """
     first = tuple(item.start if isinstance(item, slice) else item for item in chosen)
     sliced = [axis for axis, item in enumerate(chosen) if isinstance(item, slice)]
@@ -89,7 +89,7 @@ def _size_asked(request: Mapping[str, Any]) -> Index:
 
 
 def _axes_asked(axes: Any, ndim: int) -> tuple[int, int] | None:
-    """Return the axes of rows and columns; None for those of an array that had other dimensions."""
+    """Return the axes of rows and columns, None if the array has fewer dimensions."""
     if not isinstance(axes, list) or len(axes) != 2 or None in axes:
         if axes is None or axes in ([None, None], [None, 0]):
             return None

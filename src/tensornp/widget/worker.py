@@ -1,4 +1,4 @@
-"""One thread for what takes long, so that other messages of a page are answered meanwhile."""
+"""Run slow tasks in one thread while other messages of a page are answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Does one task after the other, in a thread that lives while there are any; of one key, only the latest waits."""
+    """Runs tasks in order in a thread; only the latest of each key waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -18,7 +18,7 @@ class Worker:
         self._is_running = False
 
     def do(self, key: Hashable, task: Callable[[], None]) -> None:
-        """Have `task` done after those that wait, and in the place of one of the same `key` that has not begun."""
+        """Run `task` after the waiting ones, and drop a waiting one with the same `key`."""
         with self._lock:
             self._waiting.pop(key, None)
             self._waiting[key] = task
@@ -28,7 +28,7 @@ class Worker:
                 self._is_running = True
 
     def forget(self) -> None:
-        """Do nothing any more of what has not begun."""
+        """Drop the waiting tasks."""
         with self._lock:
             self._waiting.clear()
 

@@ -100,7 +100,10 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 
 def _no_model(obj: Any, model: Any) -> BadRequestError:
-    """Return the error for an object that is compared with a model; raises first if a path has no weights."""
+    """Return the error for comparing an object with a model.
+
+    A path without weights raises its own error first.
+    """
     whole = an_instance(model)
     if is_path(model):
         weights(model)
@@ -136,7 +139,7 @@ def opened(
 def compare_weights(
     first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
 ) -> WeightsComparison:
-    """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
+    """Return the differences between the weights of two explorers."""
     own, others = _compared(first, second), _compared(second, first)
     table = WeightsComparison(first, second, *without_exempt(_matched(own, others), first, second))
     total, done = sum(own[a].nbytes for a in table._pairs), 0
@@ -157,9 +160,9 @@ def compare_weights(
 
 
 def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
-    """Return which weights belong together by their names, or by the other names of states.
+    """Match weights by their names or by the other names of states.
 
-    A state dict has the number of a parameter, and its name only if the optimizer was given it.
+    A state dict has the number of a parameter, and its name only if the optimizer knows it.
     """
     names, other_names = list(own), list(others)
     first = matched(names, other_names)
@@ -177,7 +180,7 @@ def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:
 
 
 def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
-    """Return the weights of an explorer; what is computed only where the other has a weight of that name."""
+    """Return the comparable weights; computed ones only if the other has them stored."""
     return {
         name: one
         for name, one in explorer.items()

@@ -105,16 +105,16 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def equal(self) -> bool:
-        """Whether all weights of both are there and equal, and the plain values beside them."""
+        """Return whether all weights and plain values of both sides are equal."""
         return self._is_whole and not self._beside and all(one.equal for one in self._found.values())
 
     @property
     def same_bits(self) -> bool:
-        """Whether all weights of both are there, and the same to the last bit."""
+        """Return whether all weights of both sides have the same bits."""
         return self.equal and all(one.same_bits for one in self._found.values())
 
     def __getattr__(self, figure: str) -> Any:
-        """Return a figure of all weights by name."""
+        """Return a statistic of all weights by name."""
         if figure in _FIGURES or figure == "first_difference":
             return {name: getattr(one, figure) for name, one in self.items()}
         raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
@@ -142,7 +142,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return name if name in self._pairs else self._others.get(name, name)
 
     def _other_names(self, name: str) -> tuple[str, ...]:
-        """Return what else finds a weight: its name in the second, and its name without the prefix."""
+        """Return other names of a weight: in the second model, and without the prefix."""
         second, short = self._pairs[name], name.removeprefix(self._prefixes[0])
         return tuple(one for one in dict.fromkeys((second, short)) if one != name)
 
@@ -152,16 +152,16 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _quantities(self) -> dict[str, str]:
-        """For each name, the quantity of an optimizer, such as "exp_avg"; empty for a weight."""
+        """Return the optimizer quantity of each name, such as "exp_avg", or ``""``."""
         return {name: quantity_of(self._first[name]) for name in self._found}
 
     def _is_measured(self, name: str) -> bool:
-        """Return whether numbers measure, and neither count nor index."""
+        """Return whether a weight has measured numbers instead of counts or indices."""
         return self._found[name]._dtypes[0].startswith(_FLOATS) and self._quantities[name] != STEP
 
     @cached_property
     def _median_norms(self) -> dict[str, float]:
-        """The median of the norms before that are not zero, for each quantity; "" is that of weights."""
+        """Return the median of nonzero norms in the first for each quantity."""
         norms: dict[str, list[float]] = {}
         for name, one in self._found.items():
             if one._norm and self._is_measured(name) and math.isfinite(one._norm):
@@ -173,7 +173,10 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def moved(self) -> dict[str, float]:
-        """How far each weight has moved beside the others; without those that moved where all norms were zero."""
+        """Return the relative change of each weight.
+
+        Weights that changed from zero are left out if no other norm is known.
+        """
         return {
             name: size
             for name, size in self._sizes.items()
@@ -182,7 +185,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _sizes(self) -> dict[str, float]:
-        """The order of weights: `moved`, or the norm of the difference if all norms were zero."""
+        """Return sort keys: `moved`, or the norm of the difference from zeros."""
         sizes: dict[str, float] = {}
         for name, one in self._found.items():
             norm, change = one._norm, one._norm_of_difference
@@ -221,16 +224,16 @@ class WeightsComparison(Mapping[str, Comparison]):
         return isinstance(name, str) and self._called_here(name) in self._found
 
     def changed(self) -> list[str]:
-        """Return the names of what is not equal, what moved most first."""
+        """Return the names of weights that differ, the largest change first."""
         return [name for name in self if not self._found[name].equal]
 
     def _rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Return some of the names in rows; repeated layers and states of a quantity are one."""
+        """Return names in rows, one for repeated layers or states of a quantity."""
         return rows_of(names, self._rows, self._found, self._first)
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """All weights of one shape in rows, states aside."""
+        """Return the weights of equal shapes in rows, without states."""
         own = (self._first[name] for name, one in self._found.items() if not has_other_shape(one))
         return all_rows(one for one in own if not quantity_of(one))
 
@@ -254,7 +257,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return "equal in what was listed" if self._is_all_that_is_listed else "what is in both is equal"
 
     def _differing(self) -> str:
-        """Return "4 of 10 weights and 12 of 12 states differ"; further names of a weight are not counted."""
+        """Return "4 of 10 weights and 12 of 12 states differ", each weight counted once."""
         every = [name for name in self if name not in self._tied]
         told = []
         for noun in ("weight", "state"):
@@ -267,23 +270,23 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def _is_all_that_is_listed(self) -> bool:
-        """Whether nothing but what is not listed keeps the two from being equal."""
+        """Return whether only unlisted weights keep the two from being equal."""
         is_less = self.missing or self.unexpected or self.failed or self._beside
         return bool(self._found and self._not_listed) and not (is_less or self.changed())
 
     @cached_property
     def _low_rank(self) -> dict[str, float]:
-        """The share of the change in 8 directions, for a few matrices that moved most."""
+        """Return the part of the change in 8 directions for the most changed matrices."""
         return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
     def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
         return self._first[name], self._second[self._pairs[name]]
 
     def directions(self, name: str, num_directions: int = 8) -> float:
-        """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
+        """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
 
-        For a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no
-        random state.
+        A merged LoRA of that rank has nearly 1. The method is a randomized SVD. It reads both weights completely, and
+        changes no random state.
 
         Raises
         ------
@@ -313,7 +316,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return f"WeightsComparison({verdict}{', '.join(said)})"
 
     def _figures_told(self, name: str) -> str:
-        """Return what differs in a weight, in the words of its attributes."""
+        """Return a text on the difference of a weight."""
         found, moved = self._found[name], self.moved.get(name)
         told = [found.verdict]
         if found.max_abs:
@@ -324,6 +327,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
-    """Return what hides weights of one side that the other may have."""
+    """Return the problems that hide weights of one side."""
     has_none = NotOfModule if other.is_of_module else NotSaved
     return [one for one in own.not_listed if not isinstance(one, has_none)]

@@ -27,9 +27,9 @@ _TOLD_SHARE = 0.9
 
 @outside_modes
 def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int = 8) -> float:
-    """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
+    """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
 
-    By randomized SVD (Halko, Martinsson, Tropp 2011) of the finite elements.
+    The method is a randomized SVD (Halko, Martinsson, Tropp 2011) of the finite elements.
     """
     if type(num_directions) is not int or num_directions < 1:
         raise BadRequestError(f"num_directions is a number from 1 on, not {quoted(num_directions)}")
@@ -62,7 +62,7 @@ def _share(matrix: torch.Tensor, num_directions: int) -> float:
 
 
 def low_rank_of(changed: Mapping[str, tuple[Comparison, WeightEntry, WeightEntry]]) -> dict[str, float]:
-    """Return the share of the change in 8 directions, for a few matrices with most of it there."""
+    """Return the part of the change in 8 directions for a few low-rank changes."""
     told: dict[str, float] = {}
     dense = (name for name, (found, first, _) in changed.items() if _is_dense_change(found, first))
     for name in islice(dense, _MAX_MATRICES):

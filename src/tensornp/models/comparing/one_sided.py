@@ -25,14 +25,14 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]:
-    """Return the names of two in sentences: as they were given, if those are short and tell them apart."""
+    """Return the names of both sides for sentences, short and different."""
     a, b = (one if len(one) <= MAX_INSIDE else file_name(one) for one in (first.source, second.source))
     is_told = a != b and all(0 < len(one) <= MAX_INSIDE for one in (a, b))
     return (legible(a), legible(b)) if is_told else ("the first", "the second")
 
 
 def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplorer) -> tuple[Matched, dict[str, str]]:
-    """Return the names without those that need not be in both, and for each of these the reason."""
+    """Return the names without exempt ones, and the reason for each exemption."""
     sides = sides_of(first, second)
     exempt: dict[str, str] = {}
     for own, side in zip((first, second), sides, strict=True):
@@ -50,7 +50,7 @@ def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplor
 
 
 def _why_alone(own: WeightsExplorer, is_other_module: bool, is_other_file: bool, name: str, paired: Any) -> str:
-    """Return why a weight need not be in the other; empty if it is a difference, as between two modules."""
+    """Return why a weight may be on one side only, ``""`` if it is a difference."""
     if is_other_module:
         is_extra = not own.is_of_module and _EXTRA_STATE in name.split(".")
         return "the extra state of a module" if is_extra else ""
@@ -81,12 +81,15 @@ def ties_of(
 
 
 def _is_known(entry: Any) -> bool:
-    """Return whether it is known what a weight is tied to: a file may have a copy for each name."""
+    """Return whether ties of a weight are known; a file may have copies instead."""
     return entry.tensor is not None or bool(entry.tied_to)
 
 
 def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[str, str]:
-    """Return for each weight the first name of the same elements; `names` are those of the first side."""
+    """Return the first name of the same elements for each weight.
+
+    `names` are those of the first side.
+    """
     found: dict[str, str] = {}
     for name, own in names.items():
         entry = explorer[name]

@@ -16,7 +16,7 @@ _MIN_TOGETHER = 3
 
 
 def quantity_of(entry: WeightEntry) -> str:
-    """Return what a state, or an option of a group, is called by the optimizer; empty of a weight."""
+    """Return the optimizer's name of a state or a group option, ``""`` for a weight."""
     keys = entry.name.split(".")
     if not (entry.kind == "state" and STATE in keys) and GROUPS not in keys:
         return ""
@@ -24,14 +24,14 @@ def quantity_of(entry: WeightEntry) -> str:
 
 
 def parameter_of(entry: WeightEntry) -> str:
-    """Return that a state is "of 'weight'"; empty where its optimizer does not tell, or its own name does."""
+    """Return "of 'weight'" for a state without its parameter in the name, or ``""``."""
     if len(entry._saved_as or ()) < 2 or not quantity_of(entry):
         return ""
     return entry.note.partition(", ")[0]
 
 
 def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return states in rows: those of one quantity are one, under a glob that finds them."""
+    """Return states in rows, one for each quantity, under a matching glob."""
     groups: dict[tuple[str, str], list[WeightEntry]] = {}
     for entry in entries:
         keys, quantity = entry.name.split("."), quantity_of(entry)
@@ -45,7 +45,7 @@ def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows, whichever have moved or are tied."""
+    """Return all weights in rows, without regard to changes and ties."""
     every = {one.name: one for one in entries}
     alike = (one._with_(tied_to=(), related=()) for one in every.values())
     return [row._replace(entries=tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
@@ -54,10 +54,10 @@ def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
 def rows_of(
     names: Sequence[str], rows: Sequence[Row], found: Mapping[str, Comparison], first: Mapping[str, WeightEntry]
 ) -> list[Row]:
-    """Return some of the names in rows, each at the place of that of its weights which comes first.
+    """Return some names in rows, sorted by the first weight of each row.
 
-    `rows` are those of all weights of one shape on both sides, states of optimizers aside. How a layer is unlike the
-    others is said in the first of its rows.
+    `rows` hold all weights with equal shapes on both sides, without states of optimizers. Only the first row of a
+    layer names its difference from the others.
     """
     order = {name: i for i, name in enumerate(names)}
 
@@ -82,7 +82,7 @@ def has_other_shape(found: Comparison) -> bool:
 
 
 def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]) -> Iterator[Row]:
-    """Yield a row of those of its weights that are among the names, which says how many of all these are."""
+    """Yield a row of the weights in `names`, with their number in all."""
     some = tuple(one for one in row.entries if one.name in names)
     if len(some) == len(row.entries):
         yield row

@@ -48,13 +48,13 @@ class ArraySource(Source):
         return self.array
 
     def again(self, called: Called, kind: str) -> Again:
-        """Return what makes the weight of the array that its expression reaches."""
+        """Return how to look up the array by its expression again."""
         name, code = called
         return Again(code, lambda array: array_weight(name, array, code) if is_array(array) else None)
 
     @property
     def identity(self) -> object:
-        """The elements of the array; of one without any, itself, since such may share an address with others."""
+        """Return a key of the elements, or of the source for an empty array."""
         array = self.array
         if not array.size:
             return id(self)

@@ -1,4 +1,4 @@
-"""`is_counter`: whether a weight counts or indexes, and is no number that was learnt."""
+"""Distinguish counters and indices from learned weights."""
 
 from __future__ import annotations
 

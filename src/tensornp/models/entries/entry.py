@@ -1,4 +1,4 @@
-"""One weight of an explorer: what is known of it for nothing, and its values on request."""
+"""Describe one weight of an explorer, and read its values on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_INNER = 6
 
 
 class Related(NamedTuple):
-    """Another weight that lies in the same bytes: the relation is one of those of `tnp.aliases`."""
+    """Another weight in the same bytes, with a relation as in `tnp.aliases`."""
 
     relation: str
     name: str
@@ -46,7 +46,7 @@ class Related(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """That elements are codes which a packed format lays out: they are read, and never counted.
+    """Elements that are packed codes, which are read and never counted.
 
     `num_parameters` is how many weights they are, or None where nothing tells.
     """
@@ -134,12 +134,12 @@ class WeightEntry(Weight):
 
     @property
     def requires_grad(self) -> bool | None:
-        """Whether backward adds up a gradient for it; None of what a file holds."""
+        """Return whether backward computes a gradient for it, None for files."""
         return self._source.requires_grad
 
     @property
     def _is_trained(self) -> bool | None:
-        """Whether a parameter requires a gradient; None of what nobody trains, and nobody freezes."""
+        """Return whether it requires a gradient, None for non-parameters without one."""
         return self.requires_grad if self.kind == "parameter" or self.requires_grad else None
 
     @property
@@ -155,7 +155,7 @@ class WeightEntry(Weight):
 
     @property
     def numel(self) -> int:
-        """How many elements it has; 0 where its shape is not known."""
+        """Return the number of elements, 0 if the shape is unknown."""
         if self._several_numel is not None:
             return self._several_numel
         # A size of -1 is one that is not told.
@@ -163,17 +163,17 @@ class WeightEntry(Weight):
 
     @property
     def _numel_elsewhere(self) -> int:
-        """How many of its elements this rank does not hold, where it is sharded."""
+        """Return the number of elements on other ranks."""
         return self._elsewhere.numel if self._elsewhere else 0
 
     @property
     def _nbytes_elsewhere(self) -> int:
-        """The bytes of these; `nbytes` are those of the others."""
+        """Return the bytes of elements on other ranks, which `nbytes` leaves out."""
         return self._elsewhere.nbytes if self._elsewhere else 0
 
     @property
     def _has_part(self) -> bool:
-        """Whether it is spread over ranks, and this one has a part with values: ``shard="local"`` gives it."""
+        """Return whether this rank has a shard with values for ``shard="local"``."""
         return self.problem == IN_PARTS and self._numel_elsewhere < self.numel
 
     @property
@@ -183,12 +183,12 @@ class WeightEntry(Weight):
 
     @property
     def _can_be_read(self) -> bool:
-        """Whether there are values, of all of it or of this rank's part."""
+        """Return whether there are values, complete or for this rank's shard."""
         return not self.problem or self._has_part
 
     @property
     def _num_parameters(self) -> int | None:
-        """The number of weights, unpacked; None if nothing tells it."""
+        """Return the number of unpacked parameters, None if it is unknown."""
         return self._packed.num_parameters if self._packed is not None else self.numel
 
     @property
@@ -198,7 +198,7 @@ class WeightEntry(Weight):
 
     @property
     def _is_nothing(self) -> bool:
-        """Whether a module has registered it as None."""
+        """Return whether a module has registered it as None."""
         return isinstance(self._source, NoSource) and not self._source.location
 
     @property
@@ -208,7 +208,7 @@ class WeightEntry(Weight):
 
     @property
     def codes(self) -> WeightEntry | None:
-        """The codes as they are stored, where the values are what these mean; else None."""
+        """Return the stored codes of a quantized weight, else None."""
         codes = self._source.codes
         return self._with_(_source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
@@ -256,7 +256,7 @@ class WeightEntry(Weight):
         return self._source.to_numpy(self._called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
-        """Return what is told to a source that is spread over ranks; raise where another one has no values."""
+        """Return the arguments for a sharded source, or check that there are values."""
         check_shard(shard)
         if shard is not None and self._is_in_shards:
             return {"shard": shard}
@@ -278,9 +278,9 @@ class WeightEntry(Weight):
         return self._source.values(self._called)
 
     def stats(self) -> TensorStats:
-        """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
+        """Return the statistics of all values, read block by block.
 
-        Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
+        A sharded weight has the statistics of this rank's shard, as in `tnp.stats`. Errors are those of `to_numpy`.
         """
         if not self._is_in_shards:
             self._check_readable()
@@ -296,7 +296,7 @@ class WeightEntry(Weight):
         return Called(self.name, self.code)
 
     def _check_readable(self) -> None:
-        """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
+        """Raise NoDataError if there are no values, with expressions to use instead."""
         if self.problem:
             tensor = self.code or "tensor"
             # A part of a sum is no value.
@@ -334,7 +334,7 @@ def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] 
 
 
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
-    """Return what is said of a shape; nothing of one that is not known, unless it will be."""
+    """Return a shape as text, ``""`` if it is unknown."""
     if shape is not None:
         return cut(str(shape).replace("-1", "?"), MAX_TOLD)
     return "computed when asked" if kind == COMPUTED else ""

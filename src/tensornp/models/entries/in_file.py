@@ -157,7 +157,7 @@ class FileSource(StoredSource):
 
     @property
     def is_shared_out(self) -> bool:
-        """Whether a task can begin at any element: they lie without gaps, and are not compressed."""
+        """Return whether tasks can begin at any element: no gaps, no compression."""
         return self.order is not None and not self.file.is_stream
 
     @property
@@ -166,7 +166,7 @@ class FileSource(StoredSource):
         return tuple(range(len(self.shape))) if self.strides is None else order_of(self.shape, self.strides)
 
     def plan(self, called: Called, index: Any) -> ReadPlan:
-        """Return what `to_numpy` would read, with the numbers of codecs; all of a compressed array."""
+        """Return the reads of `to_numpy` and its codecs, all of a compressed array."""
         taken = taken_by(index, self.shape)
         if self.file.is_stream:
             return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
@@ -191,7 +191,7 @@ class FileSource(StoredSource):
         )
 
     def stats(self, called: Called) -> TensorStats:
-        """Return the statistics of all values, read block by block; TooLargeError if this would take hours."""
+        """Return the statistics of all values; TooLargeError if this would take hours."""
         from tensornp.core.values.sources import MAX_REPEATED
 
         numel, reach = math.prod(self.shape), self._reach
@@ -209,7 +209,7 @@ class FileSource(StoredSource):
 
     @contextmanager
     def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
-        """Open the file for some reads; for all values, the numbers of codecs are read once."""
+        """Open the file for some reads; a whole read keeps the numbers of codecs."""
         with self.file.opened(is_whole=is_whole) as there:
             yield _Opened(self.file, there, called, {} if is_whole else None)
 
@@ -240,7 +240,7 @@ class FileSource(StoredSource):
         return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
 
     def _reads(self, ranges: Ranges) -> Reads:
-        """Return the reads of the elements in some ranges, or of the blocks that hold them."""
+        """Return the reads of the elements in some ranges, or of their blocks."""
         if self._block:
             last, size = ranges[-1], self._block[0]
             blocks = range(min(last) // size, max(last) // size + 1) if last else range(0)
@@ -281,7 +281,7 @@ def weight_in(
     source: FileSource, name: str, code: str, *, kind: str = "tensor", nbytes: int | None = None, note: str = "",
     problem: str = "",
 ) -> WeightEntry:  # fmt: skip
-    """Return a weight that lies in a file; `nbytes` as the file tells, or of each stored element once."""
+    """Return a weight in a file; `nbytes` defaults to that of the stored elements."""
     shape, dtype, strides = source.shape, source.dtype, source.strides
     if nbytes is None:
         sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
@@ -291,7 +291,7 @@ def weight_in(
 
 
 def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
-    """Return why this NumPy or this torch has no array of this shape and dtype; empty if both have."""
+    """Return why NumPy or torch has no such shape or dtype, or ``""``."""
     if len(shape) > MAX_NDIM:
         return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
     return _why_unknown(dtype) if dtype in SINCE else ""
@@ -299,7 +299,7 @@ def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def _why_unknown(dtype: str) -> str:
-    """Return that this torch has no such dtype, by its version, so that it need not be imported."""
+    """Return why this torch has no such dtype, without importing torch."""
     from importlib.metadata import PackageNotFoundError, version
 
     torch = sys.modules.get("torch")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
-    """Return elements of dtype `name`, contiguous and in native byte order, as a tensor in their memory."""
+    """Return a tensor of dtype `name` over native elements, which share memory."""
     flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
     return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
 
@@ -48,7 +48,7 @@ def tasks_of(source: Source) -> Tasks:
 
 @outside_modes
 def tally_of(source: Source, number: int) -> Tally:
-    """Return what the task of that number finds."""
+    """Return the result of one task."""
     tasks = tasks_of(source)
     return tasks.tally(next(islice(tasks, number, None)))
 

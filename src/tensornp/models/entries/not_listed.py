@@ -10,12 +10,12 @@ class NotListed(str):
 
 
 class NotSaved(NotListed):
-    """One that hides what a module has not registered: what is saved of the module has none of it."""
+    """A problem that hides unregistered objects of a module, which no file has."""
 
     __slots__ = ()
 
 
 class NotOfModule(NotListed):
-    """One that hides what is saved beside a model: no module has any of it."""
+    """A problem that hides values saved next to a model, which no module has."""
 
     __slots__ = ()

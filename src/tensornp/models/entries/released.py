@@ -23,12 +23,12 @@ class Find(ABC):
 
     @property
     def is_itself(self) -> bool:
-        """Whether the very object is given, which alone has its gradient, and not another one over its memory."""
+        """Return whether calls return the object itself, which has the gradient."""
         return True
 
     @abstractmethod
     def __call__(self, expression: str) -> Any:
-        """Return the object; None where the name is one of nothing by now."""
+        """Return the object, None if the name is now registered as None."""
 
 
 def released(entry: WeightEntry, find: Find) -> WeightEntry:
@@ -73,11 +73,11 @@ class Released(Source):
 
     @property
     def is_itself(self) -> bool:
-        """Whether what is found is the weight itself, and not another tensor over its memory."""
+        """Return whether the found tensor is the weight itself, not an alias."""
         return self._find.is_itself
 
     def found(self, called: Called) -> WeightEntry:
-        """Return the entry of the weight as it is by now; NoDataError if it is gone, or another one."""
+        """Return the current entry of the weight; NoDataError if it is gone or another."""
         said = called.code or called.name
         there = self._find(self._again.expression)
         if there is None:
@@ -95,17 +95,17 @@ class Released(Source):
         return found._source
 
     def plan(self, called: Called, index: Any) -> Any:
-        """Return what `to_numpy` would do with what is found."""
+        """Return the plan of `to_numpy` for the found tensor."""
         return self._source(called).plan(called, index)
 
     def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
-        """Return the values at `index` of what is found."""
+        """Return the values at `index` of the found tensor."""
         return self._source(called).to_numpy(called, index, copy=copy, writeable=writeable, dtype=dtype)
 
     def values(self, called: Called) -> Any:
-        """Return what is found."""
+        """Return the found tensor."""
         return self._source(called).values(called)
 
     def stats(self, called: Called) -> TensorStats:
-        """Return the statistics of what is found."""
+        """Return the statistics of the found tensor."""
         return self._source(called).stats(called)

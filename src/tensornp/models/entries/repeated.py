@@ -12,7 +12,7 @@ _WHOLE = (_SAME, "reinterpreted")
 
 
 def same_elements_as(entry: WeightEntry) -> list[str]:
-    """Return the names of other objects of the same elements in the same order; of many, the first."""
+    """Return the first names of other objects with the same elements in order."""
     return [other.name for other in entry.related if other.relation == _SAME]
 
 

@@ -41,7 +41,7 @@ class Again(NamedTuple):
 class Source(ABC):
     """The values of a weight: in memory, in a file, or made by a module.
 
-    What a weight says of itself stands in its `WeightEntry`, which alone asks most of this.
+    Only `WeightEntry`, which has the facts of a weight, uses most of this.
     """
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Source(ABC):
 
     @abstractmethod
     def plan(self, called: Called, index: Any) -> Any:
-        """Return what `to_numpy` would do, or read."""
+        """Return the plan of `to_numpy`."""
 
     @abstractmethod
     def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
@@ -61,7 +61,7 @@ class Source(ABC):
 
     @abstractmethod
     def values(self, called: Called) -> Any:
-        """Return what the values are read from."""
+        """Return a tensor or a reader of the values."""
 
     @abstractmethod
     def stats(self, called: Called) -> TensorStats:
@@ -84,7 +84,7 @@ class Source(ABC):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element in a file, where it is told which byte is whose; else 0."""
+        """Return the bytes of an element in a file, 0 if elements have no own bytes."""
         return 0
 
     @property
@@ -94,7 +94,7 @@ class Source(ABC):
 
     @property
     def held(self) -> Any:
-        """The tensor or the array that is held; None of what is in a file, or made when it is asked for."""
+        """Return the tensor or array in memory, None for files and made tensors."""
         return None
 
     def again(self, called: Called, kind: str) -> Again | None:
@@ -113,19 +113,19 @@ class Source(ABC):
 
     @property
     def requires_grad(self) -> bool | None:
-        """Whether backward adds up a gradient for it; None of what is in no graph."""
+        """Return whether backward computes a gradient for it, None outside of graphs."""
         return None
 
     @property
     def codes(self) -> Source | None:
-        """The codes as they are stored, where the values are what these mean."""
+        """Return the source of the stored codes of a quantized weight, else None."""
         return None
 
 
 class NoSource(Source):
     """A weight without values: registered as None, or missing in its file.
 
-    `consists_of` are the weights that lie in the file in its place, where its class computes the values from them.
+    `consists_of` are the weights in the file that its class computes the values from.
     """
 
     __slots__ = ("_identity", "_location", "consists_of")
@@ -136,7 +136,7 @@ class NoSource(Source):
 
     @property
     def location(self) -> str:
-        """The file that should have it, the device of a parameter without state, or nothing."""
+        """Return the file or device that lacks the values, or ``""``."""
         return self._location
 
     @property

@@ -1,4 +1,4 @@
-"""Values that lie in files: how they become arrays and statistics, whatever brings their bits."""
+"""Convert values in files to arrays and statistics."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StoredSource(Source):
     @property
     @abstractmethod
     def is_shared_out(self) -> bool:
-        """Whether any block of it can be read by itself, so that a scan takes it in tasks of bounded size."""
+        """Return whether blocks can be read alone, for tasks of bounded size."""
 
     @abstractmethod
     def reading(self, called: Called, *, is_whole: bool = False) -> AbstractContextManager[Any]:
@@ -90,7 +90,7 @@ class StoredSource(Source):
         return array_of(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
 
     def values(self, called: Called) -> Any:
-        """Return what reads the values some at a time."""
+        """Return a reader of the values in blocks."""
         from tensornp.core.values.stored import StoredValues
         from tensornp.models.entries.made_of_bits import tensor_of
 
@@ -110,18 +110,18 @@ class StoredSource(Source):
 
     @property
     def key(self) -> object:
-        """The source itself, which is equal for the same values in the same files, as these were when listed."""
+        """Return the source, which is equal for the same values in the same files."""
         return self
 
     @property
     def num_tasks(self) -> int:
-        """In how many tasks of bounded size all values are read; 0 of what no other process reads."""
+        """Return the number of tasks that read all values, 0 without shared reads."""
         from tensornp.models.entries.made_of_bits import tasks_of
 
         return sum(1 for _ in tasks_of(self.numbers_read(None))) if self.is_shared_out else 0
 
     def tally(self, called: Called, number: int) -> Tally:
-        """Return what the task of that number finds."""
+        """Return the result of one task."""
         from tensornp.models.entries.made_of_bits import tally_of
 
         with self.reading(called, is_whole=True) as opened:
@@ -134,7 +134,7 @@ class StoredSource(Source):
         return put_together(self.numbers_read(None), tallies)
 
     def give_back(self) -> None:
-        """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
+        """Drop read data from the system's cache, as a scan reads nothing twice."""
 
     def read(self, called: Called, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
@@ -153,7 +153,7 @@ class StoredSource(Source):
             raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
 
     def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
-        """Return what brings so many elements from one on, in the order of their indices."""
+        """Return a function that reads elements in the order of their indices."""
 
         def read(first: int, count: int) -> Array:
             with self.reading(called) as opened:

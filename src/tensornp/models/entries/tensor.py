@@ -39,7 +39,7 @@ _PENDING = "this rank's part is {}, and no value"
 
 
 def kind_of(tensor: Any) -> str:
-    """Return what a tensor outside of modules is listed as."""
+    """Return the kind of a tensor outside of modules."""
     return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
@@ -77,7 +77,7 @@ class _Facts:
         self.elsewhere: Elsewhere | None = None
 
     def read(self) -> None:
-        """Read them; what a class of the user's does not tell stays untold."""
+        """Read the facts; failing attributes of user classes stay unknown."""
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
         if is_strided(tensor):
@@ -146,12 +146,12 @@ class _Facts:
         return True
 
     def _count_elsewhere(self, numel: int, here: int, itemsize: int) -> str:
-        """Count the bytes of the elements that are here and elsewhere, and return how many of all these are."""
+        """Count the bytes of elements here and elsewhere, and return them as text."""
         self.nbytes, self.elsewhere = here * itemsize, Elsewhere(numel - here, (numel - here) * itemsize)
         return f"{here:,} of {numel:,} elements, {self.nbytes:,} of {numel * itemsize:,} bytes on this rank"
 
     def _count_stored(self, note: str) -> None:
-        """Count the bytes of the elements that are stored, each once."""
+        """Count the bytes of the stored elements once."""
         self.note = note
         extents = extents_of(self.tensor)
         if extents:
@@ -179,7 +179,7 @@ class TensorSource(Source):
         return self.tensor
 
     def again(self, called: Called, kind: str) -> Again:
-        """Return what makes the weight of the tensor that its expression reaches."""
+        """Return how to look up the tensor by its expression again."""
         (name, code), told, by_elements = called, self._requires_grad, self.by_elements
         return Again(code, lambda tensor: weight_of(name, kind, tensor, code, told, by_elements=by_elements))
 
@@ -232,7 +232,7 @@ class TensorSource(Source):
         dtype: object,
         shard: str | None = None,
     ) -> Any:
-        """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`."""
+        """Return the values at `index`, which share memory if possible, as in `to_numpy`."""
         with _in_a_sentence(called):
             if shard == "full":
                 taken_by(index, self._shape or ())
@@ -305,7 +305,7 @@ def _held_here(tensor: Any) -> Any:
 
 @contextmanager
 def _in_a_sentence(called: Called) -> Iterator[None]:
-    """Have what torch does not do with a tensor of this kind end in one sentence."""
+    """Convert errors of torch for this kind of tensor to one sentence."""
     try:
         yield
     except TensornpError:

@@ -83,7 +83,7 @@ class Address:
         return self._at("")
 
     def __truediv__(self, name: str) -> Address:
-        """Return what lies below a folder, by the same user and query.
+        """Return the address of a file in the folder, with the same user and query.
 
         CheckpointError for a name by which fsspec would read something else, through the folder.
         """

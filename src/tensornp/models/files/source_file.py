@@ -1,6 +1,6 @@
-"""A regular file that is read by position, and never mapped: a mapped file that shrinks ends the process.
+"""Read a regular file by position, without mapping it.
 
-Each read compares the file with the one that was listed, and refuses another one.
+A mapped file that shrinks crashes the process. Each read checks that the file is the one that was listed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Weights in memory: of modules, optimizers and dictionaries, and what is packed, offloaded or computed there.
+"""List weights in memory, including packed, offloaded and computed ones.
 
 In: an object of the user's, nothing of which is called. Out: entries with the code that reaches them.
 Start with `module.py`.

@@ -1,6 +1,6 @@
-"""Weights that accelerate has put aside: what is registered is on the meta device, and a hook knows where the data is.
+"""Find weights that accelerate has offloaded behind meta parameters.
 
-No hook runs, and accelerate is not imported: of its own classes the attributes are read.
+Only attributes of accelerate's hooks are read. No hook runs, and accelerate is not imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_UNDERSTOOD = "it is on the meta device; accelerate's hook holds it"
 
 
 class Shelf(NamedTuple):
-    """The map of a hook, from name to weight; the expression that reaches it, and what names begin with there."""
+    """A hook's map of weights, its expression, and the prefix of its names."""
 
     weights: Any
     code: str
@@ -44,7 +44,10 @@ class Shelf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffloadedFile(FileSource):
-    """Values in a file from which a hook reads them for each forward, perhaps in a `folder` of one file for each."""
+    """Values that a hook reads from a file for each forward.
+
+    With `folder`, each weight there has a file of its own.
+    """
 
     folder: str = ""
     is_trained: bool | None = field(default=None, compare=False)
@@ -56,12 +59,12 @@ class OffloadedFile(FileSource):
 
     @property
     def location(self) -> str:
-        """The path of the file, or of the folder in which each weight has one."""
+        """Return the path of the folder with a file for each weight, or of the file."""
         return self.folder or self.file.path
 
 
 class _InFile(NamedTuple):
-    """A weight that accelerate would read: what its index says of it, by what name, and the folder of other files."""
+    """A weight in accelerate's index: its entry, its name and the index's folder."""
 
     told: Any
     key: str
@@ -69,13 +72,13 @@ class _InFile(NamedTuple):
 
 
 class Shelves:
-    """Finds where the data of weights on the meta device lies; each file of many weights is looked at once."""
+    """Finds the data of weights on the meta device; reads each shared file once."""
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[SourceFile, dict[str, StoredTensor]] | str] = {}
 
     def entry_for(self, live: WeightEntry, name: str, shelves: tuple[Shelf, ...]) -> WeightEntry:
-        """Return the weight that stands behind `live`, which a module has registered as `name`; itself if none does."""
+        """Return the offloaded weight for the registered one, or `live` unchanged."""
         for shelf in shelves:
             key = shelf.prefix + name
             code = f"{shelf.code}[{key!r}]"
@@ -135,7 +138,7 @@ def in_memory(name: str, kind: str, tensor: Any, code: str, requires_grad: bool 
 
 
 def shelves_of(module: Any, code: str) -> Iterator[Shelf]:
-    """Yield the maps of the hooks that accelerate has put on a module, which `code` reaches."""
+    """Yield the maps of accelerate's hooks on a module."""
     stack = [((getattr(module, "__dict__", None) or {}).get("_hf_hook"), f"{code}._hf_hook", 0)]
     while stack:
         hook, its_code, depth = stack.pop()
@@ -152,7 +155,7 @@ class _UnknownError(Exception):
 
 
 def _found_in(shelf: Shelf, key: str) -> _InFile | tuple[Any, str] | None:
-    """Return where a map has a weight: in a file, or the tensor and its expression; None where it has none such."""
+    """Return a weight's file, or its tensor and expression, or None without both."""
     weights, code = shelf.weights, shelf.code
     prefixed, loader = (_class_of_accelerate(name) for name in ("PrefixedDataset", "OffloadedWeightsLoader"))
     for _ in range(_MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""What a module holds that it has not registered: tensors as attributes, alone or in plain lists and dictionaries."""
+"""Find tensors in a module's attributes, plain lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class Attribute(NamedTuple):
-    """A tensor, a module or a packed object, the step to the attribute that holds it, and how name and code go on.
+    """A tensor, module or packed object in an attribute, and the steps to it.
 
-    `value` is None where a list or a dictionary has more than is looked at. A member of a set has no expression.
+    `value` is None if a list or a dictionary has more values than are read. A member of a set has no expression.
     """
 
     step: Any
@@ -43,7 +43,7 @@ class Attribute(NamedTuple):
 
 
 def attributes_of(module: Any) -> Iterator[Attribute]:
-    """Yield the tensors, modules and packed objects that are attributes of a module, or lie in lists that are such."""
+    """Yield tensors, modules and packed objects in the attributes of a module."""
     for step, child in unregistered(module):
         name = step.lstrip(".")
         if _is_meant(child):
@@ -61,7 +61,7 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
 
 
 def others_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what else is an attribute of a module, by its name, in which weights may lie: plain values are left out."""
+    """Yield names and values of other attributes that may hold weights."""
     for step, child in unregistered(module):
         cls = type(child)
         is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child)) or _is_code_alone(child)
@@ -70,7 +70,7 @@ def others_of(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_code_alone(value: Any) -> bool:
-    """Return whether a value is a function that has nothing of its own, as activations are."""
+    """Return whether a value is a function without state, such as an activation."""
     if type(value) is not types.FunctionType or value.__closure__ or value.__dict__ or value.__kwdefaults__:
         return False
     return all(id(type(one)) in PLAIN_CLASSES for one in value.__defaults__ or ())
@@ -85,7 +85,7 @@ def _is_meant(value: Any) -> bool:
 
 
 def is_packed_object(value: Any) -> bool:
-    """Return whether a value is an object in which weights may be packed; that of a scripted module is none."""
+    """Return whether a value may hold packed weights; a scripted module does not."""
     return type(value) is torch.ScriptObject
 
 
@@ -96,7 +96,7 @@ def _is_plain(container: Any) -> bool:
 
 
 def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
-    """Return whether a module has weights besides those that are listed; not of one that has `root` below it."""
+    """Return whether a module has unlisted weights and does not contain `root`."""
     waiting, seen, hides_any = [module], {id(module)}, False
     while waiting:
         one = waiting.pop()

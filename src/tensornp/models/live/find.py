@@ -1,4 +1,4 @@
-"""How a released weight is found again: by its expression in a namespace, or by its memory."""
+"""Find a released weight again by its expression or by its memory."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KEPT_HERE = "kept by this tree alone; for code that reaches it, bind it to a na
 def released_from(
     explorer: WeightsExplorer, namespace: Mapping[str, Any], opened: str
 ) -> tuple[list[WeightEntry], list[WeakView]]:
-    """Return the weights of `explorer`, of which those in memory are held by nobody, and views that may keep these.
+    """Return the weights without references to tensors, and weak views of lost ones.
 
-    What an expression with a call in it has given is not had by another call: its memory is known, weakly.
+    A weight is lost if its expression does not reach it, such as one with a call.
     """
     live = [entry for entry in explorer.values() if isinstance(entry._source, TensorSource)]
     first = next((entry.code for entry in live if entry.code), "")
-    # What begins as the first does is reached if that is: to look each up would take seconds of large models.
+    # Weights with the root of the first are reached if it is: a look-up of each takes seconds in large models.
     root = _ROOT.match(first)
     begins = root[0] if root is not None and _is_reached(first, namespace) else None
     lost = [
@@ -51,13 +51,13 @@ def _is_reached(code: str, namespace: Mapping[str, Any]) -> bool:
 
 
 class ByName(Find):
-    """Looks expressions up; what they reach no more is had of the explorer in the variable `opened`, if any."""
+    """Looks expressions up, or else the weight in the explorer `opened`."""
 
     def __init__(self, row: WeightEntry, namespace: Mapping[str, Any], opened: str) -> None:
         self._name, self._code, self._namespace, self._opened = row.name, row.code, namespace, opened
 
     def __call__(self, expression: str) -> Any:
-        """Return what an expression reaches by now."""
+        """Return the object that an expression reaches now."""
         try:
             return look_up(expression, self._namespace)
         except BadRequestError:

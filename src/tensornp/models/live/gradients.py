@@ -1,4 +1,4 @@
-"""The gradients of live weights: their norms, read while nobody else runs code, as torch guards them against no one."""
+"""Compute the gradient norms of live weights while no other code runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensornp.models.entries.entry import WeightEntry
 
 
 class Gradient(NamedTuple):
-    """The norm of a gradient, None where none of it is finite or it is not read, and what gives cause for alarm."""
+    """A gradient's alarm and norm, None if unread or without a finite value."""
 
     norm: float | None
     alarm: str
@@ -23,7 +23,7 @@ class Gradient(NamedTuple):
 
 @outside_modes
 def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
-    """Return the names of weights that have none, though backward adds one up and others have theirs."""
+    """Return the names of weights without a gradient if others have one."""
     trained = {one.name for one in entries if is_of_torch(one.tensor) and one.requires_grad and one.tensor.is_leaf}
     return trained.difference(gradients) if gradients else set()
 

@@ -1,4 +1,4 @@
-"""What lies in a container and has weights itself: a module, an optimizer, an explorer, or a weight of one."""
+"""List the weights of modules, optimizers and explorers in a container."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_holder(obj: Any) -> bool:
 
 
 def is_own(obj: Any) -> bool:
-    """Return whether an object has code of its own, wherever it lies: an explorer, or a weight of one."""
+    """Return whether an object knows its expression, as explorers and weights do."""
     return any([issubclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
 
 
@@ -34,7 +34,7 @@ def is_module(obj: Any) -> bool:
 
 
 class Holders:
-    """Lists what they have, below the name of each, and keeps what is said of them besides.
+    """Lists the weights of holders below their names, and collects their metadata.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Holders:
         self._num_repeated, self._is_cut = 0, False
 
     def entries(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
-        """Return the weights of what is reached by `code`, named below `name`; of one that has names, a few more."""
+        """Return an object's weights, named below `name`; repeated objects up to a limit."""
         if id(holder) in self._seen and self._num_repeated >= MAX_REPEATED:
             self._is_cut = True
             return []
@@ -73,12 +73,12 @@ class Holders:
         return found
 
     def problems(self) -> list[str]:
-        """Return what is wrong in them, a sentence each."""
+        """Return the problems of all holders."""
         if not self._is_cut:
             return self._problems
         said = (
-            f"more than {MAX_REPEATED:,} names are of modules that have one already, and the others are not "
-            "listed, whose weights are under other names"
+            f"weights of shared modules have more than {MAX_REPEATED:,} further names; other places of shared modules "
+            "are not listed"
         )
         return [*self._problems, said]
 
@@ -107,7 +107,10 @@ class Holders:
         self.others |= {joined(name, key): cls for key, cls in getattr(said, "others", {}).items()}
 
     def _names_of(self, optimizer: Any) -> Mapping[int, str]:
-        """Return what its parameters are called: in the module that has all of them, from here, or by the namespace."""
+        """Return the names of an optimizer's parameters by identity.
+
+        They come from the module that has all of them, else from the container, else from the namespace.
+        """
         wanted = {id(one) for one in parameters_in(optimizer)}
         whole = next((own for _, own in self._parameters if wanted <= own.keys()), None)
         if whole is not None:

@@ -24,7 +24,7 @@ _MASKED = "it is a masked array, whose hidden elements are no weights; put its .
 
 
 def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
-    """Yield the weight that an object in a container is, by its name; nothing of one that is none."""
+    """Yield the weight for an object in a container, if it is one."""
     if is_tensor_like(what):
         yield weight_of(name, kind_of(what), what, code)
     elif issubclass(type(what), np.ma.MaskedArray):
@@ -41,7 +41,7 @@ def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
 
 
 def plain_of(what: Any) -> Any:
-    """Return the plain value that a number of NumPy is, as files have it, and the text of what torch names; else it."""
+    """Return a NumPy number as a plain value, torch's dtypes and devices as text."""
     cls = type(what)
     if id(cls) in _OF_TORCH:
         return str(what)
@@ -49,5 +49,5 @@ def plain_of(what: Any) -> Any:
 
 
 def is_walked(leaf: Any, depth: int) -> bool:
-    """Return whether a container is a leaf since it is empty, or lies in itself, and so hides nothing."""
+    """Return whether a container hides nothing, as it is empty or contains itself."""
     return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)

@@ -1,4 +1,4 @@
-"""A weight of a module whose tensor is made when somebody asks for it: unpacked, or computed."""
+"""Describe weights that a module unpacks or computes on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Recipe(NamedTuple):
     name: str
 
     def of(self, module: Any) -> WeightEntry | None:
-        """Return the weight of `module`, which `holder` has reached; None where it has none such by now."""
+        """Return this weight of a module, None if the module no longer has it."""
         if not isinstance(module, torch.nn.Module):
             return None
         return next((entry for entry in self.source(module, self.holder) if entry.name == self.name), None)
@@ -65,7 +65,7 @@ class MadeSource(Source):
         return self._location
 
     def again(self, called: Called, kind: str) -> Again:
-        """Return what finds the weight in the module that its expression reaches."""
+        """Return a function that finds the weight in the module."""
         return Again(self.recipe.holder, self.recipe.of)
 
     @property
@@ -79,14 +79,14 @@ class MadeSource(Source):
         return self._requires_grad
 
     def plan(self, called: Called, index: Any) -> ConversionPlan:
-        """Return how the values at `index` would become an array; the tensor is made for it."""
+        """Return the conversion plan for the values at `index`; makes the tensor."""
         made = self._made(called)
         made._check_readable()
         assert isinstance(made._source, TensorSource)
         return made._source.plan(called, index, copy=True)
 
     def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
-        """Return the values at `index`, in new memory; the whole tensor is made for it."""
+        """Return a copy of the values at `index`; makes the whole tensor."""
         if copy is False:
             raise CopyRequiredError(f"the values of {called.shown} are made anew; leave copy=False out")
         return self._made(called).to_numpy(index, copy=True, writeable=writeable, dtype=dtype)
@@ -96,7 +96,7 @@ class MadeSource(Source):
         return self._made(called)._values()
 
     def stats(self, called: Called) -> TensorStats:
-        """Return the statistics of all values; of what may be there and is not, those of no value."""
+        """Return the statistics of all values, those of no value without a tensor."""
         if self.may_be_none and self._tensor(called) is None:
             return stats(torch.empty(0))
         return self._made(called).stats()
@@ -124,5 +124,5 @@ class MadeSource(Source):
 
 
 def is_maybe_none(source: Source) -> bool:
-    """Return whether it is told by the making alone that there is a weight."""
+    """Return whether only making the tensor shows if there is one."""
     return isinstance(source, MadeSource) and source.may_be_none

@@ -1,4 +1,4 @@
-"""The weights of a live module: what is registered, under every name, and tensors that are merely attributes."""
+"""List the weights of a live module: registered tensors and attributes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
 class _Place(NamedTuple):
-    """Where a module stands: the names that lead to it, as they are shown and all of them, and the path.
+    """The place of a module: displayed names, all names, and the path.
 
-    `shelves` are those of accelerate's hooks, on it and above, that have its weights. With `is_unpacked`, what is
-    packed in it is listed as weights of it or of one above.
+    `shelves` belong to accelerate's hooks on the module and above that have its weights. With `is_unpacked`, the
+    packed weights are listed for this module or one above.
     """
 
     names: tuple[str, ...]
@@ -54,9 +54,9 @@ class _Place(NamedTuple):
 
 @outside_modes
 def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str], dict[str, str]]:
-    """Return the weights of `module`, which `expression` reaches, what is wrong, and the class of each module by name.
+    """Return the weights of a module, the problems, and each module's class by name.
 
-    Nothing of the user's runs.
+    No code of the user runs.
     """
     walk = _Walk(module)
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
@@ -68,16 +68,16 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
 def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
     if num_skipped := walk.num_skipped:
         yield (
-            f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
-            "places of shared modules are not listed, whose weights are under other names"
+            f"weights of shared modules have more than {MAX_REPEATED:,} further names; {num_skipped:,} "
+            "places of shared modules are not listed"
         )
     num_untold = sum(is_maybe_none(entry._source) for entry in entries)
     if num_untold:
-        one, many = "a packed bias is there", f"{num_untold:,} packed biases are there"
-        yield f"only reading tells whether {one if num_untold == 1 else many}, and none is counted"
+        one, many = "a packed bias exists", f"{num_untold:,} packed biases exist"
+        yield f"only reading shows whether {one if num_untold == 1 else many}; none is counted"
     if walk.cut:
         yield NotListed(
-            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is looked at in part"
+            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is only read in part"
         )
     if num_hidden := walk.num_hidden(entries):
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
@@ -114,7 +114,7 @@ class _Walk:
         self._shelves = Shelves()
 
     def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
-        """Yield each weight, and its name with what is not shown of it."""
+        """Yield each weight with its full name."""
         above: set[int] = set()
         stack: list[tuple[Any, _Place | None]] = [(module, place)]
         while stack:
@@ -175,7 +175,7 @@ class _Walk:
                 yield entry, ".".join((*place.every, *names))
 
     def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
-        """Return the weights, but those in lists and dictionaries that are listed otherwise."""
+        """Return the weights without those in lists and dictionaries listed elsewhere."""
         if not self._loose:
             return found
         listed = {id(one.tensor) for one, _ in found if id(one._source) not in self._loose}
@@ -184,11 +184,11 @@ class _Walk:
         ]
 
     def packed(self) -> list[str]:
-        """Return the names of the objects in which something is packed that is not listed."""
+        """Return the names of objects with packed weights that are not listed."""
         return [name for key, name in self._packed.items() if key not in self._unpacked]
 
     def unlisted(self, entries: list[WeightEntry]) -> list[NotSaved]:
-        """Return a sentence that names the objects that may hold weights of which nothing is listed, if any."""
+        """Return a problem that names objects with possible unlisted weights, if any."""
         unlisted = Unlisted()
         others = [(name, held) for name, held in self._others.values() if name not in self.cut]
         for name, held in others:
@@ -199,7 +199,7 @@ class _Walk:
         return [*map(NotSaved, unlisted.problems())]
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
-        """Return how many modules with other weights are attributes, and not registered; what leads back is none."""
+        """Return the number of unregistered modules with unlisted weights."""
         left = [one for key, one in self._hidden.items() if key not in self._seen]
         listed = {id(one.tensor) for one in entries} if left else set()
         return sum(hides_weights(one, self._root, listed) for one in left)
@@ -226,7 +226,7 @@ def _own_entries(
 
 
 def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield what the module unpacks or computes when it is asked."""
+    """Yield the weights that the module unpacks or computes on request."""
     for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
         if is_met(module):
             for entry in source(module, place.code):
@@ -259,9 +259,9 @@ def _is_wrapped(module: Any, name: str) -> bool:
 
 
 def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:
-    """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
+    """Return the parameters in the order of `model.parameters()`, each once.
 
-    None has none; of what is no module, BadRequestError.
+    A parameter has its first name. The result is None for None; other objects raise BadRequestError.
     """
     if model is None:
         return None

@@ -41,10 +41,10 @@ _HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; 
 def entries_of_optimizer(
     optimizer: Any, expression: str, model: torch.nn.Module | None, names_of: Callable[[Any], Mapping[int, str]]
 ) -> tuple[list[WeightEntry], Beside, list[str]]:
-    """Return the states of `optimizer`, which `expression` reaches, what its groups say, and what is not listed.
+    """Return the states of an optimizer, its group settings, and the problems.
 
-    Names are those that the optimizer keeps, or of `model`, or what `names_of` the optimizer gives by the identity of
-    each parameter; of one in none of these, where it stands. States of what is in no group come last.
+    Names come from the optimizer, else from `model`, else from `names_of(optimizer)`, which maps identities to names.
+    An unnamed parameter is named by its place. States of objects in no group come last.
     """
     optimizer, expression = _keeper_of(optimizer, expression)
     attributes = object.__getattribute__(optimizer, "__dict__")
@@ -99,7 +99,7 @@ def _keeps_states(own: Mapping[str, Any]) -> bool:
 
 
 def _keeper_of(optimizer: Any, expression: str = "") -> tuple[Any, str]:
-    """Return the optimizer that keeps the states of one that may stand for it, as accelerate's and Lightning's do."""
+    """Return the optimizer inside a wrapper such as accelerate's or Lightning's."""
     seen: set[int] = set()
     while id(optimizer) not in seen:
         seen.add(id(optimizer))
@@ -116,18 +116,18 @@ def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def parameters_in(optimizer: Any) -> list[Any]:
-    """Return what an optimizer was given to optimize."""
+    """Return the parameters of an optimizer."""
     return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
 class Reached:
-    """How a namespace reaches the parameters of optimizers, which are looked for once for all of them."""
+    """The paths from a namespace to the parameters of optimizers, searched once."""
 
     def __init__(self, optimizers: Sequence[Any], namespace: Mapping[str, Any]) -> None:
         self._optimizers, self._namespace = optimizers, namespace
 
     def names_of(self, optimizer: Any) -> dict[int, str]:
-        """Return the names of its parameters by identity: in the module that has all of them, or from a name on."""
+        """Return parameter names by identity, in the module with all or in a namespace."""
         wanted = {id(one) for one in parameters_in(optimizer)}
         paths, modules = self._found
         whole = next((names for names in modules.values() if wanted <= names.keys()), None)
@@ -135,7 +135,7 @@ class Reached:
 
     @cached_property
     def _found(self) -> tuple[dict[int, str], dict[str, dict[int, str]]]:
-        """How each is reached, and what those of each module are called, by its name."""
+        """Return the path of each parameter, and the parameter names of each module."""
         each = [{id(one) for one in parameters_in(optimizer)} for optimizer in self._optimizers]
         wanted = set[int]().union(*each)
         # Optimizers and schedulers reach them as well, by no name of their own.
@@ -158,7 +158,7 @@ class Reached:
 
 
 def _first_expressions(paths: Mapping[int, Path], namespace: Mapping[str, Any]) -> dict[int, str]:
-    """Return the expression of each path; inside a module, the one by the name that the module itself gives first."""
+    """Return the expression of each path; parameters have the module's first name."""
     found = {key: expression_of(path) for key, path in paths.items()}
     # Those that lead to many parameters are looked up once, the outermost first.
     modules: dict[int, bool] = {}
@@ -211,7 +211,7 @@ def _state_of(
 
 
 def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted) -> Iterator[WeightEntry]:
-    """Yield the states of what is no parameter of a group, such as those that an optimizer has of all together."""
+    """Yield states of objects that are not parameters of a group."""
     if not issubclass(type(state), dict):
         unlisted.note(STATE, state)
         return
@@ -224,7 +224,7 @@ def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted)
 def _tensors_of(
     group: dict[str, Any], number: int, expression: str, unlisted: Unlisted
 ) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield the tensors of a group besides its parameters, as a learning rate may be one, by their names when saved."""
+    """Yield other tensors of a group, such as a learning rate, with saved names."""
     for key, value in items_of(group):
         if not is_plain_value(value) and value is not group.get(PARAMS):
             name, code = _placed(f"{GROUPS}.{number}.", f"{expression}.{GROUPS}[{number}]", key)
@@ -233,13 +233,13 @@ def _tensors_of(
 
 
 def _placed(name: str, code: str, key: Any) -> tuple[str, str]:
-    """Return the name of what lies under a key, and its expression; none where no program can say it."""
+    """Return the name and expression for a key, an empty expression without code."""
     step = (key,)
     return name + key_of(step), code + bracket_of(step) if is_writable([step]) else ""
 
 
 def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield the weights in what is reached by `code`, if any, each with how its name goes on."""
+    """Yield the weights in an object with the rest of their names."""
     for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
         keys = steps_below(path) if path is not None else []
         tail = "".join(f".{key_of(key)}" for key in keys)
@@ -255,13 +255,13 @@ def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator
 
 
 def _said_in(state: Any, number: int) -> dict[str, Any]:
-    """Return the numbers and texts of a parameter's state, by their names when saved: of some optimizers the step."""
+    """Return numbers and texts of a parameter's state by saved name, such as a step."""
     items = items_of(state) if issubclass(type(state), dict) else ()
     return {name: value for key, held in items for name, value in _plain_in(held, f"{STATE}.{number}.{key_of((key,))}")}
 
 
 def _said_by(group: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return what a group says besides its parameters, but for tensors: ``param_groups[0].lr``."""
+    """Return the settings of a group except tensors: ``param_groups[0].lr``."""
     said: dict[str, Any] = {}
     for key, value in items_of(group):
         called = key_of((key,))
@@ -273,7 +273,7 @@ def _said_by(group: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _plain_in(held: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the numbers and texts in what has a name, each with its own."""
+    """Yield the numbers and texts in an object with their names."""
     for path, leaf in islice(leaves(held, (None, "")), _MAX_SAID):
         keys, plain = steps_below(path) if path is not None else [], plain_of(leaf)
         if is_plain_value(plain) and IN_SET not in keys:

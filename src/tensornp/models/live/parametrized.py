@@ -1,6 +1,6 @@
-"""A weight that a module computes from others at each access: parametrized, by `torch.nn.utils.parametrize`.
+"""List parametrized weights, which a module computes at each access.
 
-It is listed without being computed, and computed on copies: a spectral norm writes its vectors each time it is asked.
+Listing computes nothing. Reading computes on copies, as a spectral norm writes to its vectors.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
 _HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
 """Hooks that compute an attribute before each forward, and what they call its name."""
 _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
-_NEEDS_RANKS = "it is computed from what is spread over ranks, which takes all of them"
+_NEEDS_RANKS = "it is computed from sharded tensors, which takes all ranks"
 
 
 def _computed_weight(name: str, code: str, module: Any, holder: str, parametrization: Any) -> WeightEntry:
-    """Return a weight that is computed for whoever asks, on copies of all that it is computed from."""
+    """Return a weight that is computed on request from copies of its originals."""
     originals = dict(_originals(parametrization))
     told = _told_by(parametrization, originals)
     shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
@@ -50,7 +50,7 @@ def _computed_weight(name: str, code: str, module: Any, holder: str, parametriza
 
 
 def _made(name: str, module: Any) -> Any:
-    """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
+    """Return the current computed weight, with hooks, without changing its originals."""
     lists = dict(_lists_of(module))
     return _computed(lists[name]) if name in lists else None
 
@@ -61,14 +61,14 @@ def is_parametrized(module: Any) -> bool:
 
 
 def computed_of(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the computed weights of a module that `code` reaches, by their names in it; nothing is computed."""
+    """Yield the parametrized weights of a module without computing them."""
     for name, parametrization in _lists_of(module):
         own_code = f"{code}.{name}" if is_attribute_name(name) else f"getattr({code}, {name!r})"
         yield _computed_weight(name, own_code, module, code, parametrization)
 
 
 def computed_by_hooks(module: Any) -> dict[str, str]:
-    """Return what is computed before each forward and kept as an attribute, and from what: pruned, or normed before."""
+    """Return notes on attributes that pruning and norm hooks compute, by name."""
     held = getattr(module, "__dict__", None) or {}
     found = {}
     for _, hook in members_of(held.get("_forward_pre_hooks")):
@@ -83,7 +83,7 @@ def computed_by_hooks(module: Any) -> dict[str, str]:
 
 
 def _lists_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names that are parametrized, and by what."""
+    """Yield the names of parametrized weights with their parametrizations."""
     modules: Any = (getattr(module, "__dict__", None) or {}).get("_modules")
     holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
     for name, child in (
@@ -100,7 +100,7 @@ def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry | None:
-    """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
+    """Return the original with the computed shape and dtype, None if unknown."""
     held = getattr(parametrization, "__dict__", None) or {}
     steps = [type(step) for _, step in members_of(held.get("_modules"))]
     are_own = [_is_own(cls) for cls in steps]
@@ -115,13 +115,13 @@ def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry 
 
 
 def _is_own(cls: type) -> bool:
-    """Return whether a parametrization is one of torch's that keep the shape, and draw no random numbers."""
+    """Return whether a class of torch keeps the shape and draws no random numbers."""
     return cls.__module__ == _OWN and cls.__name__ in _KEEP_SHAPE
 
 
 @outside_modes
 def _computed(parametrization: Any) -> Any:
-    """Return what a copy of a parametrization gives now; torch's random numbers are set back."""
+    """Return the output of a copied parametrization; restores torch's random state."""
     for one in (*parametrization.parameters(), *parametrization.buffers()):
         # A copy of freed memory would end the process.
         check_parts(one)

@@ -1,4 +1,4 @@
-"""The weights of dictionaries and lists, nested as checkpoints are: a name joins the keys with dots.
+"""List the weights of nested dictionaries and lists; a name joins keys with dots.
 
 Tensors are in them, and modules, optimizers and storages, of which all is listed that is live.
 """
@@ -36,7 +36,7 @@ _INDEX = re.compile(r"\[(\d{1,9})\]")
 
 
 class _Leaf(NamedTuple):
-    """What lies in a container, its name, and what is told of its place: the keys, and how an expression goes on."""
+    """A value in a container with its name, its keys and the end of its expression."""
 
     what: Any
     name: str
@@ -45,12 +45,12 @@ class _Leaf(NamedTuple):
 
     @classmethod
     def at(cls, path: Path, what: Any) -> _Leaf:
-        """Return what lies at a path."""
+        """Return the leaf at a path."""
         keys = steps_below(path)
         return cls(what, ".".join(map(key_of, keys)), keys, "".join(map(bracket_of, keys)))
 
     def code(self, expression: str, parts: Mapping[str, str]) -> str:
-        """Return the expression that reaches it: from what `parts` of the container are called, if that is told."""
+        """Return its expression, from the expression of its part if `parts` has one."""
         first = bracket_of(self.keys[0]) if parts and self.keys else ""
         return parts[first] + self.bracket[len(first) :] if first in parts else expression + self.bracket
 
@@ -59,7 +59,7 @@ class _Leaf(NamedTuple):
 def contents_of_tree(
     tree: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> Contents:
-    """Return the weights of a dictionary, which `expression` reaches, and by name what it holds besides.
+    """Return the weights of a dictionary, and its other values by name.
 
     Nothing of the user's runs. States of optimizers are named by `model`, or by a module that is in there, or by the
     namespace. What may hold more, and of which nothing is listed, is named among the problems.
@@ -94,7 +94,7 @@ def contents_of_tree(
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
-    """Return the name of each weight and plain value, and another one that also tells how it is reached."""
+    """Return a name and a name with brackets for each weight and plain value."""
     names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
     others = [
         joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
@@ -104,7 +104,7 @@ def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
 
 
 def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
-    """Yield the weights of what lies in a container, or the plain value that it is."""
+    """Yield the weights of a value in a container, or the plain value."""
     what, name = leaf.what, leaf.name
     is_usual = _is_usual(what)
     plain = what if is_usual else plain_of(what)
@@ -128,18 +128,18 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
 
 
 def _is_usual(obj: Any) -> bool:
-    """Return whether an object is a plain value or a tensor, as nearly all are, by its class alone."""
+    """Return whether an object has the class of a plain value or a tensor."""
     return id(type(obj)) in LEAVES
 
 
 def has_weights(obj: Any) -> bool:
-    """Return whether something is in a container of which weights are listed; the first values are looked at."""
+    """Return whether a container has weights among its first values."""
     every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
     return any(is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) or is_holder(leaf) for _, leaf in every)
 
 
 def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
-    """Return what a tree holds, but of plain values the first, and what is left out."""
+    """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
     times: dict[int, int] = {}
     num_besides = 0
@@ -165,7 +165,7 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
 
 
 def _most_names_of(leaf: Any) -> int:
-    """Return how many names of an object are taken; a few more of what is listed, and one of what is not."""
+    """Return the number of names that an object may have."""
     if is_holder(leaf):
         # The first, those after it, and one by which it is known that there are more.
         return MAX_REPEATED + 2
@@ -173,7 +173,7 @@ def _most_names_of(leaf: Any) -> int:
 
 
 def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
-    """Return the keys and indices of these steps; None for a key whose hash would be asked of its own class."""
+    """Return the keys and indices of steps, None for keys with their own hash."""
     return tuple(map(_key_alone, steps))
 
 

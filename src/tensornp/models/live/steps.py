@@ -1,4 +1,4 @@
-"""What a step into a container adds to the name of a weight, and to the code that reaches it."""
+"""Convert steps into a container to parts of names and of expressions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MAX_BITS = 1000
 
 
 def steps_below(path: Path) -> list[Any]:
-    """Return the steps that lead to a leaf, without what leads to the root."""
+    """Return the steps from the root to a leaf."""
     return [*steps_of(path)][-2::-1]
 
 
 def key_of(step: Any) -> str:
-    """Return what a step adds to the name."""
+    """Return the part of the name for a step."""
     if type(step) is not tuple:
         return str(step).strip("[]").lstrip(".")
     (key,) = step
@@ -28,14 +28,14 @@ def key_of(step: Any) -> str:
 
 
 def bracket_of(step: Any) -> str:
-    """Return what a step adds to the expression; of what no program can say, a description."""
+    """Return the part of the expression for a step, or a description without code."""
     return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
 
 
 def parts_of(expression: str) -> dict[str, str]:
-    """Return what reaches the parts of a dictionary, list or tuple that is written out, by the steps to them.
+    """Return the expressions in a dictionary, list or tuple display, by step.
 
-    Of ``{"model": model}`` it is ``model``, by which it is found again, where the dictionary is gone.
+    The expression in ``{"model": model}`` is ``model``, which still reaches the model after the dictionary is gone.
     """
     try:
         display = ast.parse(expression, mode="eval").body
@@ -54,7 +54,7 @@ def parts_of(expression: str) -> dict[str, str]:
 
 
 def _is_reached(value: ast.expr) -> bool:
-    """Return whether an expression is names, attributes and constant keys alone: it gives the same each time."""
+    """Return whether an expression has only names, attributes and constant keys."""
     while isinstance(value, (ast.Attribute, ast.Subscript)):
         if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant):
             return False
@@ -63,12 +63,12 @@ def _is_reached(value: ast.expr) -> bool:
 
 
 def joined(prefix: str, name: str) -> str:
-    """Return the name of what a module or an optimizer has, below the one of itself."""
+    """Return the joined name of a module or an optimizer and a part of it."""
     return f"{prefix}.{name}" if prefix and name else prefix or name
 
 
 def is_writable(steps: Iterable[Any]) -> bool:
-    """Return whether a program can say these steps: a member of a set has none, nor has a key of a class of its own."""
+    """Return whether code can express the steps: no set member, only constant keys."""
     return all(_is_constant(step[0]) if type(step) is tuple else step != IN_SET for step in steps)
 
 
@@ -88,7 +88,7 @@ def _is_constant(key: Any) -> bool:
 
 
 def _written(key: Any) -> str:
-    """Return a key as an expression, a text in full; one that has none by its class alone."""
+    """Return a key as an expression, or its class without one."""
     if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)

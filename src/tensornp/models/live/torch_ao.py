@@ -1,6 +1,6 @@
-"""Weights that torch's quantized modules keep packed in an object of C++, where no parameter and no buffer is.
+"""List the weights that torch's quantized modules keep packed in C++ objects.
 
-What is listed is told by the module's sizes: unpacking makes a copy of the whole weight, and takes long.
+Shapes come from the sizes of the module, as unpacking copies the whole weight and takes long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Held = Mapping[str, Any]
 
 
 class _Facts:
-    """What is known of one module, and of the weight that is listed next."""
+    """Makes the entries of one quantized module."""
 
     def __init__(self, module: Any, code: str, held: _Held) -> None:
         self.module, self.code, self.held = module, code, held
@@ -73,7 +73,7 @@ def is_made_of_packed(entry: WeightEntry) -> bool:
 
 
 def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
+    """Yield the packed weights of a module without unpacking them."""
     lister, held = _lister_of(type(module)), getattr(module, "__dict__", None)
     if lister is not None and held is not None:
         yield from lister(_Facts(module, code, held))
@@ -116,7 +116,7 @@ def _embedding(facts: _Facts) -> Iterator[WeightEntry]:
 
 
 def _inner(facts: _Facts) -> _Held:
-    """Return what the submodule holds that keeps the packed object."""
+    """Return the attributes of the submodule with the packed object."""
     return getattr(facts.held.get("_modules", {}).get("_packed_params"), "__dict__", None) or {}
 
 

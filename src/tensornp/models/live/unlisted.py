@@ -1,4 +1,4 @@
-"""Which objects beside weights may hold others, of which nothing is listed: they are named, and none is asked."""
+"""Name the objects next to weights that may hold unlisted weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READ_BY = ("__getitem__", "__iter__")
 
 
 class Unlisted:
-    """The objects of a container that are none of the kinds of which weights are listed."""
+    """Objects of a container without listed weights."""
 
     def __init__(self) -> None:
         self._noted: list[tuple[str, Any]] = []
@@ -47,7 +47,7 @@ class Unlisted:
         self._noted.append((name, obj))
 
     def is_listed(self, obj: Any) -> None:
-        """Note that the weights of an object are listed; of a module, those of all below it."""
+        """Note that the weights of an object and of its submodules are listed."""
         if id(type(obj)) in LEAVES:
             self._listed.add(id(obj))
             return
@@ -65,7 +65,7 @@ class Unlisted:
         return {name: type(obj).__name__ for name, obj in self._noted[:MAX_NAMED]}
 
     def problems(self) -> list[str]:
-        """Return a sentence that names what may hold weights, if there is any such: nothing of it is listed."""
+        """Return a problem that names objects that may hold weights, if any."""
         named = [(name, type(one).__name__) for name, one in self._noted if self._is_maybe_holding(one)]
         if not named:
             return []
@@ -79,7 +79,7 @@ class Unlisted:
         ]
 
     def _is_maybe_holding(self, obj: Any) -> bool:
-        """Return whether an object holds what is not listed, or may; nothing of its class runs."""
+        """Return whether an object may hold unlisted weights; runs no code of its class."""
         try:
             # The first is a buffer of bytes.
             return id(obj) not in self._listed and (visitor_for(type(obj)) is IS_ARRAY or self._is_met_in(obj))
@@ -104,7 +104,7 @@ class Unlisted:
         return False
 
     def _is_weight(self, obj: Any) -> bool:
-        """Return whether an object is a tensor, or of a class that may load one when it is asked."""
+        """Return whether an object is a tensor or may load one."""
         cls = type(obj)
         known = self._classes.get(id(cls))
         if known is None:
@@ -114,7 +114,7 @@ class Unlisted:
 
 
 def _loads(cls: type) -> bool:
-    """Return whether a class is a mapping that may load or compute what it gives."""
+    """Return whether a class is a mapping that may load or compute its values."""
     if any(issubclass(cls, base) for base in BUILT_IN) or not is_mapping(cls) or kept_in(cls):
         return False
     readers = (base for base in cls.__mro__ if any(name in vars(base) for name in _READ_BY))
@@ -122,7 +122,7 @@ def _loads(cls: type) -> bool:
 
 
 def _held_by(obj: Any, most: int) -> Iterator[Any]:
-    """Yield what an object refers to, as the collector of garbage is told; of a huge container, the first."""
+    """Yield the garbage collector's referents of an object, a limited number."""
     cls = type(obj)
     if any(issubclass(cls, base) for base in _SKIPPED) or is_foreign(cls) or cls.__module__.startswith(_GENERATORS):
         return

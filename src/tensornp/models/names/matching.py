@@ -1,4 +1,4 @@
-"""Match the names of two models, though one has a common prefix, or another library wrote it."""
+"""Match the names of two models despite prefixes and spellings of libraries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_PREFIXES = 3
 
 
 class Matched(NamedTuple):
-    """Pairs of names, and what one side alone has.
+    """Pairs of names, and names on one side only.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Matched(NamedTuple):
     missing, unexpected : tuple of str
         Names that only the first has, and those that only the second has.
     prefixes : tuple of str
-        What was taken off the names of the first and of the second.
+        The prefixes of the first and of the second that were left out.
     """
 
     pairs: dict[str, str]
@@ -52,7 +52,7 @@ class Matched(NamedTuple):
 
 
 def matched(first: Collection[str] | Mapping[str, str], second: Collection[str] | Mapping[str, str]) -> Matched:
-    """Return the names that belong together: as they are, unless more do so in one spelling.
+    """Match names unchanged, or in a common spelling if that gives more pairs.
 
     A common prefix is left out, and so is what wrappers put into names. A mapping says by what else each name is found.
     """
@@ -70,7 +70,7 @@ def matched(first: Collection[str] | Mapping[str, str], second: Collection[str] 
 
 
 def _paired(own: dict[str, str], others: dict[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
-    """Return the names of both that have one key, without the prefixes with which most have, and these."""
+    """Return pairs with a common key, and the pair of prefixes that gives most."""
     best: tuple[int, tuple[str, str]] = (-1, ("", ""))
     for a, b in _candidates(own, others):
         common = len(_without(own, a).keys() & _without(others, b).keys())
@@ -81,21 +81,21 @@ def _paired(own: dict[str, str], others: dict[str, str]) -> tuple[dict[str, str]
 
 
 def _by_key(names: Collection[str] | Mapping[str, str], turned: Callable[[str], str] = str) -> dict[str, str]:
-    """Return each name by what it is found by; by itself, where that is another's too."""
+    """Map a key to each name; the key is the name itself if two names share one."""
     keys = {name: turned(names[name] if isinstance(names, Mapping) else name) for name in names}
     times = Counter([*keys.values(), *(name for name, key in keys.items() if key != name)])
     return {key if times[key] == 1 else name: name for name, key in keys.items()}
 
 
 def _spelled(name: str) -> str:
-    """Return a name as all libraries would write it that write the same weight in several ways."""
+    """Return a name in the common spelling of all libraries."""
     for pattern, replacement in _SPELLINGS:
         name = pattern.sub(replacement, name)
     return name
 
 
 def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:
-    """Return the prefixes that are worth a try, none at all first, and then those of one side."""
+    """Return the pairs of prefixes to try, the ones with fewer prefixes first."""
     own, others = _prefixes_of(first), _prefixes_of(second)
     if set(first).isdisjoint(second):
         own += _prefix_before(first, second)
@@ -105,7 +105,7 @@ def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[s
 
 
 def _prefixes_of(names: Collection[str]) -> list[str]:
-    """Return what some of the names begin with: known prefixes, also several of them."""
+    """Return known prefixes of the names and their combinations."""
     found = [""]
     for _ in range(_MAX_PREFIXES):
         longer = (begun + prefix for begun in found for prefix in PREFIXES)
@@ -114,14 +114,14 @@ def _prefixes_of(names: Collection[str]) -> list[str]:
 
 
 def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]:
-    """Return what one name alone has before the first of the others: the key under which a container has a model."""
+    """Return the prefix of the only name that ends with the first of the others."""
     first = next((name for name in others if name not in names), "")
     found = [name.removesuffix(first) for name in names if name.endswith(f".{first}")] if first else []
     return found if len(found) == 1 else []
 
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:
-    """Return the names by what they are without the prefix; where that is another name, the one that had it stays."""
+    """Map names without the prefix to names; a taken short name keeps its prefix."""
     found = {name: name for name in names if not prefix or not name.startswith(prefix)}
     for name in names if prefix else ():
         if name.startswith(prefix):

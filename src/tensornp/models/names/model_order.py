@@ -1,6 +1,6 @@
-"""The order in which a model has its weights, judged by names: embeddings first, layers by number, the head last.
+"""Sort names as in a model: embeddings first, layers by number, the head last.
 
-A file of safetensors lists names by the alphabet: the head before the layers, and layer 10 before layer 2.
+A safetensors file lists names alphabetically: the head before the layers, and layer 10 before layer 2.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _Key = list[tuple[int, int, list[int]]]
 
 
 def in_model_order(names: Sequence[str]) -> list[int]:
-    """Return the positions of names in the order of the model; unknown modules stay where they are first seen."""
+    """Return the positions of names in model order; unknown modules keep their order."""
     seen: dict[str, int] = {}
     keys = [_key(name.split("."), seen) for name in names]
     return sorted(range(len(names)), key=keys.__getitem__)
 
 
 def is_alphabetical(names: Sequence[str]) -> bool:
-    """Return whether names are sorted as text, which tells nothing of a model."""
+    """Return whether names are in alphabetical order."""
     return all(a <= b for a, b in itertools.pairwise(names))
 
 
 def _key(parts: list[str], seen: dict[str, int]) -> _Key:
-    """Return for each part of a name its rank, where it was first seen, and its numbers; weight comes before bias."""
+    """Return the rank, first place and numbers of each part; weight precedes bias."""
     key: _Key = []
     above, is_above = "", True
     for i, part in enumerate(parts, 1):

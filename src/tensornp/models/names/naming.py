@@ -1,4 +1,4 @@
-"""The names of weights, no two of which are equal."""
+"""Make the names of weights unique."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 
 def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return a name for each, no two equal: where several have one, those of `others`, with numbers if need be."""
+    """Return unique names: repeated ones come from `others`, numbered if needed."""
     times = Counter(names)
     found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
     taken = {name for name in names if times[name] == 1}

@@ -1,4 +1,4 @@
-"""Names as sentences quote them: cut, and never with a control character; and the name most like one."""
+"""Quote names in sentences: short, without control characters."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text as one line that can be shown, of so many characters at most; cut before it is escaped."""
+    """Return a text as one displayable line of at most `most` characters."""
     shown = legible(text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def cut_inside(name: str, most: int) -> str:
-    """Return a name as one line of so many characters at most, with both of its ends: there names differ."""
+    """Return a name as one short line with both ends, as names differ there."""
     shown = legible(name if len(name) <= 2 * most else name[:most] + name[-most:])
     if len(shown) <= most:
         return shown
@@ -52,14 +52,14 @@ def file_name(path: str) -> str:
 
 
 def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
-    """Return how much of a storage of so many bytes a weight uses; all of it is `where`: held, or on disk."""
+    """Return a text on the used part of a storage, which is `where`."""
     return (
         f"view of a larger storage: {numel:,} of {nbytes // itemsize:,} elements used, {format_nbytes(nbytes)} {where}"
     )
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
+    """Return the end of a sentence with the most similar name, or ``""``."""
     import difflib
 
     own, some = name[:MAX_SHOWN], [*islice(names, _MAX_NAMES)]

@@ -1,4 +1,4 @@
-"""Patterns by which names are found: words that are joined, shell patterns, alternatives in braces, expressions."""
+"""Find names by words, globs, alternatives in braces or regular expressions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PLACE = "\ue000"
 
 
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the places of the names that fit: in which a regular expression is found, or all words.
+    """Return the indices of names that match a regular expression or all words.
 
-    A word is a part of the name, or a glob: one without a star at either end may fit anywhere in it. In braces are
-    several of which one is there, numbers whole: ``layer.{0..5,9}.{query,key}``. Whether letters are capitals only
-    matters where capitals are typed; `small` are the names in small letters, where these are known.
+    A word is a part of the name or a glob. A glob without a star at either end matches anywhere. Braces list
+    alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some. `small`
+    holds the names in lower case, if they are known.
     """
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return [i for i, name in enumerate(names) if pattern.search(name)]
@@ -43,12 +43,12 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequenc
 
 
 def words_of(pattern: str) -> list[str]:
-    """Return what is searched for, each word by itself; a space between brackets parts none."""
+    """Return the words of a pattern, split at spaces outside brackets."""
     return _WORD.findall(pattern)
 
 
 def none_fits(pattern: str, names: Sequence[str]) -> str:
-    """Return that no name fits a pattern, and what part of one is closest to the first word of it that none has."""
+    """Return a message that no name fits, with the part closest to a missing word."""
     parts = dict.fromkeys(part for name in names for part in name.split("."))
     missing = (word for word in words_of(pattern) if not fitting(word, names))
     return f"no name fits {shown_name(pattern)}" + next(
@@ -68,13 +68,13 @@ def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]
 
 
 def _expression(glob: str) -> str:
-    """Return a glob as a regular expression, in which braces are what is in them."""
+    """Return a glob with braces as a regular expression."""
     braces = iter([_one_of(inside) for inside in _BRACES.findall(glob)])
     return re.sub(_PLACE, lambda _: next(braces), fnmatch.translate(_BRACES.sub(_PLACE, glob.replace(_PLACE, "?"))))
 
 
 def _one_of(inside: str) -> str:
-    """Return an expression for what stands between braces: words and whole numbers."""
+    """Return a regular expression for the alternatives in braces."""
     said = []
     for part in map(str.strip, inside.split(",")):
         if (numbers := _RANGE.fullmatch(part)) is None:
@@ -86,7 +86,7 @@ def _one_of(inside: str) -> str:
 
 
 def _between(first: int, last: int) -> str:
-    """Return an expression for the numbers of a range, of which there may be millions: by their last digits."""
+    """Return a short regular expression for the numbers of a range."""
     low, high = max(-(-first // 10), 1), (last + 1) // 10 - 1
     if low > high:
         return "|".join(map(str, range(first, last + 1)))

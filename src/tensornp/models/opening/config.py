@@ -20,9 +20,9 @@ _MAX_JSON_NBYTES = 100_000_000
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong.
+    """Return the configurations in a folder by name, and the problems.
 
-    AutoGPTQ writes one of its own, which is asked for where the model's tells nothing of it.
+    The file of AutoGPTQ is only read if the model's configuration does not describe the quantization.
     """
     found: dict[str, Any] = {}
     problems: list[str] = []

@@ -77,7 +77,10 @@ def are_of_one_whole(names: list[str]) -> bool:
 
 
 def open_parts(folder: Path, names: list[str]) -> Contents:
-    """Return the contents of the parts of one whole; a broken part is a problem, unless it is the only one."""
+    """Return the joined contents of several files; a broken file is a problem.
+
+    A broken file raises an error if it is the only one.
+    """
     entries: list[WeightEntry] = []
     metadata, problems = config_beside(folder)
     problems += _missing(names)
@@ -111,7 +114,7 @@ def below(prefix: str, found: Contents) -> Contents:
 
 
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return what is said in both, the second with a prefix; what lies beside weights stays compared."""
+    """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
     if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
         return both

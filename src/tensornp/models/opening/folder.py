@@ -1,4 +1,4 @@
-"""Open a folder of weights: the model whose files lie in it, and the components in the folders below.
+"""Open a folder of weights: its model and the components in its subfolders.
 
 One rule says, for each folder, which files are its model. Linked folders are not entered.
 """
@@ -39,9 +39,9 @@ _NO_WEIGHTS = re.compile(r"training_args\.bin|scheduler(_\d+)?\.(bin|pt)|scaler\
 
 
 def open_folder(folder: Path) -> Contents:
-    """Return the weights of a folder, those of its components below their names; what is left out is a problem.
+    """Return the weights of a folder and of the components below it.
 
-    Checkpoints of a training are components only if nothing else is there.
+    Training checkpoints are components only if nothing else is there. Files that are not read are a problem.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def open_folder(folder: Path) -> Contents:
 
 
 def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the files of a folder and of those below it, by their paths such as ``unet/``, and what is wrong."""
+    """Return the files of a folder and its subfolders by path, and the problems."""
     found: dict[str, list[str]] = {}
     problems: list[str] = []
 
@@ -104,7 +104,7 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
-    """Return the model that these files of a folder are, and the names of those read; None if there is none."""
+    """Return the model in the files of a folder and the files read, None without any."""
     if METADATA in names:
         return open_dcp(folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
@@ -133,7 +133,7 @@ def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | No
 
 
 def _one_of(folder: Path, names: list[str]) -> str:
-    """Return the name that the others are variants of, such as ``model.fp16.safetensors`` of ``model.safetensors``."""
+    """Return the shortest name, such as ``model.safetensors``; others are variants."""
     shortest = min(names, key=len)
     if any(not name.startswith(f"{Path(shortest).stem}.") for name in names):
         raise _several(folder, names)
@@ -182,13 +182,13 @@ def _may_be_of_component(name: str) -> bool:
 
 
 def _checkpoint_of(path: str) -> str:
-    """Return the folder on a path to which a training saves from time to time; empty if there is none."""
+    """Return the folder of a training checkpoint on a path, or ``""``."""
     found = _CHECKPOINT.fullmatch(path)
     return found[1] if found else ""
 
 
 def _has_twin(path: str, read: Iterable[str]) -> bool:
-    """Return whether a file of torch is named as one of safetensors beside it, as where a model is saved in both."""
+    """Return whether a torch file has a safetensors twin among the files read."""
     folder, _, name = path.rpartition("/")
     model = _TWIN.fullmatch(name)
     beside = [one.rpartition("/")[2] for one in read if one.rpartition("/")[0] == folder]
@@ -196,7 +196,7 @@ def _has_twin(path: str, read: Iterable[str]) -> bool:
 
 
 def told_as_left(paths: list[str], one: str = "", several: str = "") -> list[str]:
-    """Return a problem that says that these are not listed, and what they are in the singular and in the plural."""
+    """Return a problem about unlisted files, which `one` and `several` describe."""
     if not paths:
         return []
     said, cure = (f"is {one}", "it by its path") if len(paths) == 1 else (f"are {several}", "them by their paths")

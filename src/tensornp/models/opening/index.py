@@ -1,4 +1,4 @@
-"""The index of a model in several files: which weight lies in which of them."""
+"""Read the index of a model in several files, which maps weights to files."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def is_index(name: str) -> bool:
 
 
 def open_index(path: Place) -> Contents:
-    """Return what an index lists; what it lists wrongly is a problem, and hides nothing else.
+    """Return the weights of an index; a wrong item is a problem and hides no other.
 
     Raises
     ------
     CheckpointError
-        If it is none, or all of its files are of a format that is not read.
+        If it is not an index, or all of its files have an unknown format.
     """
     told = json_in(path)
     places = told.get("weight_map")
@@ -57,14 +57,14 @@ def open_index(path: Place) -> Contents:
 
 
 class _Shards:
-    """What the files hold that `places` names, by the weights which lie there, and what is not as it says."""
+    """The weights and problems of sharded files; `places` maps names to files."""
 
     def __init__(self, folder: Place, places: dict[str, str]) -> None:
         self._places = places
         self._found: dict[str, WeightEntry] = {}
         self.problems: list[str] = []
         self.said: dict[str, Any] = {}
-        # Of each weight, why it has no values: but for those that are found.
+        # The reason why a weight of a shard has no values, if it is not found.
         why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
         self.entries: list[WeightEntry] = [
             self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], shard)
@@ -75,7 +75,7 @@ class _Shards:
         self.entries.extend(self._found.values())
 
     def _read(self, folder: Place, shard: str) -> str:
-        """Take what a file holds; return why it does not hold the others."""
+        """Add the weights of a file, and return the problem of weights missing there."""
         try:
             contents = read_part(folder / shard)
         except UNREADABLE as error:
@@ -97,7 +97,7 @@ class _Shards:
 
 def _refused(place: Any) -> str:
     """Return why the name of a shard is not opened."""
-    return why_outside(place) or (f"its file {shown_name(place)} is not one that is read" if _is_foreign(place) else "")
+    return why_outside(place) or (f"its file {shown_name(place)} has an unknown format" if _is_foreign(place) else "")
 
 
 def _is_foreign(place: str) -> bool:

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA): two thin matrices each, of which the product is added to a weight, times a scale."""
+"""Describe low-rank adapters (LoRA): a weight gains their scaled product."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OTHER = {"A": "B", "B": "A"}
 
 
 def with_pairs(entries: Iterable[WeightEntry], config: Any = None) -> list[WeightEntry]:
-    """Return the weights, of which the two halves of each adapter say their rank, their scale and each other.
+    """Return the weights with notes on the rank and scale of adapter halves.
 
     `config` is what `adapter_config.json` holds.
     """
@@ -41,12 +41,12 @@ def with_pairs(entries: Iterable[WeightEntry], config: Any = None) -> list[Weigh
 
 
 def has_halves(entries: Iterable[WeightEntry]) -> bool:
-    """Return whether a weight may be half of an adapter, of which a configuration tells the scale."""
+    """Return whether any weight may be half of an adapter."""
     return any(".lora_" in entry.name for entry in entries)
 
 
 def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:
-    """Return the dimension that both halves have in common; None where there is one half, or they do not fit."""
+    """Return the common dimension of both halves, None if they do not fit."""
     if len(pair) < 2:
         return None
     first, second = pair["A"].shape, pair["B"].shape
@@ -56,7 +56,7 @@ def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:
 
 
 def _scale_of(config: Any, rank: int) -> float | None:
-    """Return by what the product is multiplied; None where it is not told, or told for some of them only."""
+    """Return the factor of the product, None if unknown or different for some."""
     if not isinstance(config, dict) or config.get("alpha_pattern"):
         return None
     alpha = config.get("lora_alpha")

@@ -1,4 +1,4 @@
-"""Folders to which accelerate has offloaded weights: bare elements in a file for each, and an index."""
+"""Open folders of weights that accelerate has offloaded, one file for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensornp.models.opening.config import UNREADABLE, json_in
 
 
 def open_offload_folder(folder: Path) -> Contents:
-    """Return what accelerate has offloaded to a folder; CheckpointError if it has no index that tells of weights."""
+    """Return the weights that accelerate has offloaded to a folder."""
     path = folder / OFFLOAD_INDEX
     told = json_in(path)
     if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):

@@ -1,4 +1,4 @@
-"""Open what lies at a path or an address: a file of weights, an index of several, or a folder."""
+"""Open a file of weights, an index, or a folder at a path or an address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a file of them, an index of several, a folder, or an address.
+    """Return the explorer of a file, an index, a folder or an address.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Return the weights of safetensors files in the order of the model, where these list them by the alphabet."""
+    """Sort weights of safetensors files in model order if they are alphabetical."""
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
@@ -89,7 +89,7 @@ def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
 
 
 def _found(typed: str) -> str:
-    """Return the absolute path, since the current folder may be another one when values are read."""
+    """Return the absolute path, as the current folder may change before a read."""
     shown = shown_path(typed)
     try:
         os.lstat(typed)
@@ -108,7 +108,7 @@ def _found(typed: str) -> str:
 
 
 def _open_address(there: Address) -> Contents:
-    """Return what lies at an address, with a `code` for each weight that reads it from there."""
+    """Return the contents of an address, with the expression of each weight."""
     found = _open(there) if there.name else _open_folder_at(there)
     # What hides a part of the address would not reach it.
     shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
@@ -127,7 +127,7 @@ def _open_folder_at(there: Address) -> Contents:
 
 
 def _open(there: Place) -> Contents:
-    """Return what lies at a place; the readers of folders are imported when one is met."""
+    """Return the contents of a file, a folder or an address."""
     if isinstance(there, Path) and os.path.isdir(there):
         from tensornp.models.opening.folder import open_folder
 

@@ -52,12 +52,12 @@ class Asked:
 
     @property
     def is_list(self) -> bool:
-        """Whether weights are listed by their full names, and not in a tree."""
+        """Return whether the view is a list of full names instead of a tree."""
         return bool(self.search or self.filters or (self.sort and not self.orders_groups))
 
 
 def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the places of the names that are looked for; `small` are the names in small letters.
+    """Return the indices of the matching names; `small` has lower-case names.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None
 
 
 def is_expression(text: str) -> bool:
-    """Return whether what is searched for is a regular expression, between slashes."""
+    """Return whether a search is a regular expression between slashes."""
     return len(text) > 1 and text[0] == text[-1] == "/"
 
 
@@ -86,9 +86,9 @@ def passes(
     worst: Callable[[str], str] = lambda _: "",
     states: Callable[[str], Collection[str]] = lambda _: (),
 ) -> bool:
-    """Return whether a weight is what the filters want.
+    """Return whether a weight passes the filters.
 
-    `worst` tells by a name the worst that a scan has found, and `states` in which of its states the weight is.
+    `worst` returns the kind of a weight's worst finding by name, and `states` its states from a scan.
     """
     for column, wanted in filters:
         if column == "bytes":
@@ -115,5 +115,5 @@ def has_state(one: WeightEntry, state: str) -> bool:
 
 
 def filters() -> tuple[str, ...]:
-    """Return by what weights can be chosen."""
+    """Return the names of all filters."""
     return (*(column.name for column in columns() if column.choice is not None), "state", "bytes", FINDINGS)

@@ -1,4 +1,4 @@
-"""The columns of weights: the table, the tree, its filters and its orders derive from one row for each."""
+"""Define the columns of weights for the table, the tree, filters and orders."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _Some = TypeVar("_Some")
 
 
 def at_a_glance(value: float) -> str:
-    """Return a number in three digits, the last ones too where they are 0: ``16.0`` stands under ``15.9``.
+    """Return a number in three digits with trailing zeros, such as ``16.0``.
 
-    One of four or five digits before the point is whole: ``1122`` is shorter than ``1.12e+03``.
+    Numbers with four or five digits before the point are whole: ``1122`` is shorter than ``1.12e+03``.
     """
     text = f"{value:.0f}" if 999.5 <= abs(value) < 99_999.5 else f"{value:#.3g}".removesuffix(".")
     return text.replace("-", "−") if value else "0"
 
 
 class ScannedFigure(NamedTuple):
-    """A number that a scan tells of a weight; `of` returns None where there is none.
+    """A statistic of a weight from a scan; `of` returns None if it is unknown.
 
     A number that may be negative (`has_sign`) has no place on a logarithmic scale.
     """
@@ -51,7 +51,7 @@ class ScannedFigure(NamedTuple):
         return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
 
     def width_of(self, values: Collection[float]) -> int:
-        """Return the characters that these numbers need at most, each by itself or as an extreme."""
+        """Return the width that the numbers need, alone or as extremes."""
         sizes = [abs(value) for value in values if value and math.isfinite(value)]
         texts = [self.text(size) for size in (min(sizes, default=0.0), max(sizes, default=0.0))]
         return 1 + any(value < 0 for value in values) + max(map(len, texts))
@@ -101,29 +101,29 @@ class Column(NamedTuple):
     has_large_first: bool = False
 
     def sorted(self, some: Iterable[_Some], entry_of: Callable[[_Some], WeightEntry]) -> list[_Some]:
-        """Return things with an entry each, in the order of the first sorting by this column."""
+        """Return objects in the first order of their entries by this column."""
         order = self.order
         assert order is not None
         return sorted(some, key=lambda one: order(entry_of(one)), reverse=self.has_large_first)
 
     @property
     def is_sortable(self) -> bool:
-        """Whether weights are sorted by it."""
+        """Return whether weights can be sorted by it."""
         return self.order is not None or self.is_found
 
     @property
     def is_found(self) -> bool:
-        """Whether they are sorted by what a scan has found."""
+        """Return whether it sorts by the results of a scan."""
         return self.figure is not None or self.name == FINDINGS
 
     @property
     def is_scanned(self) -> bool:
-        """Whether a scan alone tells what is said in it."""
+        """Return whether only a scan fills it."""
         return self.text is None and self.share is None
 
 
 def _natural(one: WeightEntry) -> list[Any]:
-    """Return what puts layer 10 behind layer 2."""
+    """Return a sort key that puts layer 10 after layer 2."""
     parts: list[Any] = _DIGITS.split(one.name)
     parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
     return parts
@@ -164,7 +164,7 @@ def _tied(row: Row) -> str:
 
 
 def _related(row: Row) -> str:
-    """Return with which other weights bytes are shared, in a word each."""
+    """Return a text on the weights that share bytes with a row."""
     found = row.entries[0].related
     if len(row.entries) > 1:
         return ", ".join(dict.fromkeys(one.relation for one in found))
@@ -173,17 +173,17 @@ def _related(row: Row) -> str:
 
 
 def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
-    """Return all columns in their order, or those that are known for nothing."""
+    """Return all columns in order, or only those without a scan."""
     return tuple(column for column in COLUMNS if with_scanned or not column.is_scanned)
 
 
 def cells_of(row: Row) -> dict[str, str]:
-    """Return what is said of weights that are alike, by the heading."""
+    """Return the texts of a row by column."""
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
 def shares_of(numel: int, part: float, count: int = 1) -> dict[str, str]:
-    """Return the cells for so many elements and their part of all, of one of `count` that are alike."""
+    """Return the cells for a number of elements and its fraction of all."""
     return {column.name: column.share(numel, part, count) for column in COLUMNS if column.share is not None}
 
 
@@ -198,13 +198,13 @@ def figure_columns() -> tuple[tuple[str, ScannedFigure], ...]:
 
 
 def figures_of(stats: TensorStats) -> dict[str, float]:
-    """Return the numbers that statistics tell, by the column."""
+    """Return the numbers in statistics by column."""
     found = {name: figure.of(stats) for name, figure in figure_columns()}
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def figures_of_gradient(norm: float, weight_norm: float | None) -> dict[str, float]:
-    """Return the numbers that the norm of a gradient tells beside that of its weight."""
+    """Return the norm of a gradient, and its ratio to the norm of the weight."""
     return {GRADIENT: norm} | ({GRADIENT_RATIO: norm / weight_norm} if weight_norm else {})
 
 

@@ -32,21 +32,21 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Branch:
-    """A part of the names, and what is below it.
+    """A part of the names with its weights and branches.
 
     Attributes
     ----------
     label : str
-        The key, or several that follow each other; ``{0..31}`` for numbers below which all is alike.
+        The key, or several consecutive ones; ``{0..31}`` for numbers with equal branches.
     entries : tuple
-        The weights of this very name: one, or one for each number in it.
+        The weights with exactly this name: one, or one for each number.
     below : sequence of Branch
     unlike : str
-        How it differs from the numbers beside it.
+        A text on the difference from the other numbers.
     signature : int
-        The same number for branches below whose first key all is alike.
+        A number that is equal for branches with equal content.
     count : int
-        How many parts, which are alike, it stands for.
+        The number of equal parts in it.
     """
 
     label: str
@@ -58,7 +58,7 @@ class Branch:
 
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return the weights in rows: numbered parts that consist of the same are one."""
+    """Return the weights in rows, with equal numbered parts in one row."""
     return rows_of(tree_of(entries))
 
 
@@ -68,7 +68,7 @@ def rows_of(tree: Sequence[Branch]) -> list[Row]:
 
 
 def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterator[tuple[str, Branch, str]]:
-    """Yield all branches with their names, and how they or a branch above are unlike others."""
+    """Yield all branches with their names and their difference from others."""
     for branch in tree:
         name, said = before + branch.label, branch.unlike or unlike
         yield name, branch, said
@@ -76,7 +76,7 @@ def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterato
 
 
 def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
-    """Return the weights as a tree of their names, folded; a key with one key below it is one branch with that."""
+    """Return the folded tree of names; a chain of single keys is one branch."""
     root: dict[Any, Any] = {}
     for entry in entries:
         node = root
@@ -106,7 +106,7 @@ def _branches(table: dict[Any, Any], known: dict[Any, int]) -> list[Branch]:
 
 
 def _kind(entry: WeightEntry) -> tuple[Any, ...]:
-    """Return what weights have in common that may be folded; the first four facts are named where they differ."""
+    """Return the facts that folded weights share; reports name the first four."""
     note = _FIGURES.sub("", entry.note)
     related = tuple(one.relation for one in entry.related)
     return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
@@ -119,7 +119,7 @@ def note_of(entries: Sequence[WeightEntry]) -> str:
 
 
 def _of_children(children: list[Branch]) -> list[Branch]:
-    """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
+    """Return the children in order, with equal numbered ones merged at the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
         is_numbered = _is_number(child.label.partition(".")[0])
@@ -135,19 +135,19 @@ def _of_children(children: list[Branch]) -> list[Branch]:
 
 
 def _is_number(key: str) -> bool:
-    """Return whether a key is a number; one with a leading zero would be taken for another."""
+    """Return whether a key is a number without leading zeros."""
     return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 
 def _merged(group: list[Branch]) -> Branch:
-    """Return branches that are alike as one."""
+    """Merge equal numbered branches."""
     numbers = sorted(int(one.label.partition(".")[0]) for one in group)
     rest = group[0].label.partition(".")[2]
     return put_together("{" + ",".join(number_ranges(numbers)) + "}" + (f".{rest}" if rest else ""), group)
 
 
 def put_together(label: str, group: Sequence[Branch]) -> Branch:
-    """Return branches as one, below which there is the same: each part of it has the entries of all."""
+    """Merge branches with equal content; each part has the entries of all."""
     first = group[0]
     below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
     entries = tuple(chain.from_iterable(one.entries for one in group))
@@ -155,7 +155,7 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
 
 
 def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
-    """Return the kinds of the first weights of a branch, by the rest of their names behind the number."""
+    """Return the kinds of a branch's first weights by the name after the number."""
     rest = branch.label.partition("}" if branch.label.startswith("{") else ".")[2].lstrip(".")
     found = {"": _kind(branch.entries[0])} if branch.entries else {}
     for name, one, _ in _walk(branch.below):
@@ -165,7 +165,7 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
 
 
 def _difference(own: Mapping[str, tuple[Any, ...]], usual: Mapping[str, tuple[Any, ...]]) -> str:
-    """Return in a few words how a branch differs from the usual one; empty for another kind of layer."""
+    """Return a text on the difference from the usual branch, or ``""``."""
     if own.keys().isdisjoint(usual):
         return ""
     lacks = [name for name in usual if name not in own]
@@ -192,18 +192,18 @@ def _shown(fact: Any) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return some names, and how many more there are."""
+    """Return the first names and the number of others as text."""
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def num_keys(label: str) -> int:
-    """Return how many keys of a name a label stands for."""
+    """Return the number of keys in a label."""
     return _FOLDED.sub("", label).count(".") + 1
 
 
 def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
-    """Yield the outermost parts that are alike and hold several weights, as layers do: name, branch, all weights."""
+    """Yield name, branch and weights of the outermost repeated parts, such as layers."""
     for branch in tree:
         if branch.count == 1:
             for name, part, held in repeated_parts(branch.below):

@@ -1,4 +1,4 @@
-"""Weights as a page shows them: a tree of their names, or a list that is searched, filtered and sorted."""
+"""Arrange weights for a page as a tree of names or as a filtered, sorted list."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ MAX_OPEN = 40
 
 
 class Line(NamedTuple):
-    """One line: a weight, a pattern of names with its weights, or a branch with all that is below it.
+    """One line: a weight, a pattern of names with its weights, or a branch.
 
-    `label` is what the names have there: in a list the whole name, and below a pattern what tells it from the others.
-    `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
-    which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
-    `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
-    that it stands for, where its name does not say it. `num_alike` tells how many parts of the same sums these are of.
+    `label` is the part of the name: in a list the whole name, and below a pattern the keys that differ. `number`
+    belongs to a single weight, `branch` to a line that opens, and `parent` to the line above; each is -1 if there is
+    none. `position` of `size` lines at one `level` counts from 1, as in ARIA. `sums` are those of its weights, else of
+    all weights below. `class_name` is the class of the modules if the name differs. `num_alike` counts equal parts.
     """
 
     label: str
@@ -64,7 +63,7 @@ class Line(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is of what counts or indexes: what is folded is alike."""
+        """Return whether its weights are counters."""
         return bool(self.weights) and is_counter(self.weights[0])
 
 
@@ -100,7 +99,7 @@ class Outline:
         self._last: tuple[Any, Sequence[Any]] = (None, ())
 
     def _number(self) -> None:
-        """Number the branches from the top down, and add up what is below each."""
+        """Number the branches from the top, and sum up the weights below each."""
         stack = [(branch, 0) for branch in reversed(self._top)]
         while stack:
             branch, above = stack.pop()
@@ -123,7 +122,7 @@ class Outline:
         self._sums = [one if one.num_weights else all_below for one, all_below in zip(own, total, strict=True)]
 
     def _opened(self) -> set[int]:
-        """Return the branches that are open at first: from the top, as many as leave few lines."""
+        """Return the branches that are open at first, up to `MAX_OPEN` lines."""
         found, num_lines, waiting = set(), len(self._top), deque(self._top)
         while waiting:
             branch = waiting.popleft()
@@ -134,7 +133,7 @@ class Outline:
         return found
 
     def is_open(self, branch: int, asked: Asked) -> bool:
-        """Return whether what is below a branch is seen."""
+        """Return whether a branch is open."""
         return (branch in self._open) != (branch in asked.toggled)
 
     def lines(self, asked: Asked, first: int, count: int, found: FoundOrder | None = None) -> list[Line]:
@@ -154,7 +153,7 @@ class Outline:
         ]
 
     def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
-        """Return the view in which a weight is seen, and its line; -1 if it is left out."""
+        """Return a view that shows a weight, and its line, -1 if filters hide it."""
         if asked.is_list:
             names = (self.number_of[one.name] for one in self.chosen(asked, found))
             return asked, next((at for at, one in enumerate(names) if one == number), -1)
@@ -176,7 +175,7 @@ class Outline:
         return len(self.chosen(asked, found) if asked.is_list else self._visible(asked))
 
     def _visible(self, asked: Asked) -> Sequence[Any]:
-        """Return what is open: branches, and the weights of patterns, with level, position and size."""
+        """Return the visible branches and weights with parent, level, position and size."""
         if self._last[0] == asked:
             return self._last[1]
         found: list[Any] = []
@@ -196,7 +195,7 @@ class Outline:
         return found
 
     def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
-        """Return the lines below one by their elements, if that is asked for; one of folded layers counts."""
+        """Return sibling lines sorted by size if requested; a fold counts as one part."""
         if not asked.orders_groups:
             return lines
 
@@ -222,13 +221,13 @@ class Outline:
         )  # fmt: skip
 
     def _num_alike(self, branch: int) -> int:
-        """Return how many parts of the same sums a branch stands for; 1 if some of it is counted elsewhere."""
+        """Return the number of equal parts in a branch, 1 if some count elsewhere."""
         names = (self.weights[number].name for number in self._order[self._spans[branch]])
         is_shared = bool(self._not_counted) and any(name in self._not_counted for name in names)
         return 1 if is_shared else self._branches[branch].count
 
     def _class_of(self, branch: int) -> str:
-        """Return the class of the modules that a branch stands for, where its name does not say it."""
+        """Return the class of a branch's modules if its name differs, else ``""``."""
         if not self._classes:
             return ""
         if branch not in self._said:
@@ -265,7 +264,7 @@ class Outline:
         return self.sums_of(self.chosen(asked, found)) if asked.is_list else self.sums
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
-        """Return weights in an order; equal ones stay as they are."""
+        """Return the weights sorted by a column; equal ones keep their order."""
         column = column_called(asked.sort)
         if not column.is_sortable:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
@@ -282,21 +281,21 @@ class Outline:
         return sorted(weights, key=column.order, reverse=asked.descending)
 
     def forget(self) -> None:
-        """Forget the last order: what weights are sorted by has changed."""
+        """Forget the last order after a change of the sort keys."""
         self._last = (None, ())
 
     def span(self, branch: int) -> slice:
-        """Return which of `in_order` are a branch and what is below it."""
+        """Return the slice of `in_order` that belongs to a branch."""
         return self._spans[branch]
 
     @property
     def in_order(self) -> list[WeightEntry]:
-        """The weights as the tree has them, from the top down."""
+        """Return the weights in the order of the tree."""
         return [self.weights[number] for number in self._order]
 
     @cached_property
     def sums(self) -> Sums:
-        """How much all weights are."""
+        """Return the sums of all weights."""
         return self.sums_of(self.weights)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
@@ -310,14 +309,14 @@ class Outline:
         return Sums(num_weights, numel, nbytes, own_numel)
 
     def share_of(self, sums: Sums) -> float:
-        """Return which part of all weights some are; of states of optimizers alone, which part of these."""
+        """Return the fraction of all elements, without states if there are others."""
         if self.sums.own_numel:
             return sums.own_numel / self.sums.own_numel
         return sums.numel / self.sums.numel if self.sums.numel else 0.0
 
     @cached_property
     def _names(self) -> tuple[list[str], list[str]]:
-        """The names of all, and these in small letters: each letter that is typed looks through them."""
+        """Return all names, unchanged and in lower case, for fast searches."""
         names = [one.name for one in self.weights]
         return names, [name.lower() for name in names]
 
@@ -355,7 +354,7 @@ def _is_line_of(one: Any, weight: WeightEntry) -> bool:
 
 
 def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
-    """Return the class of modules, such as ``6 × BertLayer``; empty where names say it, or they differ."""
+    """Return the common class of modules, such as ``6 × BertLayer``, or ``""``."""
     some = set(prefixes)
     found = {classes.get(prefix, "") for prefix in some}
     if len(found) != 1 or found & {"", *_HOLDERS}:
@@ -368,7 +367,7 @@ def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
 
 
 def part_of(name: str, first: str, last: str) -> str:
-    """Return the part of a line that a weight lies in: ``layer 3``, the key that differs from `first` to `last`."""
+    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
     keys = name.split(".")
     ends = list(zip(first.split("."), last.split("."), strict=False))
     at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
@@ -378,7 +377,7 @@ def part_of(name: str, first: str, last: str) -> str:
 
 
 def _distinguishing(name: str, entries: Sequence[Any]) -> str:
-    """Return the keys of a name that tell it from the others of a pattern, with the key before."""
+    """Return the keys that distinguish a name in a pattern, with the key before."""
     # The outermost number differs between the first and the last, the innermost one between the first two.
     keys, first, *others = (one.split(".") for one in (name, *(one.name for one in (*entries[:2], entries[-1]))))
     places = [i for other in others for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b]

@@ -26,7 +26,7 @@ class Spread(NamedTuple):
 
 
 class Spreads:
-    """Findings and figures in the order of the tree, where the weights below a branch lie together.
+    """Findings and statistics in the order of the tree.
 
     `figures` are the numbers by weight and column, and `kinds` the worst finding of weights that have one.
     """
@@ -48,7 +48,7 @@ class Spreads:
         self._is_unread = np.array([_is_read(one) and not figures.get(one.name) for one in weights], bool)
 
     def kinds(self, branch: int) -> list[tuple[_Kind, list[str]]]:
-        """Return the findings in a branch and below it with the names of the weights, the worst first."""
+        """Return the findings in a branch with the names of weights, the worst first."""
         span, alike = self._span(branch), dict[_Kind, list[str]]()
         for name, kind in zip(self._names[span], self._found[span], strict=True):
             if kind is not None:
@@ -56,30 +56,30 @@ class Spreads:
         return sorted(alike.items())
 
     def num_weights(self, branch: int) -> int:
-        """Return how many weights a branch and what is below it are."""
+        """Return the number of weights in a branch."""
         return len(self._names[self._span(branch)])
 
     def ends(self, branch: int) -> tuple[str, str]:
-        """Return the first and the last name of a branch and what is below it."""
+        """Return the first and the last name in a branch."""
         span = self._span(branch)
         return self._names[span.start], self._names[span.stop - 1]
 
     def of(self, column: str, branch: int) -> Spread | None:
-        """Return the extremes of a figure in a branch and below it; None if there are none, or some are unread."""
+        """Return the extremes of a column in a branch, None if some are unread."""
         span = self._span(branch)
         if self._is_unread[span].any():
             return None
         return _spread_of(self._learnt[column][span]) or _spread_of(self._values[column][span])
 
     def place(self, column: str, spread: Spread) -> tuple[float, float]:
-        """Return where on a logarithmic scale of all weights, from 0 to 1, positive figures lie."""
+        """Return the positions of extremes on a logarithmic scale of all weights, 0 to 1."""
         every = _spread_of(self._learnt[column]) or _spread_of(self._values[column])
         top = every.greatest if every is not None else 0
         return _place(spread.least, top), _place(spread.greatest, top)
 
 
 def _is_read(one: WeightEntry) -> bool:
-    """Return whether a scan of all reads a weight: it has values, which are stored."""
+    """Return whether a scan reads a weight: it has stored values."""
     return not one.problem and one.kind != COMPUTED and one.numel > 0
 
 

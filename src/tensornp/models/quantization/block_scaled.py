@@ -19,9 +19,9 @@ _USUAL = 128
 
 @dataclass(frozen=True, slots=True)
 class BlockScale(Codec):
-    """Makes each code of `codes` times the scale of its block, in float32, as models compute with it.
+    """Multiplies codes by the scale of their block in float32, as models do.
 
-    `block` tells how many elements along each dimension have one scale.
+    `block` has the number of elements with a common scale along each dimension.
     """
 
     codes: str
@@ -29,7 +29,7 @@ class BlockScale(Codec):
     block: Shape
 
     def beside(self, ranges: Ranges) -> list[tuple[Any, Any]]:
-        """Return the scales of the wanted elements, from the first to the last along each dimension."""
+        """Return the scales from the first to the last wanted element in each dimension."""
         if math.prod(self.scales.shape) == 1:
             return [(self.scales, ...)]
         blocks = zip(ranges, self.block, strict=True)
@@ -37,7 +37,7 @@ class BlockScale(Codec):
 
     @np.errstate(all="ignore")
     def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
-        """Return the products, of some rows at a time."""
+        """Return the products, computed for some rows at a time."""
         made = np.empty(stored.shape, VALUES)
         if not made.size:
             return made
@@ -57,10 +57,10 @@ class BlockScale(Codec):
 
 
 def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tuple[int, ...] | None:
-    """Return how many elements along each dimension have one scale; None where that is not told.
+    """Return the block size along each dimension, None if it is unknown.
 
-    `told` is the `weight_block_size` of a configuration, for the last dimensions; where it does not fit, the shapes
-    tell.
+    `told` is the `weight_block_size` of a configuration for the last dimensions. If it does not fit, the size comes
+    from the shapes.
     """
     if not shape or 0 in (*shape, *scales):
         return None
@@ -78,7 +78,7 @@ def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tupl
 
 
 def _size_of(n: int, num_scales: int) -> int:
-    """Return the size of the blocks of one dimension: the usual one, if it fits to more than one block."""
+    """Return the block size in one dimension: the usual one if it fits."""
     if num_scales > 1 and -(-n // _USUAL) == num_scales:
         return _USUAL
     return n // num_scales if n % num_scales == 0 else 1

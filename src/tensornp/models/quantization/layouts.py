@@ -97,7 +97,7 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
 
 
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
-    """Return whether a configuration may tell what some of the weights mean."""
+    """Return whether a configuration may describe some of the weights."""
     ends = tuple(_SCALES)
     return any(one.name.endswith(ends) or (one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
 
@@ -126,7 +126,7 @@ def _header_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told_by(config: Any) -> dict[str, Any]:
-    """Return what a configuration says of its packed or scaled weights, with a `quant_method`."""
+    """Return the quantization settings of a configuration, with a `quant_method`."""
     if not isinstance(config, dict):
         return {}
     places = (config, config.get("text_config"))
@@ -141,7 +141,7 @@ def _told_by(config: Any) -> dict[str, Any]:
 
 
 def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
-    """Return what the codes mean; the codes themselves where it cannot be told which scale is whose."""
+    """Return the scaled weight, or the codes if scales do not fit their blocks."""
     assert isinstance(codes._source, FileSource) and isinstance(scales._source, FileSource)
     from tensornp.models.quantization.block_scaled import BlockScale, block_of
 
@@ -154,7 +154,7 @@ def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
 
 
 def _of_gptq(config: Any) -> dict[str, Any]:
-    """Return what AutoGPTQ says in a file of its own."""
+    """Return the settings in AutoGPTQ's own file."""
     return {"quant_method": "gptq", **config} if isinstance(config, dict) else {}
 
 
@@ -164,7 +164,7 @@ def is_float(dtype: str) -> bool:
 
 
 def packed_by(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]) -> dict[str, WeightEntry]:
-    """Return the packed weights by name, and what belongs to them."""
+    """Return the packed weights and their scales by name."""
     found: dict[str, WeightEntry] = {}
     if method not in LAYOUTS:
         codes = [one for one in by_name.values() if one.dtype in _INTEGERS and len(one.shape or ()) > 1]
@@ -201,7 +201,7 @@ def _bits_of_element(codes: WeightEntry) -> int:
 
 
 def _bits(method: str, said: dict[str, Any], module: str, codes: WeightEntry) -> int | None:
-    """Return the bits of one code, where the configuration tells a number that can be true."""
+    """Return the bits of one code, None without a plausible number."""
     told: Any = said.get("bits", said.get("w_bit"))
     if method == "mxfp4":
         told = 4
@@ -222,7 +222,7 @@ def _bits(method: str, said: dict[str, Any], module: str, codes: WeightEntry) ->
 
 
 def _of_module(said: dict[str, Any], module: str, key: str) -> Any:
-    """Return what is said of one module, or else of all."""
+    """Return the setting of one module, or else of all."""
     own = said.get(module)
     return own.get(key, said.get(key)) if isinstance(own, dict) else said.get(key)
 
@@ -230,7 +230,7 @@ def _of_module(said: dict[str, Any], module: str, key: str) -> Any:
 def _count(
     method: str, said: dict[str, Any], module: str, codes: WeightEntry, scales: WeightEntry, bits: int | None
 ) -> int | None:
-    """Return how many codes there are, where all that is said agrees."""
+    """Return the number of codes if all facts agree, else None."""
     if bits is None or codes.numel * _bits_of_element(codes) % bits:
         return None
     count = codes.numel * _bits_of_element(codes) // bits
@@ -274,7 +274,7 @@ def _unscaled(codes: WeightEntry, scales: WeightEntry) -> WeightEntry:
 
 
 def _of_class(entry: WeightEntry) -> WeightEntry | None:
-    """Return a weight in memory whose class says that it is packed."""
+    """Return the packed weight of a bitsandbytes class in memory, if it is one."""
     cls = type(entry._source.held)
     if entry._packed is not None or cls.__module__.partition(".")[0] != "bitsandbytes":
         return None
@@ -312,7 +312,7 @@ def _scheme_of(module: str, suffix: str, by_name: Mapping[str, WeightEntry]) -> 
 
 
 def _of_words(codes: WeightEntry, zeros: WeightEntry | None, scales: WeightEntry | None) -> tuple[str, int]:
-    """Return whose words of 32 bits these are: GPTQ packs along the rows, AWQ along the columns."""
+    """Return the method and bits of 32-bit words: GPTQ packs rows, AWQ columns."""
     if zeros is None or scales is None or {codes.dtype, zeros.dtype} != {"int32"} or not is_float(scales.dtype):
         return "", 0
     (_, width), of_zeros, of_scales = codes.shape or (0, 0), zeros.shape or (), scales.shape or ()

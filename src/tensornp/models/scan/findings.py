@@ -1,4 +1,4 @@
-"""Find what stands out of a weight, from its statistics alone: `RULES`."""
+"""Find anomalies in the statistics of a weight by `RULES`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNRANKED = 99
 
 
 class Finding(NamedTuple):
-    """A sentence on a weight and its rank (0 is the worst); `what` follows the number of several weights."""
+    """A sentence on a weight with its rank; `what` follows a number of weights."""
 
     rank: int
     text: str
@@ -58,13 +58,13 @@ class Kind(NamedTuple):
 
 
 def kind_of(findings: Sequence[Finding]) -> Kind | None:
-    """Return the kind of the worst finding of a weight; None where there is none."""
+    """Return the kind of the worst finding of a weight, None without one."""
     worst = min(findings, default=None)
     return Kind(worst.rank, worst.what) if worst is not None else None
 
 
 def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[str]]:
-    """Return the names of weights by the kind of their worst finding, the most serious kind first."""
+    """Return the names of weights by their worst kind of finding, the worst first."""
     kinds: dict[Kind, list[str]] = {}
     for name, findings in found:
         if (kind := kind_of(findings)) is not None:
@@ -73,7 +73,7 @@ def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[s
 
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
-    """Yield what stands out, from the statistics alone."""
+    """Yield the findings in the statistics of a weight."""
     for rule in RULES:
         for text in rule.told(entry, stats):
             yield Finding(rule.rank, text, rule.what)
@@ -131,7 +131,7 @@ def _zero_matrix(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 
 def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
-    """Return whether a weight is a matrix of zeros, other than of an adapter before its training."""
+    """Return whether a weight is a matrix of zeros, and no untrained adapter."""
     is_matrix = entry.kind in ("parameter", "tensor") and len(entry.shape or ()) > 1 and min(entry.shape or (0,)) > 1
     is_zero = stats.count == stats.finite > 1 and stats.min == stats.max == 0
     return is_zero and is_matrix and entry._dtype_of_values.startswith(_FLOATS) and not _ADAPTER.search(entry.name)

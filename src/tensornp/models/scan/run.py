@@ -1,4 +1,4 @@
-"""`WeightsExplorer.scan`: statistics of all weights, by threads or any executor, with the same bits."""
+"""Compute the statistics of all weights with threads or any executor."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def scan_entries(
     resume: ScanTable | None = None,
     progress: Progress | None = None,
 ) -> ScanTable:
-    """Return the statistics of `entries` by name; after Ctrl-C, those that were finished, and not `complete`.
+    """Return the statistics of `entries` by name.
 
-    Weights that `resume` has are not read again, and tied ones are read once.
+    Weights in `resume` are not read again. Tied weights are read once. Ctrl-C returns the finished statistics with
+    `complete` false.
 
     Raises
     ------

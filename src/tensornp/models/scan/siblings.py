@@ -1,4 +1,4 @@
-"""Find the weight of a fold whose norm is several times that of the others."""
+"""Find the weight in a fold with an outlying norm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _MIN_TIMES = 4
 
 
 class Odd(NamedTuple):
-    """The odd one: its norm, how many times the median of the others that is, and the greatest of these."""
+    """A weight with an outlying norm, and the other norms.
+
+    `times` is the ratio to their median, and `greatest` is the largest of them.
+    """
 
     name: str
     norm: float
@@ -26,7 +29,7 @@ class Odd(NamedTuple):
 
 
 def odd_one(norms: Mapping[str, float]) -> Odd | None:
-    """Return which of the weights of a fold stands out by its norm; None where none does."""
+    """Return the weight of a fold with an outlying norm, if any."""
     if len(norms) < _MIN_WEIGHTS:
         return None
     *others, top = sorted(norms, key=norms.__getitem__)
@@ -38,7 +41,7 @@ def odd_one(norms: Mapping[str, float]) -> Odd | None:
 
 
 def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, Odd]:
-    """Return the weights that stand out among their siblings, which are in one line of the tree with them."""
+    """Return the weights with outlying norms among the others of their fold."""
     found = (
         odd_one({one.name: norms[one.name] for one in row.entries if one.name in norms})
         for row in folded(entries)

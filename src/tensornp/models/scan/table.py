@@ -65,7 +65,7 @@ class ScanTable(Mapping[str, TensorStats]):
                 self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
-        """Take what was found, or why nothing was."""
+        """Store the statistics of a weight, or the reason without any."""
         self._ranked = self._odd = None
         if isinstance(found, str):
             self.failed[entry.name] = found
@@ -79,7 +79,7 @@ class ScanTable(Mapping[str, TensorStats]):
                     alike.insert(at, first)
 
     def settle(self) -> None:
-        """Put what was not read into the order of the weights, in whichever order threads have found it."""
+        """Sort results from threads in the order of the weights."""
         self.failed = {name: self.failed[name] for name in self._names if name in self.failed}
         # Also which weights are siblings depends on it, and which of equal ones is named.
         self._stats = {name: self._stats[name] for name in self._names if name in self._stats}
@@ -104,7 +104,7 @@ class ScanTable(Mapping[str, TensorStats]):
         return isinstance(name, str) and name in self._stats
 
     def _ranks(self) -> dict[str, int]:
-        """Return how bad the worst finding of each weight is."""
+        """Return the rank of the worst finding of each weight."""
         if self._ranked is None:
             self._ranked = {
                 name: min((one.rank for one in self.findings(name)), default=UNRANKED) for name in self._stats
@@ -113,26 +113,26 @@ class ScanTable(Mapping[str, TensorStats]):
 
     @property
     def num_alarms(self) -> int:
-        """Weights with a finding that is hardly so on purpose."""
+        """Return the number of weights with a finding that is hardly intended."""
         return sum(rank < QUIET_RANK for rank in self._ranks().values())
 
     @property
     def num_quiet(self) -> int:
-        """Weights whose findings may all be so on purpose."""
+        """Return the number of weights with only findings that may be intended."""
         return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks().values())
 
     @property
     def num_left(self) -> int:
-        """Weights that were neither read nor said why not."""
+        """Return the number of weights without statistics and without a reason."""
         return sum(name not in self._stats and name not in self.failed for name in self._entries)
 
     def distinct(self) -> list[tuple[WeightEntry, TensorStats]]:
-        """Return the weights that were read and their statistics, of names for the same elements one."""
+        """Return weights with statistics, one for all names of the same elements."""
         some = {self._first_of(self._entries[name]): name for name in self._stats}
         return [(self._entries[name], self._stats[name]) for name in some.values()]
 
     def told(self) -> list[str]:
-        """Return what came of the scan, in numbers: as its line, its table and a page begin."""
+        """Return the numbers of a scan that begin its line, its table and the page."""
         quiet, left = self.num_quiet, self.num_left
         said = [
             counted(len(self), "weight"),

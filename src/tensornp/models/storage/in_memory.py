@@ -1,4 +1,4 @@
-"""Where weights lie that are held in memory, and how much that is, each byte once."""
+"""Locate weights in memory, and count their bytes once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensornp.core.tensor.form import plain_part
 
 @outside_modes
 def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
-    """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
+    """Return the number of elements in memory, and the bytes of their storages."""
     pieces: list[Piece] = []
     spans: list[Span] = []
     for one in objects:
@@ -45,7 +45,7 @@ def _pieces_of(one: Any, own: list[Span]) -> list[Piece]:
 
 
 def _fills(one: Any, span: Span) -> bool:
-    """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
+    """Return whether an ordinary tensor has all elements of its storage once."""
     return is_strided(one) and one.is_contiguous() and bool(one.numel() * one.element_size() == span[2] - span[1])
 
 
@@ -57,13 +57,13 @@ def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 def span_of(held: Any) -> Span | None:
-    """Return from where to where the storage goes; None of what has several, or none."""
+    """Return the span of the storage, None without exactly one."""
     spans = spans_of(held)
     return spans[0] if len(spans) == 1 else None
 
 
 def extent_of(held: Any) -> Extent | None:
-    """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
+    """Return the place of the elements, None for several places or lazy copies."""
     if is_tensor(held) and torch_private.is_lazily_copied(held):
         # The first write gives it bytes of its own.
         return None

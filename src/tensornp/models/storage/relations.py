@@ -1,4 +1,4 @@
-"""Which weights are one object under several names, or lie in the same bytes: the same elements, or some of them."""
+"""Find weights that are one object or share bytes, in memory and in files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class _Held(NamedTuple):
 
 
 def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    """Return the weights: names of one object name each other in `tied_to`, and what shares bytes in `related`."""
+    """Return the weights with `tied_to` (one object) and `related` (shared bytes)."""
     every = list(entries)
     if all(one._source.held is None for one in every):
-        # Of what lies in files alone, torch is not asked.
+        # Weights in files need no torch.
         return _related(every)
     from tensornp.core.lowlevel.modes import outside_modes
 
@@ -65,7 +65,7 @@ def _related(every: list[WeightEntry]) -> list[WeightEntry]:
 
 
 def _span_of(entry: WeightEntry) -> Span | None:
-    """Return from where to where the storage goes, or what is read of a file; None of what has several, or none."""
+    """Return the span in memory or in the file, None without exactly one."""
     lies = entry._source.lies
     if lies is not None:
         return (lies.device, *lies.bounds)
@@ -78,7 +78,7 @@ def _span_of(entry: WeightEntry) -> Span | None:
 
 
 def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
-    """Yield the groups of two or more whose spans meet."""
+    """Yield the groups of two or more with overlapping spans."""
     group: list[_Held] = []
     place, end = "", 0
     for one in held:
@@ -93,7 +93,7 @@ def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
 
 
 def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int, list[Related]], most: int) -> int:
-    """Note how each of a group lies to the others; return how many pairs were compared, `most` at most."""
+    """Note the relations in a group, and return the number of compared pairs."""
     lying = [(where, one.number) for one in group if (where := _bytes_of(every[one.number])) is not None]
     lying.sort(key=lambda pair: pair[0].bounds)
     num_compared = 0
@@ -112,7 +112,7 @@ def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int
 
 
 def _bytes_of(entry: WeightEntry) -> Bytes | None:
-    """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
+    """Return the place of the elements, None for several places or lazy copies."""
     if entry._source.lies is not None:
         return entry._source.lies
     from tensornp.models.storage.in_memory import extent_of

@@ -1,4 +1,4 @@
-"""How much lies in files, each byte once, whatever refers to it; and what of weights lies in memory."""
+"""Count the bytes of weights in files once, and find the tensors in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensornp.models.entries.source import NoSource
 
 
 def held_by(entry: WeightEntry) -> Any:
-    """Return the tensor or the array that an entry holds; None where it is in a file, or made anew."""
+    """Return the tensor or array that an entry holds, None for files and made ones."""
     held = entry._source.held
     if held is None or is_tensor(held) or is_array(held):
         return held
@@ -23,9 +23,10 @@ def held_by(entry: WeightEntry) -> Any:
 
 
 def identity_of(entry: WeightEntry) -> object:
-    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file.
+    """Return a key that is equal for all names of one object.
 
-    Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
+    An object is one tensor, or the same elements of an array or a file. Only files of `torch.save` have weights that
+    share bytes.
     """
     if not entry._source.itemsize:
         return entry._source.identity
@@ -33,7 +34,7 @@ def identity_of(entry: WeightEntry) -> object:
 
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
-    """Return how many elements the weights have in files, or packed where no tensor is, and their bytes."""
+    """Return the number of elements in files or packed, and their bytes."""
     pieces, elements, nbytes = [], 0, 0
     packed: dict[object, WeightEntry] = {}
     parts = (_parts_of(entry) for entry in entries if entry.kind != COMPUTED)
@@ -52,11 +53,11 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
 
 
 def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
-    """Return the weights of a file of which one consists, or itself."""
+    """Return the weights in a file that make up an entry, or the entry itself."""
     return (entry._source.consists_of if isinstance(entry._source, NoSource) else ()) or (entry,)
 
 
 def _num_in_file(entry: WeightEntry) -> int:
-    """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
+    """Return the number of stored elements; an expanded tensor stores fewer."""
     size = entry._source.itemsize
     return min(entry.numel, entry.nbytes // size) if size else entry.numel

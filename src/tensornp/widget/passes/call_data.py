@@ -1,4 +1,4 @@
-"""What the page shows of one call, as plain data that it puts in as text and never as HTML."""
+"""Convert a call to plain data that the page inserts as text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def call_data(
     born: tuple[str, SourceLine | None] = ("", None),
     kept: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Return what is known of one call.
+    """Return the details of one call.
 
     `opened` is the expression of the pass, `grads` are by parameter; `born` is what was born in this call, and where;
     `kept` are the numbers of those of its values of which all elements can be seen.
@@ -66,7 +66,7 @@ def call_data(
 
 
 def code_of(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
-    """Return what gives the call from the pass; empty where no expression gives that."""
+    """Return the expression of a call, ``""`` if none reaches the pass."""
     if not opened:
         return ""
     is_first = bool(call.name) and next(one for one in calls if call.name in (one.name, one.code)) is call
@@ -88,7 +88,7 @@ def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str,
 
 
 def operators_data(operators: Sequence[OperatorCall], born: int | None) -> dict[str, Any]:
-    """Return the operators inside a call as a table, those around the one of index `born` if there are too many."""
+    """Return a table of the operators in a call, around index `born` if too long."""
     at = next((i for i, one in enumerate(operators) if one.index == born), 0)
     first = max(min(at - _MAX_VALUES // 2, len(operators) - _MAX_VALUES), 0)
     some = operators[first : first + _MAX_VALUES]
@@ -105,7 +105,7 @@ def operators_data(operators: Sequence[OperatorCall], born: int | None) -> dict[
 
 
 def _hint(call: ModuleCall) -> str:
-    """Return what keeps all elements of a call of which a sample was kept; empty where no pattern is its name."""
+    """Return the magic that keeps all elements of a sampled call, or ``""``."""
     sampled = [one for one in call.outputs if one.sample and one.figures and one.figures.count > len(one.sample)]
     return f"%%follow --keep {call.name}" if sampled and _NAME.fullmatch(call.name) else ""
 
@@ -116,7 +116,7 @@ def _table(
     grads: Mapping[str, Gradient],
     kept: Collection[int],
 ) -> dict[str, Any]:
-    """Return all values under headings, without those under which nothing is said, and the device where it is one."""
+    """Return a table of all values without empty columns or a common device."""
     rows: list[list[dict[str, Any]]] = []
     groups: list[dict[str, Any]] = []
     first = 0
@@ -144,7 +144,7 @@ def _table(
 
 
 def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradient]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the row of a value, and under it that of its gradient, where one came back."""
+    """Yield the row of a value, and the row of its gradient if there is one."""
     gradient = grads.get(parameter_name(call, value)) if kind == "parameters" else None
     back = value.grad if gradient is None or value.grad is not None else gradient.figures
     notes = ", ".join(filter(None, (value.note, gradient.note if gradient is not None else "")))
@@ -189,7 +189,7 @@ def _number(value: float) -> str:
 
 
 def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
-    """Yield the histograms of the samples of what a call gave and got, each with what it is of."""
+    """Yield labeled histograms of the samples of a call's outputs and inputs."""
     named = [("result", one) for one in call.outputs] + [("input", one) for one in call.inputs]
     sampled = [(kind, one) for kind, one in named if one.sample and one.figures]
     for kind, one in sampled[:_MAX_PICTURES]:
@@ -206,7 +206,7 @@ def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
 
 
 def _places(call: ModuleCall, what: str, born: SourceLine | None) -> Iterator[dict[str, Any]]:
-    """Yield where something was born in a call, and where that was called; around the first there are other lines."""
+    """Yield source lines: of the origin in a call, and of the call."""
     if born is not None and born != call.source:
         yield _place_data(what, born, _AROUND)
     if call.source is not None:
@@ -222,7 +222,7 @@ def _place_data(what: str, source: SourceLine, around: int) -> dict[str, Any]:
 
 
 def lines_around(source: SourceLine, around: int) -> list[tuple[int, str]]:
-    """Return a line of a program and some around it by their numbers; that alone where its file has another there."""
+    """Return a numbered source line with context, alone if the file has changed."""
     if not source.text:
         return []
     lines = _lines_of(source.file)
@@ -234,7 +234,7 @@ def lines_around(source: SourceLine, around: int) -> list[tuple[int, str]]:
 
 
 def _lines_of(file: str) -> list[str]:
-    """Return the lines of a file, or of a cell of this kernel; none of what is no file, or too long to be a program."""
+    """Return the lines of a source file or a cell, none for other or too large files."""
     try:
         is_program = file in linecache.cache or (os.path.isfile(file) and os.path.getsize(file) <= _MAX_NBYTES)
     except (OSError, ValueError):

@@ -35,7 +35,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 class _Column(NamedTuple):
-    """A column: its heading, the room that it has, and in which place that is given; `order` gives what sorts it."""
+    """A column; `rank` is its priority for space, and `order` returns a sort key."""
 
     heading: str
     width: int
@@ -46,7 +46,7 @@ class _Column(NamedTuple):
 
 
 def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
-    """Return what sorts by a number of what a call gave, of which NaN is the greatest."""
+    """Return a sort key from a number of a call's main output; NaN is the greatest."""
 
     def order(call: ModuleCall) -> tuple[bool, float] | None:
         value = main_value(call.outputs)
@@ -57,7 +57,7 @@ def _figure(of: Callable[[Value], float | None]) -> Callable[[ModuleCall], Any]:
 
 
 def _norm(figures: Figures | None) -> float | None:
-    """Return a norm, or what it is at least."""
+    """Return a norm or its lower bound, None without statistics."""
     return least_norm(figures) if figures is not None else None
 
 
@@ -95,9 +95,10 @@ _CHOICES: dict[str, Callable[[ModuleCall], str]] = {
 
 
 class CallTree:
-    """The lines of a pass; `alarms` say by the index of a call what gives cause for alarm, `code` is how it is reached.
+    """The lines of a pass.
 
-    An error came through those calls that are `outer`.
+    `alarms` maps the index of a call to a text, `code` is the expression of the pass, and an error passed through the
+    `outer` calls.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class CallTree:
         self._columns = list(_columns(self._calls, self._outer))
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return what a page wants to see."""
+        """Return the requested view."""
         sortable = [name for name, column in _COLUMNS.items() if column.order is not None]
         return asked_by(request, sortable, _CHOICES)
 
@@ -130,13 +131,13 @@ class CallTree:
         return [self._line(line, marked) for line in self._opened.lines(asked, first, count)]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
-        """Return what is seen once all that holds a call is open, and in which line it is."""
+        """Return the view with the parents of a call open, and the call's line."""
         if not 0 <= number < len(self._calls):
             raise BadRequestError(NONSENSE)
         return self._opened.revealed(asked, number)
 
     def said(self, asked: Asked) -> dict[str, Any]:
-        """Return what is said of all lines."""
+        """Return facts about all lines."""
         total, marked = self.num_lines(asked), _marked(asked)
         return {
             "nothing": "" if total else self._nothing(asked),
@@ -149,7 +150,7 @@ class CallTree:
         }
 
     def _nothing(self, asked: Asked) -> str:
-        """Return that nothing is listed, and what may have been meant."""
+        """Return a message that nothing is listed, with a suggestion."""
         if not asked.search or asked.filters or is_expression(asked.search):
             return "no call fits"
         return none_fits(asked.search, [call.title for call in self._calls])
@@ -188,7 +189,7 @@ class CallTree:
         }  # fmt: skip
 
     def _marks(self, opened: OpenedLine) -> list[str]:
-        """Return what else there is to say of a line."""
+        """Return further texts of a line."""
         calls = opened.line.calls
         num_calls = len(calls) // max(len({call.name for call in calls}), 1)
         nth = f"{format_ordinal(calls[0].nth + 1)} call" if opened.number >= 0 and calls[0].nth else ""
@@ -196,7 +197,7 @@ class CallTree:
         return [one for one in (nth, *marks_of(opened.line, num_calls, alarm, self._outer)) if one]
 
     def _alarm(self, opened: OpenedLine) -> dict[str, Any] | None:
-        """Return what gives cause for alarm in a call, or below one that is closed, and where one is led to it."""
+        """Return the alarm of a call or below a closed one, and the number of its call."""
         own = opened.number
         if own in self._alarms:
             return {"text": self._alarms[own], "number": own, "goal": ""}
@@ -207,7 +208,7 @@ class CallTree:
         return {"text": f"{self._alarms[inside]} in {legible(name)}", "number": inside, "goal": ""}
 
     def _bar(self, column: str, figures: Sequence[Figures]) -> tuple[float, float] | None:
-        """Return how far a norm goes from 0 to the greatest of all calls; None of what is not finite."""
+        """Return a norm relative to the greatest of all calls, None if not finite."""
         norms, greatest = [one.norm for one in figures], self._greatest[column]
         if not norms or not greatest or not all(map(math.isfinite, norms)):
             return None
@@ -225,7 +226,7 @@ def _passes(column: str, wanted: str, call: ModuleCall) -> bool:
 
 
 def _marked(asked: Asked) -> str:
-    """Return the column that has bars: that by which calls are sorted, where it has any, else the norms."""
+    """Return the column with bars: the sorted one if it can have bars, else norms."""
     return asked.sort if asked.sort in _MARKED else NORM
 
 
@@ -236,7 +237,7 @@ def _extreme(values: Sequence[float], of: Callable[[Sequence[float]], float]) ->
 
 
 def _greatest(column: str, calls: Sequence[ModuleCall]) -> float:
-    """Return the greatest norm that is finite; 0 where there is none."""
+    """Return the greatest finite norm, 0 without one."""
     order = _COLUMNS[column].order
     assert order is not None
     found = (key for call in calls if (key := order(call)) is not None)
@@ -244,7 +245,7 @@ def _greatest(column: str, calls: Sequence[ModuleCall]) -> float:
 
 
 def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
-    """Return what each filter can have, of those that part the calls."""
+    """Return the values of each filter with more than one."""
     found = {column: sorted({of(call) for call in calls}) for column, of in _CHOICES.items()}
     return [
         {"column": column, "label": column, "values": values}
@@ -254,7 +255,7 @@ def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
 
 
 def _columns(calls: Sequence[ModuleCall], outer: frozenset[int | None]) -> list[dict[str, Any]]:
-    """Return the columns in which something is said, and a dtype only where there are several."""
+    """Return the columns with content; dtype only if there are several."""
     outputs = [value for call in calls for value in call.outputs]
     is_said = {
         DTYPE: len({value.dtype for value in outputs}) > 1,

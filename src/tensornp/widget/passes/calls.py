@@ -1,4 +1,4 @@
-"""The kernel's side of a pass on a page: it asks for lines of the tree of calls, and gets these and nothing else."""
+"""Serve lines of the tree of calls to a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_LABEL = 100
 
 
 class CallsWidget(AnsweringWidget):
-    """The calls of a pass that is over, which dock into its static tree, of class `anchor`.
+    """The calls of a finished pass, which dock into the static tree `anchor`.
 
     A request of the page is complete by itself, and nothing of it is remembered.
 
@@ -121,7 +121,7 @@ class CallsWidget(AnsweringWidget):
         return index
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is known of one call."""
+        """Return the details of one call."""
         self._leave()
         index, origin = self._index(request), self._origin
         is_born = origin is not None and origin.call == index
@@ -135,7 +135,7 @@ class CallsWidget(AnsweringWidget):
         }
 
     def _told_at(self, index: int, origin: Origin) -> str:
-        """Return what is told of the line of an origin: of own code around calls, that it was there by then."""
+        """Return the text at the line of an origin."""
         is_around = not origin.operator and any(call.parent == index for call in self._record.calls)
         if not is_around or origin.phase != FORWARD:
             return self._alarms[index]
@@ -166,7 +166,7 @@ class CallsWidget(AnsweringWidget):
         return {"type": "values", "open": request.get("open") is True}
 
     def _tensor(self, index: int, number: int) -> Any:
-        """Return what was kept; NoDataError where it has gone with the pass."""
+        """Return a kept value; NoDataError if the pass is gone."""
         run = self._run()
         if run is None:
             raise NoDataError("what was kept has gone with the pass; follow it again")

@@ -1,4 +1,4 @@
-"""What a pass has kept of the values of calls: found where the pass is, and held by no live part."""
+"""Find the kept values of calls in the pass, as no live part holds them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KINDS = ("inputs", "outputs", "params")
 
 
 def values_of(call: ModuleCall) -> list[tuple[str, Value]]:
-    """Return the values of a call by their numbers, each with what it is reached by: ``outputs[0]``."""
+    """Return the values of a call with their expressions, such as ``outputs[0]``."""
     return [(f"{kind}[{i}]", one) for kind in KINDS for i, one in enumerate(getattr(call, kind))]
 
 
 def without_tensors(record: PassRecord) -> tuple[PassRecord, frozenset[tuple[int, int]]]:
-    """Return a record that holds no tensor, and of which values there is one: the call, and the number among its."""
+    """Return a record without tensors, and the call and number of each kept value."""
     kept = frozenset(
         (call.index, number)
         for call in record.calls
