@@ -22,6 +22,7 @@ OF_ITS_TIME = {
         "jax==0.6.2 torchao==0.11.0 tensordict==0.8.3"
     ),
     "2.13": "numpy==2.4.*",
+    "2.14": "numpy==2.4.*",
 }
 """Pins next to torch, by the first version of torch that they go with."""
 
