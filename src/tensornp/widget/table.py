@@ -44,8 +44,7 @@ class LiveTable(AnsweringWidget):
 
     def _search(self, request: Request) -> Answer:
         """Return the numbers of the rows that match a search."""
-        from tensornp.models.names.search import none_fits
-        from tensornp.models.outline.choose import is_expression
+        from tensornp.models.names.search import is_expression, none_fits
 
         text = request.get("text")
         if not isinstance(text, str):

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.names.search import none_fits
+from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.choose import (
     FOUND_STATES,
@@ -21,7 +21,6 @@ from tensornp.models.outline.choose import (
     UNREAD,
     Asked,
     filters,
-    is_expression,
 )
 from tensornp.models.outline.columns import GRAD, columns, sortable
 from tensornp.models.outline.outline import FoundOrder, Outline

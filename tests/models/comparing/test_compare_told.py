@@ -144,3 +144,14 @@ def test_a_failed_assert_tells_figures_of_what_moved_most():
     assert "max_abs 0.5, moved 50%), 'd' (nearly all elements differ, max_abs 0.25, moved 25%)" in said
     shown = saferepr(tnp.compare({"b": first["b"]}, {"b": second["b"]}), 240)
     assert "max_abs 0.5, moved 50%" in shown
+
+
+def test_a_weight_of_another_dtype_has_a_row_of_its_own():
+    """Among repeated layers that moved: no other row says that it was cast."""
+    before = {f"blocks.{i}.weight": torch.randn(8, 4) for i in range(6)}
+    after = {name: 1.01 * value for name, value in before.items()}
+    after["blocks.1.weight"] = before["blocks.1.weight"].bfloat16()
+    told = tnp.card(tnp.compare(before, after)).text.splitlines()
+    (cast,) = [line for line in told if "cast" in line]
+    assert cast.startswith("blocks.1.weight ") and "float32 and bfloat16" in cast
+    assert [line for line in told if line.startswith("blocks.{0,2..5}.weight × 5")]

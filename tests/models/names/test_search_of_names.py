@@ -75,3 +75,11 @@ def test_a_range_in_braces_is_of_its_numbers_and_no_others(first, last):
 def test_where_nothing_is_found_the_closest_is_named(typed, says):
     """Of the first word that no name has; none where each has been found by itself."""
     assert none_fits(typed, NAMES) == says
+
+
+def test_a_text_between_slashes_is_a_regular_expression():
+    """As in the search of a page; one that is none is refused."""
+    explorer = tnp.weights({f"h.{i}.{name}": torch.ones(1) for i in range(3) for name in ("weight", "bias")})
+    assert list(explorer.find(r"/h\.[12].*bias/")) == ["h.1.bias", "h.2.bias"]
+    with pytest.raises(tnp.BadRequestError, match="is not a regular expression: missing"):
+        explorer.find("/(/")

@@ -45,10 +45,10 @@ def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows, without regard to changes and ties."""
+    """Return all weights in rows, without regard to changes, ties and differences between layers."""
     every = {one.name: one for one in entries}
     alike = (one._with_(tied_to=(), related=()) for one in every.values())
-    return [row._replace(entries=tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
+    return [Row(row.pattern, tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
 
 
 def rows_of(
@@ -56,8 +56,8 @@ def rows_of(
 ) -> list[Row]:
     """Return some names in rows, sorted by the first weight of each row.
 
-    `rows` hold all weights with equal shapes on both sides, without states of optimizers. Only the first row of a
-    layer names its difference from the others.
+    `rows` hold all weights with equal shapes on both sides, without states of optimizers. Weights whose dtypes differ
+    on one side are in separate rows.
     """
     order = {name: i for i, name in enumerate(names)}
 
@@ -65,11 +65,12 @@ def rows_of(
         return min(order.get(one.name, len(order)) for one in row.entries)
 
     own: list[Row] = []
-    told: set[str] = set()
-    for row in sorted(rows, key=place):
-        some = list(_of_some(row._replace(unlike="") if row.unlike in told else row, order, found))
-        told.update(row.unlike for _ in some)
-        own += some
+    for row in rows:
+        by_dtypes: dict[object, list[WeightEntry]] = {}
+        for one in row.entries:
+            by_dtypes.setdefault(found[one.name]._dtypes if one.name in found else None, []).append(one)
+        for some in by_dtypes.values():
+            own += _of_some(_under_one_name(row, some), order, found)
     own += [Row(name, (first[name],)) for name in names if has_other_shape(found[name])]
     states = (first[name] for name in found if name in order and not has_other_shape(found[name]))
     own += by_quantity(one for one in states if quantity_of(one))
@@ -87,8 +88,13 @@ def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]
     if len(some) == len(row.entries):
         yield row
     elif some:
-        alone = folded(one._with_(tied_to=(), related=()) for one in some)
-        pattern = alone[0].pattern if len(alone) == 1 else row.pattern
         done = "did not move" if found[some[0].name].equal else "moved"
-        part = f"{len(some):,} of {len(row.entries):,} {done}"
-        yield Row(pattern, some, ", ".join(filter(None, (row.unlike, part))))
+        yield _under_one_name(row, some)._replace(unlike=f"{len(some):,} of {len(row.entries):,} {done}")
+
+
+def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
+    """Return a row of some weights of another row, under their own pattern if they have one."""
+    if len(some) == len(row.entries):
+        return row
+    alone = folded(one._with_(tied_to=(), related=()) for one in some)
+    return Row(alone[0].pattern if len(alone) == 1 else row.pattern, tuple(some))

@@ -16,7 +16,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import NUM_LOOKED_AT, what_it_seems
+from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, what_it_seems
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 from tensornp.models.reading.take import Shape
 
@@ -70,6 +70,8 @@ def read_safetensors(file: ListedFile) -> Contents:
         if file.path.endswith((".bin", ".pt", ".pth", ".ckpt")):
             said = "is neither a file of torch.save nor a sound one of safetensors"
             raise CheckpointError(f"{file.path!r} {said}") from None
+        if not file.path.endswith(SAFETENSORS):
+            raise CheckpointError(f"{file.path!r} is of no format that is read") from None
         raise
     return Contents(list(_entries_in(file, header)), header.metadata, [])
 

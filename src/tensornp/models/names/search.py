@@ -21,12 +21,17 @@ _PLACE = "\ue000"
 
 
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the indices of names that match a regular expression or all words.
+    """Return the indices of names that match a regular expression, also as text between slashes, or all words.
 
     A word is a part of the name or a glob. A glob without a star at either end matches anywhere. Braces list
     alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some. `small`
     holds the names in lower case, if they are known.
     """
+    if isinstance(pattern, str) and is_expression(pattern):
+        try:
+            pattern = re.compile(pattern[1:-1])
+        except (re.error, ValueError, RecursionError, OverflowError) as error:
+            raise BadRequestError(f"{pattern} is not a regular expression: {error}") from None
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return [i for i, name in enumerate(names) if pattern.search(name)]
     if not isinstance(pattern, str):
@@ -42,6 +47,11 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequenc
     return found
 
 
+def is_expression(text: str) -> bool:
+    """Return whether a search is a regular expression between slashes."""
+    return len(text) > 1 and text[0] == text[-1] == "/"
+
+
 def words_of(pattern: str) -> list[str]:
     """Return the words of a pattern, split at spaces outside brackets."""
     return _WORD.findall(pattern)
@@ -49,6 +59,8 @@ def words_of(pattern: str) -> list[str]:
 
 def none_fits(pattern: str, names: Sequence[str]) -> str:
     """Return a message that no name fits, with the part closest to a missing word."""
+    if is_expression(pattern):
+        return f"no name fits {pattern}"
     parts = dict.fromkeys(part for name in names for part in name.split("."))
     missing = (word for word in words_of(pattern) if not fitting(word, names))
     return f"no name fits {shown_name(pattern)}" + next(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -66,18 +65,7 @@ def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None
     """
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
-    if is_expression(text):
-        try:
-            search = re.compile(text[1:-1]).search
-        except (re.error, ValueError, RecursionError, OverflowError) as error:
-            raise BadRequestError(f"{text} is not a regular expression: {error}") from None
-        return [i for i, name in enumerate(names) if search(name)]
     return fitting(text, names, small)
-
-
-def is_expression(text: str) -> bool:
-    """Return whether a search is a regular expression between slashes."""
-    return len(text) > 1 and text[0] == text[-1] == "/"
 
 
 def passes(

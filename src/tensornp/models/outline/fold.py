@@ -166,7 +166,8 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
 
 def _difference(own: Mapping[str, tuple[Any, ...]], usual: Mapping[str, tuple[Any, ...]]) -> str:
     """Return a text on the difference from the usual branch, or ``""``."""
-    if own.keys().isdisjoint(usual):
+    has_unknown = any(kind[1] is None for kind in (*own.values(), *usual.values()))
+    if has_unknown or own.keys().isdisjoint(usual):
         return ""
     lacks = [name for name in usual if name not in own]
     extra = [name for name in own if name not in usual]

@@ -11,8 +11,8 @@ from tensornp.core.lowlevel.text import counted, format_ordinal, legible
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import cut
-from tensornp.models.names.search import none_fits
-from tensornp.models.outline.choose import Asked, is_expression
+from tensornp.models.names.search import is_expression, none_fits
+from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.opened import OpenedCalls, OpenedLine
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
