@@ -21,11 +21,11 @@ _PLACE = "\ue000"
 
 
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the indices of names that match a regular expression, also as text between slashes, or all words.
+    """Return the indices of names that match a regular expression or all words.
 
-    A word is a part of the name or a glob. A glob without a star at either end matches anywhere. Braces list
-    alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some. `small`
-    holds the names in lower case, if they are known.
+    A text between slashes is a regular expression. A word is a part of the name or a glob. A glob without a star at
+    either end matches anywhere. Braces list alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only
+    matter if the pattern has some. `small` holds the names in lower case, if they are known.
     """
     if isinstance(pattern, str) and is_expression(pattern):
         try:
