@@ -48,7 +48,7 @@ class Totals(NamedTuple):
     nbytes: int
 
     def _display_(self) -> object:
-        """Return what marimo shows, which would list the numbers alone."""
+        """Return the card for marimo, which would list the numbers alone."""
         return display_of(self)
 
     def _repr_html_(self) -> str:
@@ -70,7 +70,7 @@ class Spread(NamedTuple):
     nbytes_of_all: int
 
     def _display_(self) -> object:
-        """Return what marimo shows, which would list the numbers alone."""
+        """Return the card for marimo, which would list the numbers alone."""
         return display_of(self)
 
     def _repr_html_(self) -> str:
@@ -128,7 +128,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the same, or `default` where there is none: no name that is like it is looked for."""
+        """Return the weight or the explorer of a name, or `default`."""
         if not isinstance(name, str) or name in self._entries:
             return self._entries.get(name, default)
         below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]

@@ -99,7 +99,7 @@ def _layout_of(tensor: Any) -> str:
 
 
 def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
-    """Return the facts that are equal on all ranks where all is well, as `Facts` has them."""
+    """Return the facts that should be equal on all ranks, in the order of `Facts`."""
     return (
         entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
         entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),

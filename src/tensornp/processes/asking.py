@@ -109,7 +109,7 @@ class Asker:
 
 
 def _reply_of(future: Any) -> Any:
-    """Return what a process has answered, or a text with the reason why it has not."""
+    """Return the answer of a process, or a text with the reason for none."""
     cure = f"the same as here, {tensornp.__version__}, is needed"
     try:
         version, rank, num_ranks, said, found = future.result()

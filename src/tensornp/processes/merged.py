@@ -39,7 +39,7 @@ class Facts(NamedTuple):
     tied_to: str
 
     def unlike(self, other: Facts) -> str:
-        """Return which facts are different here, and what they are on the other ranks."""
+        """Return the facts that differ here, with their values on the other ranks."""
         names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
         names = [name for name in names if name != "nbytes" or len(names) == 1]
         mine, others = (", ".join(f"{name} {getattr(one, name)}" for name in names) for one in (self, other))
@@ -149,7 +149,7 @@ class RankWeights(Mapping[str, OnRanks]):
 
     @property
     def told(self) -> str:
-        """Return what the ranks have in common: "32 ranks: the same 1,200 tensors"."""
+        """Return a summary of the ranks: "32 ranks: the same 1,200 tensors"."""
         if len(self.groups) == 1:
             return f"{self._answers.told}: the same {counted(self.groups[0].num_weights, 'tensor')}"
         if self.agree:
@@ -161,7 +161,7 @@ class RankWeights(Mapping[str, OnRanks]):
         return f"0 of {counted(self._answers.num_ranks, 'rank')}"
 
     def differences(self) -> Iterator[str]:
-        """Yield in what the other groups differ from the largest, in a sentence each."""
+        """Yield a sentence on each difference from the largest group."""
         usual = self.groups[0].rows if self.groups else None
         for group in self.groups:
             who = ranks_text(group.ranks)

@@ -65,6 +65,17 @@ def test_components_lie_in_folders(tmp_path):
     assert [problem for problem in explorer.problems if "is not a valid safetensors file" in problem]
 
 
+def test_a_broken_checkpoint_of_a_training_hides_no_other(tmp_path):
+    """As of a training that ended while it saved; what is wrong stands first."""
+    for step in (100, 200):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        save_file({"w": torch.ones(2)}, tmp_path / f"checkpoint-{step}" / "model.safetensors")
+    (tmp_path / "checkpoint-200" / "model.safetensors").write_bytes(b"\1\2\3\4")
+    explorer = tnp.weights(tmp_path)
+    assert list(explorer) == ["checkpoint-100.w"]
+    assert "is not a valid safetensors file" in explorer.problems[0]
+
+
 @pytest.mark.parametrize(
     "place",
     [

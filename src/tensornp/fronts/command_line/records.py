@@ -37,7 +37,7 @@ def _text(value: Any) -> str:
 
 
 def listed_record(explorer: WeightsExplorer, order: Column | None) -> dict[str, Any]:
-    """Return what an explorer lists, its weights in the order of a column, if any."""
+    """Return the weights, totals and problems of an explorer; a column gives the order."""
     entries = order.sorted(explorer.values(), lambda one: one) if order else explorer.values()
     weights = [_some(one, _OF_ENTRY) | {"related": [other._asdict() for other in one.related]} for one in entries]
     return {
@@ -47,7 +47,7 @@ def listed_record(explorer: WeightsExplorer, order: Column | None) -> dict[str, 
 
 
 def scanned_record(explorer: WeightsExplorer, found: ScanTable) -> dict[str, Any]:
-    """Return what a scan has found, the worst first."""
+    """Return the findings and statistics of a scan, worst first."""
     weights = [
         {"name": name, "findings": [one.text for one in found.findings(name)], **_some(stats, _OF_STATS)}
         for name, stats in found.items()
@@ -59,7 +59,7 @@ def scanned_record(explorer: WeightsExplorer, found: ScanTable) -> dict[str, Any
 
 
 def compared_record(found: WeightsComparison) -> dict[str, Any]:
-    """Return what differs, what moved most first."""
+    """Return the differences of two models, largest change first."""
     first, second = found._sources
     weights = [{"name": name, **_some(one, _OF_COMPARED)} for name, one in found.items()]
     return {"first": first, "second": second, "verdict": found._told(), **_some(found, _OF_BOTH), "weights": weights}

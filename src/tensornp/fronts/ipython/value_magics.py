@@ -27,7 +27,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 
 @magics_class
 class ValueMagics(Magics):
-    """The magics of one shell that tell what values are."""
+    """Magics of one shell that show values."""
 
     shell: Any
 

@@ -45,7 +45,7 @@ def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows, without regard to changes, ties and differences between layers."""
+    """Return all weights in rows of repeated layers, without changes and ties."""
     every = {one.name: one for one in entries}
     alike = (one._with_(tied_to=(), related=()) for one in every.values())
     return [Row(row.pattern, tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
@@ -93,7 +93,7 @@ def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]
 
 
 def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
-    """Return a row of some weights of another row, under their own pattern if they have one."""
+    """Return some weights of a row as a row, under their own pattern if possible."""
     if len(some) == len(row.entries):
         return row
     alone = folded(one._with_(tied_to=(), related=()) for one in some)

@@ -1,4 +1,4 @@
-"""Say what is known of parameters that did not move: frozen, no gradient, or a gradient and its norm."""
+"""Tell frozen parameters from those without a gradient, for unmoved weights."""
 
 from __future__ import annotations
 

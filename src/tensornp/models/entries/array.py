@@ -48,7 +48,7 @@ class ArraySource(Source):
         return self.array
 
     def again(self, called: Called, kind: str) -> Again:
-        """Return how to look up the array by its expression again."""
+        """Return the expression of the array and a way to read it again."""
         name, code = called
         return Again(code, lambda array: array_weight(name, array, code) if is_array(array) else None)
 

@@ -44,7 +44,7 @@ def check_inside(source: ByteSource, offset: int, nbytes: int) -> None:
 
 
 def read_bytes(source: ByteSource, offset: int, nbytes: int) -> bytes:
-    """Return so many bytes from `offset` on; CheckpointError past the end, before anything is allocated."""
+    """Return `nbytes` bytes at `offset`; raise CheckpointError past the end."""
     check_inside(source, offset, nbytes)
     made = np.empty(nbytes, np.uint8)
     source.read_into(made, offset)
@@ -52,7 +52,7 @@ def read_bytes(source: ByteSource, offset: int, nbytes: int) -> bytes:
 
 
 class Readable:
-    """The same as a file of Python, for `zipfile`; it reads at most `max_nbytes` at once."""
+    """File object of a byte source for `zipfile`; reads at most `max_nbytes` at once."""
 
     def __init__(self, source: ByteSource, max_nbytes: int) -> None:
         self._source, self._at, self._max_nbytes = source, 0, max_nbytes

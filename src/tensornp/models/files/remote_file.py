@@ -76,7 +76,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile(ListedFile):
-    """A file as its server described it when it was listed; `path` shows its address without secrets.
+    """A file at an address, as its server described it; `path` has no secrets.
 
     It can be sent to another process. Small reads come in blocks while it is listed or scanned, else by themselves.
     """
@@ -132,7 +132,7 @@ class RemoteFile(ListedFile):
             yield _RemoteReader(self)
 
     def fetch(self, offset: int, nbytes: int) -> bytes:
-        """Return these bytes by one request, or by several if the server gives less at once."""
+        """Return bytes by one request, or by several if the server gives less at once."""
         parts: list[bytes] = []
         while nbytes > 0:
             try:
@@ -218,7 +218,7 @@ def _request(address: Address, offset: int, nbytes: int) -> web.Request:
 
 
 def _opener() -> web.OpenerDirector:
-    """Return what follows redirects and proxies of the environment, and opens nothing but http and https."""
+    """Return an opener for http and https that follows redirects and proxies."""
     opener = web.OpenerDirector()
     for handler in (
         web.ProxyHandler, web.UnknownHandler, web.HTTPHandler, web.HTTPSHandler, web.HTTPDefaultErrorHandler,
@@ -265,7 +265,7 @@ def _refused(said: str, status: int) -> CheckpointError:
 
 
 def _why(error: Exception) -> str:
-    """Return why nothing came, and the cure; never in the words of an error that may show the address."""
+    """Return the reason for a failed request and the cure, without the address."""
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
         return f"gives no answer within {TIMEOUT_S:g} seconds; try again, or download it"
@@ -312,5 +312,5 @@ def _over_fsspec(address: Address, offset: int, nbytes: int) -> tuple[Version, b
 
 
 def _unread(said: str, error: Exception) -> CheckpointError:
-    """Return what is said of any other error, whose words may show the address."""
+    """Return a sentence on any other error; its own words may show the address."""
     return CheckpointError(f"{said} cannot be read: {type(error).__name__}; fsspec.open(...).open() tells more")

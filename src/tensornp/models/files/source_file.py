@@ -63,7 +63,7 @@ class Bytes(Protocol):
         """Whether it is read upwards, and all before a byte is read for it."""
 
     def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return where so many bytes from `offset` on lie in the file; of a stream, where all of it lies."""
+        """Return the extent of `nbytes` bytes at `offset`, or of a whole stream."""
 
     def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
         """Open it for some reads, or to read all."""
@@ -163,7 +163,7 @@ class OpenFile(Reader):
         self._lock = RLock()
 
     def check(self) -> None:
-        """Raise ChangedFileError unless it is what was listed."""
+        """Raise ChangedFileError if the file has changed since it was listed."""
         try:
             now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
         except OSError as error:
@@ -194,7 +194,7 @@ class OpenFile(Reader):
             raise self._gone(error) from None
 
     def _gone(self, error: OSError) -> ChangedFileError:
-        """Return what is said of a file that was open, and is there no more, as on a share that vanishes."""
+        """Return the error for an open file that vanished, as on a lost share."""
         return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
 
     def give_back(self, offset: int, nbytes: int) -> None:
@@ -220,7 +220,7 @@ def reason_of(error: Exception) -> str:
 
 
 def overlapping(spans: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Yield the names whose bytes, from an offset on so many, are in part those of one before."""
+    """Yield the names whose bytes overlap those of an earlier name."""
     end = 0
     for name, (offset, nbytes) in sorted(spans.items(), key=lambda pair: pair[1]):
         if nbytes and offset < end:

@@ -39,12 +39,12 @@ class Contents(NamedTuple):
 
 
 def problem_of_part(name: str, problem: str) -> str:
-    """Return a problem of one of several files, which is told by its name."""
+    """Return a problem with the name of its file."""
     return retold(problem, f"{shown_name(name)}: {problem}")
 
 
 def retold(problem: str, said: str) -> str:
-    """Return the same problem in other words, with what else it knows."""
+    """Return a problem of the same class with another text."""
     again: Callable[[str], str] = getattr(problem, "retold", type(problem))
     return again(said)
 

@@ -258,7 +258,7 @@ class _Cursor:
         return self._data[first : first + count]
 
     def skip(self, count: int) -> None:
-        """Pass so many bytes, and read none of them."""
+        """Skip `count` bytes without reading them."""
         self._check(count)
         self.at += count
 
@@ -300,7 +300,7 @@ class _Cursor:
             self.skip(self._base + at - self.at)
 
     def _at_hand(self, count: int) -> int:
-        """Return where in the piece at hand so many bytes are, which are read if they are not in it."""
+        """Return the offset of the next `count` bytes in the buffer, and fill it if needed."""
         first = self.at - self._base
         if not 0 <= first <= len(self._data) - count:
             self._check(count)

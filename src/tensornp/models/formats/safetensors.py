@@ -7,6 +7,7 @@ and Rust refuses, such as lone surrogates, is taken.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -60,7 +61,7 @@ _Told = tuple[int, int, str, str, Shape]
 
 
 def read_safetensors(file: ListedFile) -> Contents:
-    """Return the weights of a safetensors file; CheckpointError, with what the file seems to be instead."""
+    """Return the weights of a safetensors file; raise CheckpointError for another kind."""
     try:
         header = read_header(file)
     except CheckpointError:
@@ -150,13 +151,14 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> Any:
-    """Return a mapping, the facts of a tensor as a tuple; CheckpointError if a key is there twice.
+    """Return a JSON object, or the facts of a tensor; raise CheckpointError for a repeated key.
 
     The garbage collector would take as long for a million lists and mappings as all else together.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        twin = next(key for i, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:i]))
+        times = Counter(key for key, _ in pairs)
+        twin = next(key for key in found if times[key] > 1)
         raise CheckpointError(f"its header has the key {shown_name(twin)} twice")
     if found.keys() >= _FACTS:
         dtype, shape, offsets = found["dtype"], found["shape"], found["data_offsets"]
@@ -186,7 +188,7 @@ def _are_sizes(values: tuple[Any, ...]) -> bool:
 
 
 def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor]:
-    """Return the tensors in the order of the file: they cover its data without overlaps, holes and rest."""
+    """Return the tensors by offset; raise unless they cover the data exactly."""
     end, placed = 0, []
     for one in sorted(told):
         start, stop, name, *_ = one

@@ -57,7 +57,7 @@ class Format(NamedTuple):
     is_apart: bool = False
 
     def reader(self) -> Callable[[ListedFile], Contents | None]:
-        """Return what reads a file."""
+        """Return the reader function of the format."""
         module, _, function = self.read.partition(":")
         found: Callable[[ListedFile], Contents | None] = getattr(import_module(module), function)
         return found

@@ -85,7 +85,7 @@ def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: in
 
 
 def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
-    """Return whether the bytes of elements are swapped, and why they cannot be read if this is not clear."""
+    """Return whether elements are byte-swapped, and a problem if that is not clear."""
     if order is None:
         # Before torch 2.1, all files were little-endian.
         return False, ""

@@ -66,7 +66,7 @@ def open_folder(folder: Path) -> Contents:
         left += [at + name for name in files if _may_have_weights(name) and at + name not in taken]
     saved: set[str] = set()
     lasting = {at: one for at, one in found.items() if not _checkpoint_of(at)}
-    if wrong and not lasting:
+    if not lasting and ("" in wrong or (wrong and not found)):
         raise next(iter(wrong.values()))
     if not found:
         why = f"{str(folder)!r} has no file of weights, nor a folder with a {SAFETENSORS} or {_TORCH} file"
@@ -76,13 +76,12 @@ def open_folder(folder: Path) -> Contents:
         found, left = lasting, [path for path in left if not _checkpoint_of(path)]
     whole = _joined(found)
     besides = [path for path in left if _OPTIMIZER.fullmatch(path) or _has_twin(path, taken)]
-    problems = [
+    problems += [
         *map(NotOfModule, told_as_left(sorted(saved), "a checkpoint of a training", "checkpoints of a training")),
         *told_as_left([path for path in left if path not in besides]),
         *map(NotOfModule, told_as_left(besides)),
-        *problems,
     ]
-    return whole._replace(problems=[*whole.problems, *problems])
+    return whole._replace(problems=[*problems, *whole.problems])
 
 
 def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:

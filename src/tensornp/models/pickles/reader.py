@@ -87,7 +87,7 @@ _SIZED = frozenset((str, bytes, list, tuple, dict, PickledSet))
 
 
 class Pickled(NamedTuple):
-    """The contents of a pickle: its root, its imports, and what it calls of them."""
+    """Contents of a pickle: its root, its imports and those that it calls."""
 
     root: Any
     nbytes: int
@@ -172,7 +172,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         return self.persistent[-1]
 
     def call(self, func: Any, args: Any, *, is_new: bool = False) -> Any:
-        """Return what a call gives: a known value, or an `Opaque`."""
+        """Return the value of a known call, or an `Opaque`."""
         if type(func) not in (Function, Opaque) or type(args) is not tuple:
             raise pickle.UnpicklingError
         if type(func) is Opaque:

@@ -30,7 +30,7 @@ GPTQ_CONFIG = "quantize_config"
 
 
 class Layout(NamedTuple):
-    """How the weights of a module are named: its codes, what is always beside them, and what may be."""
+    """Name endings of the codes, their scales and optional further tensors."""
 
     codes: str
     scales: str
@@ -114,7 +114,7 @@ def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEnt
 
 
 def _header_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the header of a file says as JSON about its packed weights."""
+    """Return the quantization settings in the header of a file."""
     found: dict[str, Any] = {}
     for key in ("config", "quantization_config", "quantization"):
         try:
@@ -259,14 +259,14 @@ def with_packed(entries: list[WeightEntry]) -> list[WeightEntry]:
 
 
 def _is_unscaled(codes: WeightEntry, scales: WeightEntry) -> bool:
-    """Return whether a weight is a matrix of codes, and says nothing about its scales yet."""
+    """Return whether a weight is a matrix of codes without a note on its scales."""
     if codes._packed is not None or len(codes.shape or ()) < 2 or shown_name(scales.name) in codes.note:
         return False
     return codes.dtype in _FLOAT8 or (codes.dtype in _INTEGERS and is_float(scales.dtype))
 
 
 def _unscaled(codes: WeightEntry, scales: WeightEntry) -> WeightEntry:
-    """Return codes with a note; the elements of integers may be several codes, and mean no values."""
+    """Return codes with a note that their scales are not applied."""
     said = f"codes, to which the scales {shown_name(scales.name)} are not applied"
     if codes.dtype in _FLOAT8:
         return noted(codes, f"float8 {said}")
@@ -286,7 +286,7 @@ def _of_class(entry: WeightEntry) -> WeightEntry | None:
 
 
 def _scheme_of(module: str, suffix: str, by_name: Mapping[str, WeightEntry]) -> tuple[str, int]:
-    """Return a module's packing method and the bits of a code, 0 if not known, if shapes agree."""
+    """Return the packing method and bits of a module; empty and 0 if unknown."""
     codes = by_name.get(module + (suffix if suffix in (_QWEIGHT, _WORDS, _BLOCKS) else ".weight"))
     if codes is None or codes._packed is not None or codes.shape is None or len(codes.shape) < 2:
         return "", 0

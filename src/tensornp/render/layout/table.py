@@ -33,14 +33,14 @@ class Drawn(str):
     html: str
 
     def __new__(cls, text: str, html: str) -> Drawn:
-        """Return the text with what a page has in its place."""
+        """Return the text with its HTML."""
         drawn = super().__new__(cls, text)
         drawn.html = html
         return drawn
 
 
 def html_of(text: str) -> str:
-    """Return what a page shows of a text."""
+    """Return a text as HTML."""
     return text.html if isinstance(text, Drawn) else escape(text)
 
 
@@ -143,7 +143,7 @@ def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
 
 
 def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
-    """Return the table without those `columns` that are equal in all rows, and what these say.
+    """Return the table without constant `columns`, and the values of these.
 
     Of one row, nothing.
 
@@ -239,7 +239,7 @@ def _widths(table: Table) -> list[int]:
 
 
 def _least_width(headings: Sequence[str], widths: Sequence[int]) -> int:
-    """Return how many characters the columns take beside each other, where words break into lines."""
+    """Return the width of the columns in characters, with words wrapped."""
     columns = ((heading, max(width, len(heading))) for heading, width in zip(headings, widths, strict=True))
     return sum(2 + (min(width, _BROKEN) if heading in WRAPPED else width) for heading, width in columns)
 

@@ -1,4 +1,4 @@
-"""Two models side by side: what is missing, and of what differs how much, what moved most first."""
+"""Show a comparison of two models: missing weights, then the largest changes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def printed_rows(found: WeightsComparison) -> list[Row]:
 
 
 def folds_of(found: WeightsComparison) -> list[Fold]:
-    """Return what moved less, and what is equal, with a fact on why it did not move."""
+    """Return the folds of smaller changes and of equal weights."""
     why, noun = why_unmoved(found), noun_of(found)
     listed_rows = {row.pattern for row in printed_rows(found)}
     if not (listed_rows or why):
@@ -148,7 +148,7 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
 
 
 def noun_of(found: WeightsComparison) -> str:
-    """Return what is compared: weights, the states of an optimizer, or tensors of both kinds."""
+    """Return the noun for what is compared: weights, states or tensors."""
     kinds = {bool(quantity_of(found._first[name])) for name in found}
     if len(kinds) > 1:
         return "tensor"
@@ -160,7 +160,7 @@ def _num_in(rows: Sequence[Row]) -> int:
 
 
 def _fold_text(fold: Fold, call: str = "") -> str:
-    """Return what is said of a fold, and the names of what is in it; of what differs, what names them all."""
+    """Return the summary of a fold and the names in it."""
     if fold.said.startswith("…"):
         return f"{fold.said}; {call}.changed() names them all" if call else fold.said
     return f"{fold.said}: {_patterns(fold.rows)}"
@@ -178,14 +178,14 @@ def _patterns(rows: Sequence[Row]) -> str:
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
-    """Return what was compared, and which of them it is where both are called the same."""
+    """Return the names of both sides, numbered if they are equal."""
     first, second = map(legible, found._sources)
     sides = (" (first)", " (second)") if first == second else ("", "")
     return list(zip((first, second), sides, strict=True))
 
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
-    """Yield how much of a model has changed, or of an optimizer alone, and what "moved" means."""
+    """Yield the share of a model that changed, and the meaning of "moved"."""
     is_mixed = noun_of(found) == "tensor"
     names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]

@@ -1,4 +1,4 @@
-"""One row of a comparison of two models: its name, its figures, and in words what has happened."""
+"""Make one row of a model comparison: name, figures and a short verdict."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def table_row(found: WeightsComparison, row: Row, shown: str) -> TableRow:
 
 
 def _both(pairs: Sequence[tuple[object, object]]) -> str:
-    """Return what both sides have, once if it is the same; empty if the weights differ in it."""
+    """Return the fact of both sides, once if equal; empty if weights differ in it."""
     return " and ".join(dict.fromkeys(map(str, pairs[0]))) if len(set(pairs)) == 1 else ""
 
 
 def _what(found: WeightsComparison, row: Row) -> Iterator[str]:
-    """Yield what has happened, and how odd ones differ from their neighbours."""
+    """Yield the parts of the verdict on a row."""
     names = [entry.name for entry in row.entries]
     if len(names) == 1:
         yield parameter_of(row.entries[0])
@@ -110,7 +110,7 @@ def moved_most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
 
 
 def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:
-    """Return what has happened in a few words; to a single number, what it was and is."""
+    """Return a verdict in a few words, or both values of a single number."""
     one = found[entry.name]
     if one.count != 1 or not one._first_values:
         return one.verdict
@@ -137,7 +137,7 @@ def cut_apart(names: Sequence[str], most: int = MAX_SHOWN) -> list[str]:
 
 
 def _odd(every: Mapping[str, Comparison]) -> str:
-    """Return what is finite on one side alone.
+    """Return the number of elements that are finite on one side only.
 
     Of several weights, in which the first is.
     """

@@ -31,7 +31,7 @@ def module_document(view: ModuleView) -> Document:
 
 
 def _said(view: ModuleView) -> Iterator[Alarm | Lines]:
-    """Yield what is not finite, and that not all was looked at, if so."""
+    """Yield sentences on non-finite values and on weights not read."""
     for kind, names in by_kind((name, one.findings) for name, one in view.alarms.items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
         yield Alarm(kind.with_scope(len(names)), f": {shown}")
@@ -40,7 +40,7 @@ def _said(view: ModuleView) -> Iterator[Alarm | Lines]:
 
 
 def partly_read(view: ModuleView) -> str:
-    """Return of how many weights the values were looked at; nothing where that is all of them."""
+    """Return how many weights were read; empty if all were."""
     if view.num_read == view.num_floats or not view.num_read:
         return ""
     return f"NaN was looked for in {view.num_read:,} of {view.num_floats:,} weights; a scan looks in all"

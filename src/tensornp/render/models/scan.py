@@ -82,7 +82,7 @@ def _unfolded(group: _Group, every: dict[str, list[Finding]]) -> list[_Group]:
 
 
 def _rows(found: ScanTable, groups: list[_Group]) -> Iterator[TableRow]:
-    """Yield a row for each group: its names, what stands out, and the figures of all its elements."""
+    """Yield a row for each group: names, findings and figures."""
     before = QUIET_RANK
     for names, findings in groups:
         stats = found[names[0]]
@@ -106,7 +106,7 @@ def _is_plain(stats: TensorStats, findings: list[Finding]) -> bool:
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
-    """Return that nothing stands out of what was read, how much that was, and the figures of all of it."""
+    """Return the sentence of a scan without findings, with its figures."""
     read = found.distinct()
     every = [stats for _, stats in read]
     lows = [stats.min for stats in every if stats.min is not None]
@@ -123,7 +123,7 @@ def _calm(found: ScanTable, has_plain: bool) -> str:
 
 
 def _figures(stats: TensorStats) -> Iterator[str]:
-    """Yield the last columns; of what has no finite element, nothing."""
+    """Yield the last columns, which are empty without a finite element."""
     for figure in (stats.min, stats.max, stats.mean, stats.std):
         yield number_text(figure) if figure is not None else ""
     yield f"{stats.zeros:,}" if stats.zeros else ""

@@ -45,7 +45,7 @@ def weights_document(
     max_rows: int | None = MAX_ROWS,
     order: Column | None = None,
 ) -> Document:
-    """Return the totals over a table, and under it what is wrong.
+    """Return the totals, a table and the problems under it.
 
     A live tree takes the place of the table.
 
@@ -64,7 +64,7 @@ def weights_document(
 
 
 def _loud(explorer: WeightsExplorer) -> list[Alarm]:
-    """Return what loading a stranger's file would do, if that is anything to be alarmed by."""
+    """Return a warning about the imports of an untrusted pickle, if alarming."""
     wanted = [one for one in explorer.problems if _is_loud(one)]
     acts: dict[str, list[str]] = {"call": [], "import": []}
     for one in wanted:
@@ -115,7 +115,7 @@ def table_of(
 
 
 def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
-    """Return how much one of the layers is that are alike, the largest first.
+    """Return the sizes of one layer of each repeated kind, largest first.
 
     The rows tell it of single weights.
     """
@@ -165,7 +165,7 @@ def _problems(explorer: WeightsExplorer) -> list[str]:
 
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:
-    """Return what the file says of itself, what lies deeper last; longer texts are cut."""
+    """Return the metadata of a file as lines; nested values last, long texts cut."""
     shown = nsmallest(MAX_SAID, explorer.metadata.items(), key=lambda item: str(item[0]).count("."))
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]
     more = len(explorer.metadata) - MAX_SAID

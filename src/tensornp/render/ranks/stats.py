@@ -1,4 +1,4 @@
-"""The statistics of one weight on all ranks, and on which of them what stands out is."""
+"""Show the statistics of a weight on all ranks, and the ranks with findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = {"nan": "NaN", "inf": "infinite"}
 
 
 def rank_stats_document(stats: RankStats) -> Document:
-    """Return the facts over the figures, each with its place and the ranks that have it."""
+    """Return the facts and figures of a weight, with places and ranks."""
     facts = stats.facts
     said = [stats.name]
     if facts is not None:

@@ -25,7 +25,7 @@ _MAX_LINE = 400
 
 
 def rank_weights_document(weights: RankWeights) -> Document:
-    """Return in what ranks agree, in what not, and who has not answered, over a table."""
+    """Return agreements, differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
     found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
     head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
@@ -51,7 +51,7 @@ def _heading(head: str, differences: list[str], beside: str) -> Both:
 
 
 def _sizes(weights: RankWeights) -> Iterator[str]:
-    """Yield how many elements there are, and the bytes that all ranks hold together, and each."""
+    """Yield the number of elements and the bytes of all ranks and of each."""
     if len(weights.groups) == 1:
         yield counted(weights.groups[0].parameters, "element")
     held = [nbytes for group in weights.groups for nbytes in group.nbytes]

@@ -68,7 +68,7 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
 
 
 def _lost(entries: list[WeightEntry], files: ItemFiles) -> Iterator[str]:
-    """Yield for each file that is lost whose chunks lie in it."""
+    """Yield a sentence on each lost file and the tensors with chunks in it."""
     of_file: dict[str, dict[str, None]] = {}
     for entry in entries:
         for chunk in entry._source.chunks if files.lost and isinstance(entry._source, ChunkSource) else ():
@@ -118,7 +118,7 @@ class _Box(NamedTuple):
 
 
 def _why_not_whole(shape: Shape, boxes: list[_Box]) -> str:
-    """Return why boxes do not make the whole of a tensor, each element once; empty where they do."""
+    """Return why boxes do not cover a tensor exactly once; empty if they do."""
     for box in boxes:
         if len(box.offsets) != len(shape) or len(box.sizes) != len(shape):
             return "a chunk has another number of dimensions"

@@ -32,7 +32,7 @@ MAX_BESIDES_NBYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class LostFile:
-    """A file that was not there when it was looked for: only what needs its bytes is refused."""
+    """A missing file; only reading its bytes raises an error."""
 
     path: str
     why: str

@@ -1,4 +1,4 @@
-"""A tensor whose chunks lie in several places: of each file, only what an index needs is read."""
+"""Read tensors stored in chunks; an index reads only the bytes it needs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ChunkSource(StoredSource):
         return not any(chunk.form == "zstd" for chunk in self.chunks)
 
     def plan(self, called: Called, index: Any) -> ReadPlan:
-        """Return what `to_numpy` would read, for which the items are looked into: some kB of each that is met.
+        """Return the plan of `to_numpy`; reads some kB of each item.
 
         Of a packed chunk all bytes count.
         """
@@ -94,7 +94,7 @@ class ChunkSource(StoredSource):
 
     @contextmanager
     def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_ChunksReader]:
-        """Return what opens the files as they are needed; ChangedFileError if one is not as it was listed."""
+        """Return a reader that opens files on demand; raises ChangedFileError."""
         yield _ChunksReader(self)
 
     def elements(self, opened: _ChunksReader, ranges: Ranges) -> Array:
@@ -187,7 +187,7 @@ class _ChunksReader:
 
 
 class Met(NamedTuple):
-    """The wanted indices in a box: their places in the result, and the ranges in the box."""
+    """The wanted indices of a box, as places in the result and ranges in the box."""
 
     wanted: tuple[slice, ...]
     own: Ranges

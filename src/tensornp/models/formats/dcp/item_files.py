@@ -45,7 +45,7 @@ class ItemFiles:
         self._headers: dict[str, _Header] = {}
 
     def of_item(self, item: Item) -> tuple[ListedFile, Form] | str:
-        """Return the file of an item, and of what form the item is, or why it is not read."""
+        """Return the file and the form of an item, or the reason why it is not read."""
         if type(item.place) is not str or item.place not in self._found:
             if why := why_outside(item.place):
                 return why

@@ -134,7 +134,7 @@ def _is_a(value: Any, record: str) -> bool:
 
 
 def _fields(value: Any, record: str = "") -> dict[Any, Any]:
-    """Return the fields of a record; none of any other value."""
+    """Return the fields of a record, or an empty mapping."""
     is_record = not record or _is_a(value, record)
     return value.state if is_record and type(value.state) is dict else {}
 
