@@ -93,19 +93,6 @@ def test_a_printer_that_someone_has_registered_is_not_replaced(shell, kind):
     assert "Batch at 0x" in shell.show(batch)["text/plain"]
 
 
-def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell):
-    """What others have registered in the meantime stays."""
-    formatter = bare_shell.display_formatter
-    before = formatter.mimebundle_formatter
-    bare_shell.run_line_magic("load_ext", "tensornp")
-    assert formatter.mimebundle_formatter is not before
-    formatter.mimebundle_formatter.for_type(complex, lambda obj: {"text/plain": "theirs"})
-    bare_shell.run_line_magic("unload_ext", "tensornp")
-    assert formatter.mimebundle_formatter is before
-    assert formatter.format(1j)[0]["text/plain"] == "theirs"
-    before.pop(complex)
-
-
 BATCHES = {
     "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · all int64, cpu, array shared",
     "dict(input_ids=torch.ones(2, 5).long(), attention_mask=torch.ones(2, 5).long())": "dict of 2 tensors · 160 bytes",

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-import types
-from collections import deque, namedtuple
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
-from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.namespace.members import registered_names
-from tensornp.core.tensor.containers import kept_in
 from tensornp.errors import BadRequestError
 
 _MAX_SHOWN = 80
 """Characters of an expression that an error shows."""
 _GETTERS = ("get_parameter", "get_buffer", "get_submodule")
-_STORED: Any = (types.MemberDescriptorType, type(vars(namedtuple("_", "x"))["x"]))
-"""Descriptors that compute nothing: slots and the fields of a named tuple."""
-_SEQUENCES: tuple[Any, ...] = (list, tuple, deque)
-_MISSING = object()
 
 
 class NotLookedAtError(BadRequestError):
@@ -32,14 +22,15 @@ class NotLookedAtError(BadRequestError):
 
 
 def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
-    """Return the object of an expression of names, attributes and constant keys.
+    """Return the object of an expression of names, attributes and keys.
 
-    Attributes are read from objects and classes, keys from lists, tuples, deques, dicts and modules.
+    Keys are constants, or tensors as in the state of an optimizer. ``__getattr__`` and ``__getitem__`` of an object on
+    the way run.
 
     Raises
     ------
     BadRequestError
-        If there is nothing of that name, or a property or method would have to run.
+        If there is nothing of that name, or the expression calls a function, reads a property or indexes a tensor.
     """
     try:
         with modes.outside_modes():
@@ -48,64 +39,47 @@ def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
         raise
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         reason = "that is no name"
-    except (LookupError, AttributeError, TypeError, RuntimeError) as error:
+    except Exception as error:
         reason = str(error.args[0]) if error.args else type(error).__name__
     shown = expression if len(expression) <= _MAX_SHOWN else f"{expression[:_MAX_SHOWN]}…"
     raise BadRequestError(f"{shown} cannot be watched ({reason}); name a tensor")
 
 
 def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    if isinstance(node, ast.Name):
-        if node.id not in namespace:
-            raise LookupError(f"name {node.id!r} is not defined")
-        return namespace[node.id]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GETTERS:
-        module = _reached(node.func.value, namespace)
-        if isinstance(module, torch.nn.Module) and len(node.args) == 1:
-            return getattr(module, node.func.attr)(ast.literal_eval(node.args[0]))
-    if not isinstance(node, (ast.Attribute, ast.Subscript)):
-        raise BadRequestError(
-            f"{ast.unparse(node)} would have to be run; use names, attributes and constant keys: model.fc.weight"
-        )
-    obj = _reached(node.value, namespace)
-    if isinstance(node, ast.Attribute):
-        found = _attribute(obj, node.attr)
-    else:
-        found = _item(obj, _key(node.slice, namespace))
-    if found is _MISSING:
-        raise LookupError(f"{ast.unparse(node)} is not stored there, and nothing is run to compute it")
-    return found
+    match node:
+        case ast.Name(name):
+            if name not in namespace:
+                raise LookupError(f"name {name!r} is not defined")
+            return namespace[name]
+        case ast.Attribute(holder, name):
+            return _attribute(_reached(holder, namespace), name)
+        case ast.Call(ast.Attribute(holder, name), [argument]) if name in _GETTERS:
+            return getattr(_reached(holder, namespace), name)(ast.literal_eval(argument))
+        case ast.Subscript(holder, key):
+            held = _reached(holder, namespace)
+            if is_tensor(held) or is_array(held):
+                raise LookupError(f"{ast.unparse(node)} is a part of a tensor")
+            return held[_key(key, namespace)]
+    raise BadRequestError(
+        f"{ast.unparse(node)} would have to be run; use names, attributes and constant keys: model.fc.weight"
+    )
 
 
-def _attribute(obj: Any, name: str) -> Any:
-    if name == "grad" and is_tensor(obj):
-        unguarded = Unguarded()
-        grad = unguarded.grad_of(obj)
-        if unguarded.left_out:
-            raise NotLookedAtError(f"{NOT_LOOKED_AT}; watch it once that has ended")
-        return grad
-    if name == "__dict__":
-        return object.__getattribute__(obj, "__dict__")
-    if isinstance(obj, torch.nn.Module):
-        for own, _, child, _ in registered_names(obj):
-            if own == name:
-                return child
-    found = inspect.getattr_static(obj, name, _MISSING)
-    if isinstance(found, _STORED):
-        return found.__get__(obj)
-    return _MISSING if hasattr(type(found), "__get__") else found
+def _attribute(held: Any, name: str) -> Any:
+    if is_tensor(held) or is_array(held):
+        return _grad(held) if name == "grad" and is_tensor(held) else vars(held)[name]
+    if isinstance(inspect.getattr_static(type(held), name, None), property):
+        # A parametrized weight is computed at each access, and some parametrizations change their state.
+        raise LookupError(f".{name} is computed at each access")
+    return getattr(held, name)
 
 
-def _item(obj: Any, key: Any) -> Any:
-    for base in _SEQUENCES:
-        if isinstance(obj, base) and type(key) is int:
-            return base.__getitem__(obj, key)
-    if isinstance(obj, dict):
-        return dict.get(obj, key, _MISSING)
-    if isinstance(obj, torch.nn.Module) or torch_private.is_scripted_table(obj):
-        return obj[key]
-    table = kept_in(type(obj))
-    return _item(_attribute(obj, table), key) if table else _MISSING
+def _grad(tensor: Any) -> Any:
+    unguarded = Unguarded()
+    grad = unguarded.grad_of(tensor)
+    if unguarded.left_out:
+        raise NotLookedAtError(f"{NOT_LOOKED_AT}; watch it once that has ended")
+    return grad
 
 
 def _key(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
@@ -113,7 +87,7 @@ def _key(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        key = _reached(node, namespace) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+        key = _reached(node, namespace)
     if not is_tensor(key):
         raise LookupError(f"[{ast.unparse(node)}] is not a constant key")
     return key
