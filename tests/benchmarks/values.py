@@ -13,9 +13,10 @@ from side_by_side import Figure, interleave, peak_mib, timed
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.compare.where import sums_by_axis
 from tensornp.core.values.locate import locate
-from tensornp.core.values.pictures.planes import overview_of_change, plane_map
+from tensornp.core.values.pictures.planes import overview_of, plane_map
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats import fast
@@ -158,10 +159,16 @@ def _planes(numel: int, quick: bool) -> Iterator[Figure]:
         x, y = (one.clone().view(getattr(torch, f"int{8 * one.itemsize}")).view(-1).numpy() for one in (a, b))
         one = {"figures of each row": "scan(a, axis=0)", "figures of each column": "scan(a, axis=1)"}
         both = {
-            "a map of a change": "change(subject(a), subject(b), window)",
+            "a map of a change": "overview(subject(difference(subject(a), subject(b))), window)",
             "where a change lies": "sums(a, b)",
         }
-        names = {"scan": scan, "change": overview_of_change, "subject": subject_of, "window": window}
+        names = {
+            "scan": scan,
+            "overview": overview_of,
+            "difference": difference_of,
+            "subject": subject_of,
+            "window": window,
+        }
         names |= {"sums": sums_by_axis, "read": _blocks_read}
         names |= {"a": a, "b": b, "x": x, "y": y}
         for statements, read in ((one, "read(x)"), (both, "read(x); read(y)")):

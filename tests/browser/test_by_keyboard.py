@@ -22,7 +22,7 @@ STOP = """() => {
     return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
   };
   // What is open under a line has tables of its own.
-  const table = at.closest("table, .tensornp-pair");
+  const table = at.closest("table, .tensornp-opened-pair");
   const number = [...document.querySelectorAll("table")].indexOf(table);
   return {
     name: at.getAttribute("aria-label") ?? at.textContent.trim().slice(0, 40),

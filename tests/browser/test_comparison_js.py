@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,12 +50,13 @@ class Compared(ModulePage):
         live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live, found._sources)
+        widget = ComparisonTable(pairs, live)
+        widget.place = "here"
         widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
         super().__init__(page, widget, "comparison", css=css)
         self.search = page.get_by_role("searchbox")
-        self.pair = page.locator("section.tensornp-pair")
+        self.pair = page.locator("section.tensornp-opened-pair")
         self.settle()
 
     def opener(self, name: str) -> Locator:
@@ -94,75 +94,39 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
     assert compared.listed()[0] == "layers.{0..2}.weight × 3"
 
 
-def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
-    """At the largest difference, which has the focus, in view; Escape returns to the row."""
+def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
+    """Its place is there once the kernel has moved it; Escape returns to the row."""
     compared.opener("layers.").click()
     compared.settle()
     expect(compared.pair).to_be_in_viewport(ratio=1)
-    expect(compared.pair).to_contain_text(re.compile(r"\[32:40, \d+:30\] of \(40, 30\)"))
-    grids = compared.pair.get_by_role("grid")
-    expect(grids).to_have_count(3)
-    current = compared.page.locator("td.tensornp-current")
-    expect(current).to_have_count(3)
-    expect(current.last).to_be_focused()
-    expect(current.last).to_have_text("−4.99")
-    compared.press("ArrowUp")
-    expect(current.last).to_be_focused()
-    expect(current.last).to_have_text("+0.01")
-    compared.press("PageUp", "PageUp")
-    expect(compared.pair).to_contain_text(re.compile(r"\[22:30, \d+:30\] of \(40, 30\)"))
-    compared.press("l")
-    expect(current.last).to_be_focused()
-    expect(current.last).to_have_text("−4.99")
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("layers.1.weight")
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: nearly all of it in one element [39, 29]")
+    navigator = compared.widget._navigator
+    assert (navigator.anchor, navigator.goal[0]) == ("here", [39, 29])
+    expect(compared.pair.locator(".here")).to_have_count(1)
+    which = compared.pair.get_by_role("group", name="The weights of this row")
+    expect(which).to_contain_text("1 of 3")
+    which.get_by_role("button").last.click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("layers.0.weight")
     compared.press("Escape")
     expect(compared.pair).to_have_count(0)
+    assert navigator.anchor == ""
     expect(compared.opener("layers.")).to_be_focused()
     expect(compared.opener("layers.")).to_have_attribute("aria-expanded", "false")
 
 
-def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compared) -> None:
-    """Another row closes the first; what is no index says so."""
+def test_one_row_is_open_at_a_time(compared: Compared) -> None:
+    """Another row closes the first, and a second press its own."""
     compared.opener("layers.").click()
     compared.settle()
     compared.opener("head").click()
     compared.settle()
     expect(compared.pair).to_have_count(1)
-    field = compared.pair.get_by_role("textbox", name="Go to an index")
-    field.fill("3, 5")
-    compared.press("Enter")
-    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
-    field.fill("9, 9")
-    compared.press("Enter")
-    expect(compared.pair.locator(".tensornp-error")).to_contain_text("out of bounds")
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
     compared.opener("head").click()
+    compared.settle()
     expect(compared.pair).to_have_count(0)
-
-
-def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
-    """By a click, and by arrow keys, which move them by their size; a frame shows where they are."""
-    compared.opener("layers.").click()
-    compared.settle()
-    picture = compared.pair.get_by_role("button", name="Map of Δ: heat map of 40 × 30 elements, |Δ|")
-    expect(picture).to_be_visible()
-    expect(compared.pair.locator(".tensornp-words")).to_contain_text("yellow 4.99")
-    frame = picture.locator(".tensornp-frame")
-    low = frame.bounding_box()
-    box = picture.bounding_box()
-    assert low and box
-    picture.click(position={"x": box["width"] * 15.5 / 30, "y": box["height"] * 20.5 / 40})
-    compared.settle()
-    high = frame.bounding_box()
-    assert high and high["y"] < low["y"]
-    here = compared.pair.get_by_role("grid").last.locator("th.tensornp-here")
-    expect(here).to_have_text(["15", "20"])
-    expect(compared.page.locator("td.tensornp-current")).to_have_count(3)
-    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
-    picture.focus()
-    compared.press("ArrowUp", "ArrowUp")
-    expect(picture).to_be_focused()
-    expect(here).to_have_text(["15", "4"])
-    compared.press("Enter")
-    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
 
 
 def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:

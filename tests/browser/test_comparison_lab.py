@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from browser.lab import Notebook, Server
@@ -30,9 +32,11 @@ def test_a_step_is_seen_in_one_line_and_one_click(lab: Page, server: Server) -> 
     first = cell.locator("tbody tr").first
     expect(first).to_contain_text("most in 4.2.weight")
     first.get_by_role("button").click()
-    pair = cell.locator(".tensornp-pair")
-    expect(pair.get_by_role("grid")).to_have_count(3)
-    expect(cell.locator("td.tensornp-current").last).to_be_focused()
+    pair = cell.locator(".tensornp-opened-pair")
+    expect(pair.get_by_role("group", name="Side").get_by_role("button")).to_have_text(["before", "after", "Δ"])
+    current = cell.locator("td.tensornp-current")
+    expect(current).to_be_focused()
+    expect(current).to_have_text(re.compile(r"3\.00\d"))
     # No key is a command of the notebook.
     for key in ("ArrowUp", "ArrowDown", "n", "x"):
         lab.keyboard.press(key)

@@ -39,9 +39,9 @@ def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, serv
     cell.get_by_role("button", name="next NaN").click()
     expect(where(cell)).to_have_text("[2, 250, 350]  nan  float32")
     grid.locator("td[tabindex='0']").click()
-    for key in ("ArrowDown", "ArrowRight", "b", "x", "a", "m", "]", "Control+End"):
+    for key in ("ArrowDown", "ArrowRight", "b", "x", "a", "m", "Control+End"):
         page.keyboard.press(key)
-    expect(where(cell)).to_have_text(re.compile(r"^\[3, 299, 399\] "))
+    expect(where(cell)).to_have_text(re.compile(r"^\[2, 299, 399\] "))
     expect(grid.locator("td[tabindex='0']")).to_be_focused()
     page.keyboard.press("n")
     expect(where(cell)).to_have_text(re.compile(r"^\[2, 250, 350\]  nan"))

@@ -116,6 +116,9 @@ interface SeenLines {
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */
 interface SeenWindow {
+  /** The labels of tensors that take turns, and which one is seen. */
+  faces: string[];
+  face?: number;
   /** What is known not to be among the values. */
   absent: string[];
   /** Of a part of a tensor that other ranks have too: which indices of that are seen, and where each axis begins. */
@@ -141,8 +144,6 @@ interface SeenWindow {
   bound: string;
   text: string;
   position: string;
-  rows: [string, number][];
-  columns: [string, number][];
   overview: string;
 }
 

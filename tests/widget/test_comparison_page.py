@@ -1,11 +1,13 @@
-"""A comparison on a page, from the kernel's side: both sides of a weight in one window, and the search of its rows."""
+"""A comparison on a page, from the kernel's side: a row opens the navigator on both sides and their difference."""
 
 from __future__ import annotations
 
 import gc
 import json
+import re
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,23 +31,46 @@ class Shown:
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][found._pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live, found._sources)
+        self.widget = ComparisonTable(pairs, self.live)
+        self.widget.place = "here"
         self.widget.show("a", self.live.rows, 0)
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(
             json.loads(json.dumps(content, allow_nan=False))
         )
 
+    def opened(self, row: int) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
+        """Return the answer to a row that is opened, and what asks its navigator."""
+        answer = self.ask("open", row=row)
+        navigator = self.widget._navigator
+        assert navigator is not None and navigator.anchor == "here"
+        answers: list[dict[str, Any]] = []
+        navigator.send = lambda content, buffers=None: answers.append(json.loads(json.dumps(content, allow_nan=False)))
+
+        def window(kind: str = "move", *, goal: bool = False, **request: Any) -> dict[str, Any]:
+            aim = navigator.goal[0] if goal else None
+            wanted = {"seek": aim} if isinstance(aim, str) else {"show": aim, "isInMiddle": True} if aim else {}
+            number = len(answers)
+            navigator._receive(None, {"type": kind, "page": "p", "number": number, **wanted, **request}, [])
+            _wait(lambda: len(answers) > number)
+            return answers[number]
+
+        return answer, window
+
     def ask(self, kind: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request, which has its number."""
         number = len(self.answers)
         self.widget._receive(None, {"type": kind, "page": "p", "number": number, **request}, [])
-        end = time.monotonic() + 60
-        while len(self.answers) == number:
-            assert time.monotonic() < end, "no answer"
-            time.sleep(0.01)
+        _wait(lambda: len(self.answers) > number)
         assert (self.answers[-1]["page"], self.answers[-1]["number"]) == ("p", number)
         return self.answers[-1]
+
+
+def _wait(is_there: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_there():
+        assert time.monotonic() < end, "no answer"
+        time.sleep(0.01)
 
 
 def models() -> dict[str, Any]:
@@ -68,36 +93,47 @@ def test_repeated_layers_are_opened_in_their_order_but_for_an_odd_one(odd):
     assert [shown.live.names[i] for i in printed] == [f"layers.{i}.weight" for i in order]
 
 
-def test_a_row_opens_both_sides_where_they_differ_most():
-    """The window has the largest difference in it, and its texts are the numbers of both."""
+def test_a_row_opens_the_navigator_where_both_sides_differ_most():
+    """On the difference; the other faces have the numbers of both sides, and each element has its values on all."""
     names = models()
     shown = Shown(names, "before", "after")
-    assert shown.live.names[0] == "layers.1.weight"
     assert [shown.live.names[first] for first, *_ in shown.live.printed] == ["layers.1.weight", "head"]
+    row = shown.live.names.index("layers.1.weight")
     with unchanged(*names["before"].values(), *names["after"].values()):
-        answer = shown.ask("largest", row=shown.live.names.index("layers.1.weight"), size=[8, 3])
-    assert answer["show"] == [39, 29]
-    assert answer["corner"] == [32, 27]
-    first, second, difference = (
-        [float(text.replace("−", "-")) for text in side["texts"]] for side in answer["windows"]
-    )
-    assert first == pytest.approx(names["before"]["layers.1.weight"][32:, 27:].flatten().tolist(), rel=1e-3)
-    assert second == pytest.approx(names["after"]["layers.1.weight"][32:, 27:].flatten().tolist(), rel=1e-3)
-    assert difference[-1] == pytest.approx(-4.99)
-    assert difference[:-1] == pytest.approx([0.01] * 23, rel=1e-3)
+        answer, window = shown.opened(row)
+        assert answer["where"] == "nearly all of it in one element [39, 29]"
+        assert window(goal=True)["show"] == [39, 29]
+        asked = {"corner": [32, 27], "size": [8, 3]}
+        faces = [window(face=face, **asked) for face in range(3)]
+    assert [face["faces"] for face in faces] == [["before", "after", "Δ"]] * 3
+    numbers = [[float(text.replace("−", "-")) for text in face["texts"]] for face in faces]
+    assert numbers[0] == pytest.approx(names["before"]["layers.1.weight"][32:, 27:].flatten().tolist(), abs=1e-3)
+    assert numbers[1] == pytest.approx(names["after"]["layers.1.weight"][32:, 27:].flatten().tolist(), abs=1e-3)
+    assert numbers[2][-1] == pytest.approx(-4.99)
+    assert numbers[2][:-1] == pytest.approx([0.01] * 23, rel=1e-2)
+    assert all(face["exact"] == faces[0]["exact"] for face in faces)
+    assert re.fullmatch(r"before \S+  after \S+  Δ -4.99\d*", faces[0]["exact"][-1])
 
 
-def test_one_walks_by_index_and_step():
-    """A step moves as little as it needs."""
+def test_a_map_shows_where_in_its_plane_a_weight_has_changed():
+    """The plane of the difference, if the window does not show all of it."""
+    shown = Shown(models(), "before", "after")
+    _, window = shown.opened(shown.live.names.index("layers.1.weight"))
+    assert window(size=[8, 6])["overview"] == "free"
+    drawn = window("overview", axes=[0, 1])
+    assert drawn["src"].startswith("data:image/png")
+    assert drawn["plane"] == [40, 30]
+
+
+def test_a_nan_on_one_side_is_where_a_row_opens():
+    """It exceeds any difference; the sentence says what it is about."""
     names = models()
-    names["after"]["head"] = names["before"]["head"].clone()
-    names["after"]["head"][1, 1], names["after"]["head"][3, 4] = 9, 9
+    names["after"]["head"][1, 3] = float("nan")
     shown = Shown(names, "before", "after")
     row = shown.live.names.index("head")
-    asked = {"row": row, "size": [2, 2]}
-    assert shown.ask("window", **asked, index="3, 5")["corner"] == [2, 4]
-    assert shown.ask("window", **asked, corner=[0, 0], show=[2, 1])["corner"] == [1, 0]
-    assert "names 3 axes" in shown.ask("window", **asked, index="1, 2, 3")["text"]
+    _, window = shown.opened(row)
+    assert window(goal=True)["show"] == [1, 3]
+    assert shown.ask("where", row=row)["text"].endswith("of what is finite on both sides")
 
 
 def test_a_search_knows_the_grammar_of_all_searches():
@@ -116,49 +152,32 @@ def test_it_keeps_no_weight_alive():
     names = models()
     shown = Shown(names, "before", "after")
     lives = weakref.ref(names["before"]["head"].untyped_storage())
-    asked = {"row": shown.live.names.index("head"), "size": [2, 2]}
+    row = shown.live.names.index("head")
+    _, window = shown.opened(row)
     del names["before"]
     gc.collect()
     assert lives() is None
-    assert "before['head']" in shown.ask("window", **asked)["text"]
+    assert "before['head']" in window()["text"]
+    assert "before['head']" in shown.ask("open", row=row)["text"]
     names["before"] = {"head": torch.zeros(3)}
-    assert "by now" in shown.ask("window", **asked)["text"]
+    assert "by now" in shown.ask("open", row=row)["text"]
 
 
 def test_what_makes_no_sense_is_answered_in_a_sentence():
     """The browser may send anything."""
     shown = Shown(models(), "before", "after")
-    for request in (
-        {"row": 99},
-        {"row": "x"},
-        {"row": 0, "size": [1]},
-        {"row": 0, "show": "x"},
-        {"row": 0, "corner": 3},
-    ):
-        assert shown.ask("window", **request)["type"] == "error"
+    for request in ({"row": 99}, {"row": "x"}, {}):
+        assert shown.ask("open", **request)["type"] == "error"
+        assert shown.ask("where", **request)["type"] == "error"
+    _, window = shown.opened(0)
+    assert window(face="x")["type"] == "error"
+    assert window(face=99)["face"] == 2
     assert shown.ask("search", text=3)["type"] == "error"
-    shown.widget._receive(None, {"type": "window", "page": 3, "number": 1}, [])
-    shown.widget._receive(None, "window", [])
+    shown.widget._receive(None, {"type": "open", "page": 3, "number": 1}, [])
+    shown.widget._receive(None, "open", [])
 
 
 def test_weights_of_two_shapes_say_so():
     """There is no difference to be seen."""
     shown = Shown({"a": {"w": torch.zeros(2)}, "b": {"w": torch.zeros(3)}}, "a", "b")
-    assert "shapes differ" in shown.ask("window", row=0, size=[2, 2])["text"]
-
-
-def test_a_map_tells_where_in_its_plane_a_weight_has_changed():
-    """By |Δ|, of what is not seen whole; NaN on one side is marked."""
-    names = models()
-    names["after"]["head"][1, 3] = float("nan")
-    shown = Shown(names, "before", "after")
-    asked = {"row": shown.live.names.index("layers.1.weight"), "size": [8, 6]}
-    assert shown.ask("window", **asked)["overview"] == "free"
-    drawn = shown.ask("overview", **asked)
-    assert drawn["src"].startswith("data:image/png")
-    assert drawn["plane"] == [40, 30]
-    assert drawn["alt"].startswith("heat map of 40 × 30 elements, |Δ|: ")
-    assert [text for text, _ in drawn["words"]] == ["dark blue 0", "yellow 4.99"]
-    row = shown.live.names.index("head")
-    assert shown.ask("window", row=row, size=[8, 6])["overview"] == ""
-    assert "violet NaN on one side" in [text for text, _ in shown.ask("overview", row=row, size=[8, 6])["words"]]
+    assert "shapes differ" in shown.ask("open", row=0)["text"]

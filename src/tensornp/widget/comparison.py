@@ -1,24 +1,23 @@
-"""Serve a comparison of two models with windows on both and their difference."""
+"""Serve the table of a comparison of two models, whose rows open the navigator on both sides and Δ."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import traitlets
 
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.values.compare.compare import Comparison, compare
-from tensornp.core.values.compare.side_by_side import side_by_side
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.compare.where import (
     element_text,
     element_with_nearly_all,
     sums_by_axis,
     where_text,
 )
-from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of_change
-from tensornp.core.values.shown.typed_index import parse_index, window_text
-from tensornp.core.values.shown.window import Index, Window
+from tensornp.core.values.pictures.planes import may_be_read_unasked
+from tensornp.core.values.shown.window import Index
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -26,41 +25,35 @@ from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
 from tensornp.models.live.find import released_from
-from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
+from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows
-from tensornp.render.models.comparison_row import cut_apart
-from tensornp.render.pictures.window import legend_of
 from tensornp.widget.answering import Answer, Request
-from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.table import LiveTable
-from tensornp.widget.window_data import overview_data, overview_offered
-from tensornp.widget.window_request import (
-    NONSENSE,
-    integer,
-    integers,
-    window_asked,
-    window_turned,
-)
+from tensornp.widget.window_request import NONSENSE, integer
+
+if TYPE_CHECKING:
+    from tensornp.widget.navigator import NavigatorWidget
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
 _UNASKED_NBYTES = 2**26
-"""Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
+"""Bytes of each side that are read for a sentence on the place of a change, as the comparison has read them already."""
 _OF_FINITE = ", of what is finite on both sides"
 
 
 class Pair(NamedTuple):
-    """A weight of both models without their tensors, and its largest difference.
+    """A weight of both models without their tensors.
 
-    `may_be_odd` is true if an element may be non-finite in one model and different in the other, which exceeds any
-    difference. `where` is the place of nearly all of the change, and `called` are more names for the search.
+    `goal` is the index of the largest difference, or "nan" if an element is finite on one side alone. `where` is the
+    place of nearly all of the change, and `called` are more names for the search.
     """
 
     first: WeightEntry
     second: WeightEntry
-    largest: Index | None
-    may_be_odd: bool = False
+    goal: Index | str
     where: str = ""
     called: tuple[str, ...] = ()
 
@@ -72,13 +65,13 @@ def pair_of(
 
     `why` is the reason why it did not change, and `others` are its other names.
     """
-    may_be_odd = found._is_odd or found.count > found._finite
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
     if found.equal:
         where = ": ".join(filter(None, (found.verdict, why)))
     called = dict.fromkeys((second.name, *others, first.code, second.code))
-    return Pair(first, second, found._largest_difference, may_be_odd, where, tuple(filter(None, called)))
+    goal = "nan" if found._is_odd else found._largest_difference or ""
+    return Pair(first, second, goal, where, tuple(filter(None, called)))
 
 
 def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
@@ -97,7 +90,8 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         pair_of(first[name], second[found._pairs[name]], found[name], why.get(name, ""), found._other_names(name))
         for name in live.names
     ]
-    table = ComparisonTable(pairs, live, found._sources)
+    table = ComparisonTable(pairs, live)
+    table.place = f"{anchor}-values"
     table.show(anchor, live.rows, len(found) - len(live.rows))
     return table
 
@@ -111,8 +105,6 @@ class ComparisonTable(LiveTable):
         The weights of the rows.
     live : LiveRows
         What is printed of them.
-    sides : tuple of str
-        What the two are called.
     """
 
     _esm = module("comparison")
@@ -123,25 +115,30 @@ class ComparisonTable(LiveTable):
     noun = traitlets.Unicode("weight").tag(sync=True)
     num_equal = traitlets.Int(help="of all, those that are equal").tag(sync=True)
     folds: traitlets.List[Any] = traitlets.List(help="what is not printed, as `LiveFold` has it").tag(sync=True)
-    sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    place = traitlets.Unicode(help="the class of the node where values are shown").tag(sync=True)
 
-    def __init__(self, pairs: Sequence[Pair], live: LiveRows, sides: tuple[str, str]) -> None:
+    def __init__(self, pairs: Sequence[Pair], live: LiveRows) -> None:
         self._pairs = list(pairs)
+        self._navigator: NavigatorWidget | None = None
         super().__init__(
             printed=live.printed, num_printed=live.num_printed, noun=live.noun, num_equal=live.num_equal,
-            folds=[fold._asdict() for fold in live.folds], sides=cut_apart(sides, MAX_INSIDE),
+            folds=[fold._asdict() for fold in live.folds],
         )  # fmt: skip
-        self._answers |= {
-            "window": self._window,
-            "largest": self._largest,
-            "overview": self._draw,
-            "where": self._locate,
-        }
+        self._answers |= {"open": self._open, "close": self._close, "where": self._locate}
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
+        if self._navigator is not None:
+            self._navigator.close()
         super().close()
+
+    def companions(self) -> tuple[DockingWidget, ...]:
+        """Return the navigator, made now."""
+        from tensornp.widget.navigator import own_navigator
+
+        self._navigator = own_navigator()
+        return (self._navigator,)
 
     def _names(self) -> list[str]:
         return [legible(pair.first.name) for pair in self._pairs]
@@ -157,48 +154,39 @@ class ComparisonTable(LiveTable):
         return sorted(literal.union(*(searched(text, names) for names in (self._names(), *others))))
 
     def _waits_as(self, request: Request) -> Hashable | None:
-        kind, row = request["type"], request.get("row")
-        if kind in ("overview", "where"):
-            return ("map", kind)
-        is_sought = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
-        return ("search", request["page"]) if kind == "largest" and is_sought else None
+        return "where" if request["type"] == "where" else None
 
-    def _largest(self, request: Request) -> Answer:
-        """Return the window with the largest or the first non-finite difference.
+    def _open(self, request: Request) -> Answer:
+        """Open the navigator on both sides of a weight and their difference, where they differ most."""
+        pair = self._pair(request)
+        subjects = _subjects_of(pair)
+        # The shapes of both are compared before anything is shown.
+        difference_of(*subjects)
+        if self._navigator is None or self._navigator.comm is None:
+            self.companions()
+        assert self._navigator is not None
+        self._navigator.show(_faces_of(pair), anchor=self.place, goal=pair.goal)
+        return {
+            "type": "opened",
+            "row": request.get("row"),
+            "name": cut_inside(pair.first.name, MAX_SHOWN),
+            "title": legible(pair.first.name),
+            "where": pair.where,
+            "isWhereFree": all(may_be_read_unasked(one, one.shape, _UNASKED_NBYTES) for one in subjects),
+        }
 
-        A pair with non-finite values is compared again, as it may have changed.
-        """
-        pair, subjects = self._opened(request)
-        at = pair.largest
-        if pair.may_be_odd:
-            found = compare(*_values_of(pair))
-            at = found.first_difference if found._is_odd else found._largest_difference
-        return self._said(request, subjects, window_asked(subjects[0].shape, request), at or pair.largest)
-
-    def _window(self, request: Request) -> Answer:
-        """Return a window, moved to a requested index or element."""
-        _pair, (first, second) = self._opened(request)
-        window, shown = window_asked(first.shape, request), None
-        index, wanted = request.get("index"), request.get("show")
-        if isinstance(index, str):
-            window, shown = window_turned(window, parse_index(index, first.shape), request)
-        elif wanted is not None:
-            shown = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(wanted), first.shape, strict=False))
-        is_step = wanted is not None and request.get("isInMiddle") is not True
-        return self._said(request, (first, second), window, shown, is_step=is_step)
-
-    def _draw(self, request: Request) -> Answer:
-        """Return a map of |Δ| around a window, unless there is a later request."""
-        _pair, subjects = self._opened(request)
-        window = window_asked(subjects[0].shape, request)
-        drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None
-        return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
+    def _close(self, request: Request) -> Answer:
+        """Send the navigator away."""
+        if self._navigator is not None and self._navigator.anchor:
+            self._navigator.rest()
+        return {"type": "closed"}
 
     def _locate(self, request: Request) -> Answer:
         """Return a sentence on the place of most of a change, empty for an old request."""
-        pair, _subjects = self._opened(request)
-        text = where_text(sums_by_axis(*_values_of(pair), lambda: self._is_latest(request)))
-        return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.may_be_odd)}
+        pair = self._pair(request)
+        first, second = (reached(one)._values() for one in (pair.first, pair.second))
+        text = where_text(sums_by_axis(first, second, lambda: self._is_latest(request)))
+        return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.goal == "nan")}
 
     def _pair(self, request: Request) -> Pair:
         number = integer(request.get("row"))
@@ -206,56 +194,27 @@ class ComparisonTable(LiveTable):
             raise BadRequestError(NONSENSE)
         return self._pairs[number]
 
-    def _opened(self, request: Request) -> tuple[Pair, tuple[Subject, Subject]]:
-        pair = self._pair(request)
-        entries = reached(pair.first), reached(pair.second)
-        for entry in entries:
-            entry._check_readable()
-        first, second = (subject_of(entry._values()) for entry in entries)
-        if first.num_parts or second.num_parts:
-            parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in (pair.first, pair.second))
-            raise NoDataError(
-                f"{shown_name(pair.first.name)} is nested, and is not seen side by side; "
-                f"tnp.compare({parts}) compares its first parts"
-            )
-        if first.shape != second.shape:
-            raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
-        return pair, (first, second)
 
-    def _said(
-        self, request: Request, subjects: tuple[Subject, Subject], window: Window, shown: Index | None, *,
-        is_step: bool = False,
-    ) -> Answer:  # fmt: skip
-        if shown is not None and window.numel and len(shown) == len(window.shape):
-            window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
-        seen = side_by_side(*subjects, window)
-        pair = self._pair(request)
-        return {
-            "type": "window",
-            "row": request.get("row"),
-            "name": cut_inside(pair.first.name, MAX_SHOWN),
-            "title": legible(pair.first.name),
-            "shape": window.shape,
-            "corner": window.corner,
-            "size": [window.num_rows, window.num_columns],
-            "axes": [window.row_axis, window.column_axis],
-            "windows": [
-                {"texts": side.texts, "shades": side.shades, "scale": side.scale, "legend": legend_of(side, of=of)}
-                for side, of in zip(seen, ("both", "both", "this window"), strict=True)
-            ],
-            "show": shown,
-            "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
-            "where": pair.where,
-            "isWhereFree": _is_free(subjects),
-            "hasLargest": pair.largest is not None or pair.may_be_odd,
-            "text": f"[{window_text(window)}] of {window.shape}",
-        }
+def _faces_of(pair: Pair) -> LookedAt:
+    """Return both sides of a weight and their difference, found again whenever they are read."""
+
+    def side(row: WeightEntry) -> LookedAt:
+        return LookedAt(lambda: reached(row)._values(), name=row.code, take=lambda index: reached(row).to_numpy(index))
+
+    change = LookedAt(lambda: difference_of(*_subjects_of(pair)))
+    faces = (("before", side(pair.first)), ("after", side(pair.second)), ("Δ", change))
+    return LookedAt(name=shown_name(pair.first.name), faces=faces)
 
 
-def _values_of(pair: Pair) -> tuple[Any, Any]:
-    return reached(pair.first)._values(), reached(pair.second)._values()
-
-
-def _is_free(subjects: Sequence[Subject]) -> bool:
-    """Return whether all of both may be read though nobody has asked for it."""
-    return all(may_be_read_unasked(one, one.shape, _UNASKED_NBYTES) for one in subjects)
+def _subjects_of(pair: Pair) -> tuple[Subject, Subject]:
+    entries = reached(pair.first), reached(pair.second)
+    for entry in entries:
+        entry._check_readable()
+    first, second = (subject_of(entry._values()) for entry in entries)
+    if first.num_parts or second.num_parts:
+        parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in (pair.first, pair.second))
+        raise NoDataError(
+            f"{shown_name(pair.first.name)} is nested, and is not seen side by side; "
+            f"tnp.compare({parts}) compares its first parts"
+        )
+    return first, second

@@ -62,6 +62,8 @@ class LookedAt:
         The name that is offered for the array of a window.
     options : DisplayOptions
         In which mode a window is bound, and how much is read unasked.
+    faces : tuple of (str, LookedAt)
+        Tensors of one shape that take turns, with their labels: ``before``, ``after`` and ``Δ``. They replace `held`.
     """
 
     held: Held = nothing
@@ -72,6 +74,7 @@ class LookedAt:
     take: Take | None = None
     suggestion: str = "a_np"
     options: DisplayOptions = _DEFAULTS
+    faces: tuple[tuple[str, LookedAt], ...] = ()
 
     def is_reached(self) -> bool:
         """Return whether there is a name that still reaches the tensor."""

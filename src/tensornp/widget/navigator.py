@@ -58,10 +58,12 @@ class NavigatorWidget(AnsweringWidget):
         answers: Answers = {"move": self._moved, "overview": self._draw, "bind": self._bound}
         super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
 
-    def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
+    def show(
+        self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str | Index = ""
+    ) -> None:
         """Move to the element of class `anchor`; calls `on_left` when it moves on.
 
-        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
+        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax", or an index.
         """
         with self._lock, self.hold_sync():
             self.rest()
@@ -81,9 +83,9 @@ class NavigatorWidget(AnsweringWidget):
         with self._lock:
             self._on_left = nothing
 
-    def aim(self, goal: str) -> None:
-        """Make the page search for the next `goal`, such as "nan", or for nothing."""
-        self.goal = [goal, (self.goal[1] if self.goal else 0) + 1]
+    def aim(self, goal: str | Index) -> None:
+        """Make the page search for the next `goal`, such as "nan", go to an index, or do nothing."""
+        self.goal = [list(goal) if isinstance(goal, tuple) else goal, (self.goal[1] if self.goal else 0) + 1]
 
     def look_again(self) -> None:
         """Make the page request its window again, as the tensor may have changed."""
@@ -112,26 +114,46 @@ class NavigatorWidget(AnsweringWidget):
             self.rest()
         super()._receive(_, content, buffers)
 
+    def _face(self, request: Mapping[str, Any]) -> int:
+        """Return the number of the requested face; the last one by default."""
+        last = len(self._looked_at.faces) - 1
+        return min(max(integer(request.get("face") if "face" in request else last), 0), last)
+
+    def _looked_at_by(self, request: Mapping[str, Any]) -> LookedAt:
+        faces = self._looked_at.faces
+        return faces[self._face(request)][1] if faces else self._looked_at
+
     def _subject(self, request: Mapping[str, Any]) -> Subject:
-        tensor = self._looked_at.held()
-        if tensor is None:
-            raise NoDataError(_GONE)
-        return subject_of(tensor, integer(request.get("part", 0)))
+        return _subject_of(self._looked_at_by(request), integer(request.get("part", 0)))
 
     # --- a window
 
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer to a request for a window, and the shades as bytes."""
-        subject, has_margins = self._subject(request), request.get("figures") is True
+        looked_at, subject = self._looked_at_by(request), self._subject(request)
         window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
-            seen = read_window(subject, window, has_margins=has_margins)
-            answer = {**window_data(self._looked_at, subject, window, seen), "show": shown, **words}
+            seen = read_window(subject, window)
+            answer = {**window_data(looked_at, subject, window, seen), "show": shown, **words}
+            answer |= self._faces(request, window)
             nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades)
             if nbytes <= MAX_NBYTES or window.num_rows <= 1:
                 return answer, [bytes(shade & 255 for shade in seen.shades)]
             window = replace(window, num_rows=window.num_rows * MAX_NBYTES // (nbytes + 1) or 1)
             window = window if shown is None else window.moved_to_show(shown)
+
+    def _faces(self, request: Mapping[str, Any], window: Window) -> dict[str, Any]:
+        """Return the labels of all faces, and the exact values of each element on all of them."""
+        faces = self._looked_at.faces
+        if not faces:
+            return {"faces": []}
+        labels = [label for label, _ in faces]
+        exact = [read_window(_subject_of(one), window).exact for _, one in faces]
+        texts = [
+            "  ".join(f"{label} {text}" for label, text in zip(labels, some, strict=True))
+            for some in zip(*exact, strict=True)
+        ]
+        return {"faces": labels, "face": self._face(request), "exact": texts}
 
     def _aimed(
         self, subject: Subject, window: Window, request: Mapping[str, Any]
@@ -148,7 +170,7 @@ class NavigatorWidget(AnsweringWidget):
                 raise BadRequestError(f"seek must be a known kind of element, got {str(what)[:20]!r}")
             # Of a tensor that has another shape by now, the search begins at the first element.
             after = place_asked(request.get("after"), subject.shape)
-            place, position = self._found(subject, what, after, is_back=request.get("isBack") is True)
+            place, position = self._found(request, subject, what, after)
             if place is None:
                 words["text"] = f"{_NOT_FOUND.get(what, 'there is no such element')} in {_searched(subject)}"
                 return window, None, words
@@ -163,12 +185,15 @@ class NavigatorWidget(AnsweringWidget):
         moved = window.centered_on if request.get("isInMiddle") is True else window.moved_to_show
         return moved(place), place, words
 
-    def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
+    def _found(
+        self, request: Mapping[str, Any], subject: Subject, what: str, after: Index | None
+    ) -> tuple[Index | None, str]:
         """Return the next matching element, and its number if counting is cheap."""
         from tensornp.core.values.locate import place_beside
 
+        is_back = request.get("isBack") is True
         # Of extremes there is one that counts.
-        is_counted = what in _NOT_FOUND and (is_back or counts_places(self._looked_at, subject))
+        is_counted = what in _NOT_FOUND and (is_back or counts_places(self._looked_at_by(request), subject))
         beside = place_beside(subject.tensor, what, after, is_back=is_back, is_counted=is_counted)
         if beside is None:
             return None, ""
@@ -187,14 +212,14 @@ class NavigatorWidget(AnsweringWidget):
 
     def _bound(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Bind the array of a window to a name."""
-        looked_at, name = self._looked_at, request.get("name")
-        if looked_at.binder is None:
+        looked_at, name, binder = self._looked_at_by(request), request.get("name"), self._looked_at.binder
+        if binder is None:
             raise BadRequestError("there is no notebook to bind a name in")
         if not isinstance(name, str):
             raise BadRequestError(NONSENSE)
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
-        looked_at.binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
+        binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
         return {"type": "bound", "text": f"bound to {name}"}, []
 
 
@@ -230,6 +255,13 @@ def leave(anchor: str) -> None:
     for navigator in _the_one:
         if navigator.comm is not None and anchor and navigator.anchor == anchor:
             navigator.rest()
+
+
+def _subject_of(looked_at: LookedAt, part: int = 0) -> Subject:
+    tensor = looked_at.held()
+    if tensor is None:
+        raise NoDataError(_GONE)
+    return subject_of(tensor, part)
 
 
 def _index_asked(text: str, subject: Subject) -> tuple[int | slice, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.text import format_nbytes
@@ -13,10 +12,10 @@ from tensornp.core.tensor.shards import ShardFacts, nth
 from tensornp.core.values.pictures.planes import PlaneMap, may_be_read_unasked
 from tensornp.core.values.shown.typed_index import window_text
 from tensornp.core.values.shown.window import Window
-from tensornp.core.values.shown.window_values import Margin, Seen, Subject
-from tensornp.render.pictures.legend import cover_text, heatmap_alt
+from tensornp.core.values.shown.window_values import Seen, Subject
+from tensornp.render.pictures.legend import heatmap_alt
 from tensornp.render.pictures.png import data_uri, heatmap_png
-from tensornp.render.pictures.window import legend_of, margin_text, overview_words
+from tensornp.render.pictures.window import legend_of, overview_words
 from tensornp.widget.looked_at import LookedAt
 
 SEEN_WHOLE = 16, 16
@@ -42,11 +41,9 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "legend": " · ".join(
             [legend_of(seen, is_complex=info.dtype.is_complex), *([subject.shard.scope] if subject.shard else [])]
         ),
-        "rows": [_margin_data(margin, " … ") for margin in seen.rows],
-        "columns": [_margin_data(margin, "\n") for margin in seen.columns],
         "index": window_text(window, subject.shard),
         "in_whole": None if subject.shard is None else _in_whole(subject.shard, window),
-        "overview": overview_offered((subject,), window, looked_at.options.stats_nbytes),
+        "overview": overview_offered(subject, window, looked_at.options.stats_nbytes),
         "absent": ["nan", "inf"] if _is_whole_numbers(subject) else [],
         **looked_at.expressions(subject, window),
     }
@@ -72,19 +69,13 @@ def _is_whole_numbers(subject: Subject) -> bool:
     return subject.info.kind is STRIDED and not (dtype.is_floating_point or dtype.is_complex)
 
 
-def _margin_data(margin: Margin, between: str) -> tuple[str, int]:
-    return margin_text(margin, between), margin.num_nan
-
-
-def overview_offered(
-    subjects: Sequence[Subject], window: Window, unasked_nbytes: int, seen_whole: tuple[int, int] = SEEN_WHOLE
-) -> str:
+def overview_offered(subject: Subject, window: Window, unasked_nbytes: int) -> str:
     """Return the cost of an overview: "free", the bytes read, or ``""`` without one."""
-    if not window.numel or all(size <= most for size, most in zip(window.plane, seen_whole, strict=True)):
+    if not window.numel or all(size <= most for size, most in zip(window.plane, SEEN_WHOLE, strict=True)):
         return ""
-    if all(may_be_read_unasked(subject, window.plane, unasked_nbytes) for subject in subjects):
+    if may_be_read_unasked(subject, window.plane, unasked_nbytes):
         return "free"
-    return f"reads {format_nbytes(sum(math.prod(window.plane) * subject.info.itemsize for subject in subjects))}"
+    return f"reads {format_nbytes(math.prod(window.plane) * subject.info.itemsize)}"
 
 
 def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
@@ -92,14 +83,13 @@ def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
     return may_be_read_unasked(subject, subject.shape, looked_at.options.stats_nbytes)
 
 
-def overview_data(overview: PlaneMap, caption: str = "", nan: str = "NaN") -> dict[str, Any]:
+def overview_data(overview: PlaneMap) -> dict[str, Any]:
     """Return the picture of a plane with its legend and alternative text."""
     heatmap, limits = overview.heatmap, overview.limits
     return {
         "type": "overview",
         "src": data_uri(heatmap_png(heatmap, limits)),
-        "alt": heatmap_alt(heatmap, limits, caption),
-        "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview, nan)],
+        "alt": heatmap_alt(heatmap, limits),
+        "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview)],
         "plane": heatmap.shape,
-        "cover": cover_text(heatmap),
     }

@@ -67,8 +67,6 @@ def cover_text(heatmap: Heatmap) -> str:
     if heatmap.elements_per_pixel <= 1:
         return "a pixel is an element"
     rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
-    if heatmap.is_mean:
-        return f"a pixel is the root mean square of up to {rows:,} × {columns:,}"
     return f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
 
 

@@ -1,4 +1,4 @@
-"""Legends of a window: its colours, its overview, its row and column statistics."""
+"""Legends of a window: its colours and its overview."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import math
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.heatmap import NEGINF, POSINF
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Margin, Seen
+from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
 from tensornp.render.pictures.palette import DIVERGING, NAMES, SEQUENTIAL, Colour
 from tensornp.render.pictures.palette import NAN as NAN_COLOUR
 from tensornp.render.pictures.palette import NEGINF as NEGINF_COLOUR
 from tensornp.render.pictures.palette import POSINF as POSINF_COLOUR
 
 _PIXELS = (
-    (NAN_PIXEL, "nan", NAN_COLOUR, ""), (POSINF, "posinf", POSINF_COLOUR, "Inf"),
+    (NAN_PIXEL, "nan", NAN_COLOUR, "NaN"), (POSINF, "posinf", POSINF_COLOUR, "Inf"),
     (NEGINF, "neginf", NEGINF_COLOUR, "−Inf"),
 )  # fmt: skip
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
 
-def legend_of(seen: Seen, *, is_complex: bool = False, of: str = "this window") -> str:
-    """Return the scale, `of` which windows, and what has no place on it.
+def legend_of(seen: Seen, *, is_complex: bool = False) -> str:
+    """Return the scale, and what has no place on it.
 
     ``−0.12 … 0.12 of this window · 2 NaN``.
     """
@@ -31,24 +31,17 @@ def legend_of(seen: Seen, *, is_complex: bool = False, of: str = "this window") 
     if not seen.shades:
         scale = "no elements"
     elif limit:
-        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of {of}"
+        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of this window"
         scale = f"|x| {ends}" if is_complex else ends
     elif sum(counts.values()) < len(seen.shades):
-        scale = f"only 0 in {of}"
+        scale = "only 0 in this window"
     else:
-        scale = f"no finite value in {of}"
+        scale = "no finite value in this window"
     return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
 
-def margin_text(margin: Margin, between: str) -> str:
-    """Return the least and the largest number of a row or column, in three digits."""
-    if margin.low is None or margin.high is None:
-        return ""
-    return f"{_short(margin.low)}{between}{_short(margin.high)}"
-
-
-def overview_words(overview: PlaneMap, nan: str = "NaN") -> list[tuple[str, Colour]]:
-    """Return the colours of an overview by name, each with what it stands for; `nan` says that of NaN."""
+def overview_words(overview: PlaneMap) -> list[tuple[str, Colour]]:
+    """Return the colours of an overview by name, each with what it stands for."""
     heatmap, limits = overview.heatmap, overview.limits
     is_signed = limits.centre is not None
     names, scale = (("low", "high"), DIVERGING) if is_signed else (("least", "greatest"), SEQUENTIAL)
@@ -59,7 +52,7 @@ def overview_words(overview: PlaneMap, nan: str = "NaN") -> list[tuple[str, Colo
         value = _short(limits.low)
         words = [(f"all {value}" if overview.is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
     found = [pixel for pixel in _PIXELS if heatmap.count(pixel[0])]
-    return words + [(f"{NAMES[name]} {word or nan}", colour) for _, name, colour, word in found]
+    return words + [(f"{NAMES[name]} {word}", colour) for _, name, colour, word in found]
 
 
 def _short(number: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ class Heatmap:
         Rows and columns that a pixel covers; the last ones may cover fewer.
     is_signed : bool
         Whether there are elements on both sides of 0, in cells without NaN.
-    is_mean : bool
-        Whether a value is the root mean square of its cell.
     is_modulus : bool
         Whether the values are the modulus of complex elements.
     """
@@ -43,7 +41,6 @@ class Heatmap:
     shape: tuple[int, int]
     cell: tuple[int, int]
     is_signed: bool
-    is_mean: bool = False
     is_modulus: bool = False
 
     @property
@@ -97,41 +94,6 @@ class HeatmapBuilder:
             [is_nothing, is_nan, values == np.inf, values == -np.inf], [NOTHING, NAN, POSINF, NEGINF], FINITE
         ).astype(np.uint8)
         return Heatmap(values, flags, self.shape, self.cell, bool((low < 0).any() and (high > 0).any()))
-
-
-class MeanBuilder(HeatmapBuilder):
-    """Builds a `Heatmap` of the root mean square of each cell, from blocks of sizes that cover the plane.
-
-    The farthest elements of cells would hide how few of these are far.
-    """
-
-    def __init__(self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH) -> None:
-        super().__init__(shape, max_height, max_width)
-        self._roots = np.zeros(self._low.shape)
-
-    @np.errstate(all="ignore")
-    def add(
-        self, values: Plane, first_row: int = 0, first_column: int = 0, *, shown: np.ndarray[Any, Any] | None = None
-    ) -> None:
-        """Add a block as `HeatmapBuilder` does; a non-finite element claims its pixel."""
-        super().add(values, first_row, first_column, shown=shown)
-        finite = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0)
-        # A square of the share of the largest is never too large for a float.
-        largest = finite.max(initial=0.0) or 1.0
-        finite /= largest
-        first = first_row, first_column
-        roots = largest * np.sqrt(_in_cells(np.add, np.square(finite, out=finite), first, self.cell))
-        _merge(self._roots, np.hypot, roots, first, self.cell)
-
-    def finish(self) -> Heatmap:
-        """Return the picture of the blocks so far."""
-        made = super().finish()
-        rows, columns = (
-            np.minimum(step, size - np.arange(0, max(size, 1), step)) if size else np.ones(0)
-            for step, size in zip(self.cell, self.shape, strict=True)
-        )
-        means = self._roots / np.sqrt(np.outer(rows, columns))
-        return replace(made, values=np.where(made.flags == FINITE, means, made.values), is_mean=True)
 
 
 def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.values.block import Block, blocks_of
-from tensornp.core.values.compare.numbers import differing, sizes_of_change
-from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
+from tensornp.core.values.compare.numbers import differing
+from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
 from tensornp.core.values.shown.window import Window
@@ -126,40 +126,14 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     NotReadError
         If far more elements would be read.
     """
-    return _draw_window(window, lambda block: elements_in(subject, block), is_wanted, HeatmapBuilder)
-
-
-@outside_modes
-@np.errstate(all="ignore")
-def overview_of_change(
-    first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True
-) -> PlaneMap | None:
-    """Return the heat map of |Δ| in the plane of `window`, from 0 to the largest pixel; as `overview_of`.
-
-    A pixel is the root mean square of its cell: by the largest |Δ|, a few changed rows would colour the whole.
-    """
-
-    def read(block: Window) -> Any:
-        return sizes_of_change(elements_in(first, block), elements_in(second, block))
-
-    drawn = _draw_window(window, read, is_wanted, MeanBuilder)
-    pixels = drawn.heatmap.values[drawn.heatmap.flags == FINITE] if drawn is not None else np.empty(0)
-    if drawn is None or not pixels.size:
-        return drawn
-    return replace(drawn, limits=Limits(0.0, float(pixels.max())))
-
-
-def _draw_window(
-    window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool], build: type[HeatmapBuilder]
-) -> PlaneMap | None:
-    builder, ends, is_complex, is_mask = build(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
+    builder, ends, is_complex, is_mask = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
     for block in blocks_of(window.plane):
         if not is_wanted():
             return None
         begins: dict[Any, int] = dict(zip((window.row_axis, window.column_axis), block.start, strict=True))
         corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
         part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
-        found = read(part)
+        found = elements_in(subject, part)
         is_complex, is_mask = found.dtype.kind == "c", found.dtype == bool
         first, shape = (block.start[0], block.start[1]), (block.shape[0], block.shape[1])
         seen = _add(builder, found, first, shape)

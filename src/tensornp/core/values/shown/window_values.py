@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,14 +58,6 @@ class Subject:
         return name + self.access[1:] + self.info.kind.indexed_by
 
 
-class Margin(NamedTuple):
-    """The ends of the finite numbers of a row or column, None if there are none, and the NaN count."""
-
-    low: float | None
-    high: float | None
-    num_nan: int
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The elements of a window, row by row.
@@ -80,16 +72,12 @@ class Seen:
         The place of each between 0 and the largest magnitude, from -100 to 100, or NAN, HIDDEN and so on.
     scale : tuple of float
         The least and the largest value that has a shade, 0 included; both 0 if there is none.
-    rows, columns : list of Margin
-        The statistics of each row and column, if asked for.
     """
 
     texts: list[str]
     exact: list[str]
     shades: list[int]
     scale: tuple[float, float]
-    rows: list[Margin] = field(default_factory=list)
-    columns: list[Margin] = field(default_factory=list)
 
 
 @outside_modes
@@ -134,10 +122,8 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
 
 
 @outside_modes
-def read_window(subject: Subject, window: Window, *, has_margins: bool = False) -> Seen:
+def read_window(subject: Subject, window: Window) -> Seen:
     """Return the elements of `subject` in `window`; nothing else is read.
-
-    With `has_margins`, rows and columns have statistics.
 
     Raises
     ------
@@ -148,10 +134,9 @@ def read_window(subject: Subject, window: Window, *, has_margins: bool = False) 
         return Seen([], [], [], (0.0, 0.0))
     array = elements_in(subject, window)
     shades, scale = shades_of(array)
-    rows, columns = margins_of(array, window.num_columns) if has_margins else ([], [])
     hidden = np.ma.getmaskarray(array)
     exact = ["--" if is_hidden else str(value) for value, is_hidden in zip(np.ma.getdata(array), hidden, strict=True)]
-    return Seen(column_texts(array, window.num_columns, DIGITS), exact, shades, scale, rows, columns)
+    return Seen(column_texts(array, window.num_columns, DIGITS), exact, shades, scale)
 
 
 @outside_modes
@@ -166,30 +151,6 @@ def elements_in(subject: Subject, window: Window) -> Any:
         return quietly(values.reshape, -1)
 
     return array_of_few(subject.plan, in_rows(few), None if is_shown is None else in_rows(is_shown))
-
-
-def margins_of(array: Any, num_columns: int) -> tuple[list[Margin], list[Margin]]:
-    """Return the margins of the rows and of the columns of a flat array, row by row.
-
-    Of complex numbers they are those of the modulus.
-    """
-    values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array).reshape(-1, num_columns)
-    with np.errstate(all="ignore"):
-        sizes = np.abs(values) if values.dtype.kind == "c" else values
-        table = sizes.astype(np.result_type(sizes.dtype, np.float64)).reshape(-1, num_columns)
-    is_nan = np.isnan(table) & ~hidden
-    is_told = np.isfinite(table) & ~hidden
-    return _along(table, is_told, is_nan, 1), _along(table, is_told, is_nan, 0)
-
-
-def _along(table: Any, is_told: Any, is_nan: Any, axis: int) -> list[Margin]:
-    low = table.min(axis=axis, where=is_told, initial=np.inf).tolist()
-    high = table.max(axis=axis, where=is_told, initial=-np.inf).tolist()
-    counts, nans = is_told.sum(axis=axis).tolist(), is_nan.sum(axis=axis).tolist()
-    return [
-        Margin(least, largest, nan) if count else Margin(None, None, nan)
-        for least, largest, count, nan in zip(low, high, counts, nans, strict=True)
-    ]
 
 
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:

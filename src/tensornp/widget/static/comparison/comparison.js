@@ -6,10 +6,10 @@ import { inPlace } from "../page/in_place.js";
 import { Stops } from "../page/stops.js";
 import { partsOf } from "../table/name.js";
 import { OWN, Sorter, counted } from "../table/sorter.js";
-import { Pair } from "./pair.js";
+import { Opened } from "./opened.js";
 
 class Comparison extends Sorter {
-  /** @type {{ pair: Pair, node: HTMLElement, opener: HTMLElement } | undefined} */
+  /** @type {{ pair: Opened, node: HTMLElement, opener: HTMLElement } | undefined} */
   opened;
   /** @type {HTMLElement | null} */
   folded = null;
@@ -63,15 +63,15 @@ class Comparison extends Sorter {
     alarm?.remove();
     const others = members.length > 1 ? `, the first of ${members.length.toLocaleString("en")}` : "";
     const title = `Show both sides of ${this.nameOf(members[0])}${others}`;
-    const opener = button("", title, ({ detail }) => this.toggle(row, opener, members, detail > 0), "sort tensornp-opener");
+    const opener = button("", title, () => this.toggle(row, opener, members), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.addEventListener("focus", () => this.lineStops.at(opener));
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     // All of the line lights up; who selects figures of it does not press.
-    row.addEventListener("click", ({ target, detail }) => {
+    row.addEventListener("click", ({ target }) => {
       const isPressed = !(target instanceof Element && target.closest("button, a")) && document.getSelection()?.isCollapsed;
-      if (isPressed) this.toggle(row, opener, members, detail > 0);
+      if (isPressed) this.toggle(row, opener, members);
     });
     return row;
   }
@@ -133,8 +133,8 @@ class Comparison extends Sorter {
     for (const { rest } of this.model.get("folds")) if (rest) this.body.append(this.wideRow(rest));
   }
 
-  toggle(row, opener, members, isOfMouse) {
-    const [isOther, isOpen] = [this.opened !== undefined, this.opened?.opener === opener];
+  toggle(row, opener, members) {
+    const isOpen = this.opened?.opener === opener;
     // What was open above it is gone.
     inPlace(row, () => this.close());
     if (isOpen) return;
@@ -149,10 +149,10 @@ class Comparison extends Sorter {
       this.close();
       opener.focus({ preventScroll: true });
     };
-    const pair = new Pair(this.model, members, (number) => this.nameOf(number), closed);
+    const pair = new Opened(this.model, members, (number) => this.nameOf(number), closed);
     this.opened = { pair, node, opener };
     cell.append(pair.root);
-    pair.begin(isOther && isOfMouse);
+    pair.begin();
   }
 
   close() {
@@ -167,7 +167,13 @@ class Comparison extends Sorter {
 
   /** @param {any} event */
   key(event) {
-    if (this.opened?.pair.root.contains(event.target)) return this.opened.pair.key(event);
+    if (this.opened?.pair.root.contains(event.target)) {
+      if (event.key !== "Escape" || event.target.closest("form")) return false;
+      const { opener } = this.opened;
+      this.close();
+      opener.focus({ preventScroll: true });
+      return true;
+    }
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
     const isUp = event.key === "ArrowUp" && event.target === lines.all()[0];
@@ -190,4 +196,4 @@ class Comparison extends Sorter {
   }
 }
 
-export default () => dockingEach(Comparison, `${OWN}, .tensornp-pair`);
+export default () => dockingEach(Comparison, `${OWN}, .tensornp-opened-pair`);

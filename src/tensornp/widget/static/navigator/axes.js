@@ -74,24 +74,17 @@ export class Axes {
     const last = origin + Math.max(size - 1, 0);
     const of = origin ? `, ${origin} to ${last}` : ` of ${size.toLocaleString("en")}`;
     const number = field("input", "number", "field tensornp-number", `Index on ${name}${of}`);
-    const slider = field("input", "range", "slider", `Slide along ${name}`);
-    for (const input of [number, slider]) {
-      input.min = String(origin);
-      input.max = String(last);
-      input.addEventListener("input", () => {
-        if (input.value === "") return;
-        const value = clamp((Math.trunc(Number(input.value)) || 0) - origin, size);
-        (input === number ? slider : number).value = String(origin + value);
-        turn(value);
-      });
-    }
+    number.min = String(origin);
+    number.max = String(last);
+    number.addEventListener("input", () => {
+      if (number.value !== "") turn(clamp((Math.trunc(Number(number.value)) || 0) - origin, size));
+    });
     number.style.width = `${String(origin + size).length + 6}ch`;
-    node.append(element("span", "label", name), number, slider);
+    node.append(element("span", "label", name), number);
     const set = (value) => {
       // What is typed right now stays.
       if (this.isMoving()) return;
       if (document.activeElement !== number || number.value !== "") number.value = String(origin + value);
-      slider.value = String(origin + value);
     };
     return { node, set };
   }

@@ -7,13 +7,11 @@ const EXTREMES = [
   ["min", "min", "Go to the least value"],
   ["max", "max", "Go to the largest value"],
 ];
-// What stays as it was chosen while the page lives, from one tensor to the next.
-const chosen = { figures: false };
-
 export class Controls {
-  // `go(text)` goes to an index, `seek(what, isBack)` to a value, `again()` has the window shown anew, and `close()` ends it.
-  constructor({ go, seek, again, close }) {
-    this.again = again;
+  // `go(text)` goes to an index, `seek(what, isBack)` to a value, `face(number)` shows another side, and `close()` ends it.
+  constructor({ go, seek, face, close }) {
+    this.turn = face;
+    this.faces = groupOf("Side");
     this.node = element("div", "controls");
     this.form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, :, 5:9");
@@ -37,34 +35,26 @@ export class Controls {
     inf.setAttribute("aria-label", "next Inf");
     this.seekers.inf = [inf];
     const jumps = groupOf("Jump to", [before, next, this.position, ...extremes, inf]);
-    this.node.append(jumps, this.form, this.problem, this.choices(close));
-  }
-
-  choices(close) {
-    const title = "The least and the largest number, and the NaN, of each row and column, of what is shown";
-    this.figures = button("row and column figures", title, () => {
-      chosen.figures = !chosen.figures;
-      this.again();
-    }, "copy");
     this.end = button("close ✕", "Close the grid", close, "copy tensornp-end");
     this.end.setAttribute("aria-label", "Close the grid");
-    return groupOf("How it is shown", [this.figures, this.end]);
-  }
-
-  // What a window is asked for with.
-  wanted() {
-    return { ...chosen };
+    this.node.append(this.faces, jumps, this.form, this.problem, this.end);
   }
 
   /** @param {SeenWindow} seen */
-  paint({ index, absent = [] }) {
+  paint({ index, faces = [], face, absent = [] }) {
+    if (this.faces.childElementCount !== faces.length) {
+      const labels = faces.map((label, i) => button(label, `Show ${label}`, () => this.turn(i)));
+      this.faces.replaceChildren(...labels);
+    }
+    [...this.faces.children].forEach((one, i) => one.setAttribute("aria-pressed", String(i === face)));
+    this.faces.hidden = !faces.length;
+
     for (const [what, all] of Object.entries(this.seekers)) {
       // What has the focus keeps it.
       for (const one of all) one.disabled = absent.includes(what) && one !== focused();
     }
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = index;
-    this.figures.setAttribute("aria-pressed", String(chosen.figures));
   }
 
   refuse(text) {

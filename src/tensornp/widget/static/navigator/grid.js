@@ -12,17 +12,7 @@ function withText(node) {
 function headOf(scope) {
   const node = withText(element("th", "heading"));
   node.scope = scope;
-  node.append(element("span", "margin"));
   return node;
-}
-
-// The figures of a row or column, where they were asked for.
-function paintMargin(head, margin = ["", 0]) {
-  const [text, numNan] = margin;
-  const node = head.lastChild;
-  if (node.dataset.said === `${text} ${numNan}`) return;
-  node.dataset.said = `${text} ${numNan}`;
-  node.replaceChildren(text, ...(numNan ? [element("span", "alarm", `${numNan} NaN`)] : []));
 }
 
 // The index in the whole of an element of the window, where what is seen is a part of one that other ranks have too.
@@ -71,12 +61,10 @@ export class Grid {
     this.columnHeads.forEach((head, j) => {
       head.setAttribute("aria-colindex", String(first[1] + j + 2));
       head.firstChild.data = String(this.label(1, j));
-      paintMargin(head, this.seen.columns[j]);
     });
     this.rowHeads.forEach((head, i) => {
       head.parentElement.setAttribute("aria-rowindex", String(first[0] + i + 2));
       head.firstChild.data = axes[0] === null ? " " : String(this.label(0, i));
-      paintMargin(head, this.seen.rows[i]);
     });
     this.cells.forEach((cell, k) => this.paintCell(cell, k, first[1] + (k % columns) + 2));
     const at = this.cellOf(current) ?? this.cells[0];

@@ -1,7 +1,7 @@
 // The navigator: a window on the values of a tensor. The page asks for a window, and paints the answer.
 
 import { GONE, disable, dockingEach, stopListening } from "../page/docking.js";
-import { element, field, focused } from "../page/elements.js";
+import { element, focused } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
 import { Binding } from "./binding.js";
@@ -12,7 +12,6 @@ import { Status } from "./status.js";
 
 const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
-const BAR_WIDTH = 16;
 const NARROW_PX = 480;
 
 /** @param {SeenWindow} seen */
@@ -26,8 +25,6 @@ class Navigator {
   /** @type {Record<string, (...args: any[]) => void>} */
   listeners;
   news = "";
-  /** @type {HTMLInputElement[]} */
-  bars;
   plane = "";
 
   /** @param {Model} model */
@@ -44,7 +41,7 @@ class Navigator {
     this.controls = new Controls({
       go: (index) => this.wish({ index }, "grid"),
       seek: (what, isBack) => this.seek(what, undefined, isBack),
-      again: () => this.wish({ show: this.current }),
+      face: (face) => this.wish({ face, show: this.current }),
       close: () => this.close(),
     });
     this.overview = new Overview({ ask: () => this.draw(), go: (row, column) => this.goTo(row, column) });
@@ -56,7 +53,9 @@ class Navigator {
     this.root.setAttribute("aria-label", "Values");
     const parts = [this.axes, this.controls].map(({ node }) => node);
     this.body = element("div", "body");
-    this.body.append(this.overview.node, this.sheet());
+    const scroller = element("div", "scroller");
+    scroller.append(this.grid.node);
+    this.body.append(this.overview.node, scroller);
     this.root.append(...parts, this.body, this.status.node, this.binding.node);
     this.watcher = new ResizeObserver(() => {
       if (this.width === this.root.clientWidth) return;
@@ -67,18 +66,14 @@ class Navigator {
       this.refit();
     });
     this.watcher.observe(this.root);
-    const [goal] = model.get("goal") ?? [];
-    this.wish(goal ? { seek: goal } : {}, goal ? "grid" : undefined);
+    this.reach(model.get("goal")?.[0]);
     this.listen();
   }
 
   listen() {
     this.listeners = {
       "msg:custom": (content, buffers) => this.hear(content, buffers ?? []),
-      "change:goal": () => {
-        const [what] = this.model.get("goal");
-        if (what) this.seek(what, "grid");
-      },
+      "change:goal": () => this.reach(this.model.get("goal")[0]),
       "change:rounds": () => this.wish({ isAgain: true }),
     };
     for (const [event, listener] of Object.entries(this.listeners)) this.model.on(event, listener);
@@ -87,23 +82,6 @@ class Navigator {
     grid.addEventListener("pointermove", (event) => this.pointAt(event));
     grid.addEventListener("pointerleave", () => this.tell(this.current));
     grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
-  }
-
-  // The grid between bars, which do for the mouse what keys do in the grid, and are no stops of their own.
-  sheet() {
-    this.bars = ["down", "across"].map((way, i) => {
-      const slider = field("input", "range", way, `First ${i ? "column" : "row"} that is shown`);
-      slider.tabIndex = -1;
-      slider.addEventListener("input", () => this.slide(i, Number(slider.value)));
-      return slider;
-    });
-    const scroller = element("div", "scroller");
-    scroller.append(this.grid.node);
-    const beside = element("div", "beside");
-    beside.append(scroller, this.bars[0]);
-    const all = element("div", "sheet");
-    all.append(beside, this.bars[1]);
-    return all;
   }
 
   // --- asking
@@ -122,12 +100,12 @@ class Navigator {
   }
 
   next() {
-    const { axes = null, corner = null, part = 0 } = this.seen ?? {};
+    const { axes = null, corner = null, part = 0, face } = this.seen ?? {};
     if (!this.wished) return undefined;
     const { wanted, then, from } = this.wished;
     this.wished = undefined;
     const { isAgain, isFit, ...asked } = wanted;
-    const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...this.controls.wanted() };
+    const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...(face === undefined ? {} : { face }) };
     return { then, from, isFit, message: { type: "move", ...shown, ...asked } };
   }
 
@@ -232,42 +210,35 @@ class Navigator {
   // --- painting
 
   paint() {
-    const { axes, corner, size, shape } = this.seen;
     this.controls.paint(this.seen);
     this.binding.paint(this.seen);
     this.axes.paint(this.seen);
     this.grid.paint(this.model.get("name"), this.current);
     this.status.legend.paint(this.seen);
-    this.bars.forEach((slider, i) => {
-      const last = axes[i] === null ? 0 : shape[axes[i]] - size[i];
-      slider.max = String(Math.max(last, 0));
-      slider.value = String(axes[i] === null ? 0 : corner[axes[i]]);
-      slider.hidden = last <= 0;
-    });
     this.tell(this.current);
     this.binding.at(this.current);
   }
 
   // One is drawn for each plane that is stayed at, and anew where it may have been written to.
   paintOverview() {
-    const { shape, axes, corner, part } = this.seen;
+    const { shape, axes, corner, part, face } = this.seen;
     const others = corner.filter((_, axis) => !axes.includes(axis));
-    const plane = JSON.stringify([shape, axes, others, part, this.model.get("rounds")]);
+    const plane = JSON.stringify([shape, axes, others, part, face, this.model.get("rounds")]);
     const isMoving = this.wishes.pending || this.wished;
     this.overview.paint(this.seen, plane !== this.plane && !isMoving);
     if (!isMoving) this.plane = plane;
   }
 
   draw() {
-    const { part, axes, corner } = this.seen;
-    this.drawing = this.wishes.post({ type: "overview", part, axes, corner }, true);
+    const { part, face, axes, corner } = this.seen;
+    this.drawing = this.wishes.post({ type: "overview", part, face, axes, corner }, true);
   }
 
   // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
   // the last time for fewer only.
   refit() {
     const beside = this.width < NARROW_PX ? 0 : this.overview.room();
-    const room = this.body.clientWidth - beside - BAR_WIDTH;
+    const room = this.body.clientWidth - beside;
     if (!this.grid.cells.length || room <= 0 || this.wishes.pending || this.wished || this.numFits > 2) return;
     const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
     const axis = this.seen.axes[1];
@@ -338,27 +309,6 @@ class Navigator {
     this.wish({ show: to });
   }
 
-  turnBy(by) {
-    const { others } = this.axes;
-    const axis = others.includes(this.along) ? this.along : others.at(-1);
-    const { part, num_parts: numParts, shape } = this.seen;
-    if (axis === undefined) {
-      if (numParts) this.wish({ part: clamp((this.wished?.wanted.part ?? part) + by, numParts) }, "grid");
-      return;
-    }
-    const to = [...this.here()];
-    to[axis] = clamp(to[axis] + by, shape[axis]);
-    this.along = axis;
-    this.target = to;
-    this.wish({ show: to }, "grid");
-  }
-
-  slide(i, value) {
-    const corner = [...this.seen.corner];
-    corner[this.seen.axes[i] ?? 0] = value;
-    this.wish({ corner });
-  }
-
   // Only once the grid has the focus: until then, the wheel scrolls the notebook.
   roll(event) {
     if (!this.grid.node.contains(focused()) || event.ctrlKey) return;
@@ -370,7 +320,16 @@ class Navigator {
     const to = Math.min(Math.max(from + by, 0), this.seen.shape[axis] - this.seen.size[i]);
     if (to === from) return;
     event.preventDefault();
-    this.slide(i, to);
+    const corner = [...this.seen.corner];
+    corner[axis] = to;
+    this.wish({ corner });
+  }
+
+  // To what is looked for at once: a value, an index, or nothing.
+  reach(goal) {
+    if (Array.isArray(goal)) this.wish({ show: goal, isInMiddle: true }, "grid");
+    else if (goal) this.seek(goal, "grid");
+    else this.wish({});
   }
 
   seek(what, then, isBack = false) {
@@ -396,8 +355,8 @@ class Navigator {
   }
 
   bind(name, overwrite) {
-    const { part, axes, corner, size } = this.seen;
-    this.binds = this.wishes.post({ type: "bind", part, axes, corner, size, name, overwrite });
+    const { part, face, axes, corner, size } = this.seen;
+    this.binds = this.wishes.post({ type: "bind", part, face, axes, corner, size, name, overwrite });
   }
 
   // --- keys
@@ -440,8 +399,6 @@ class Navigator {
       PageDown: () => this.step(0, Math.max(size[0], 1)),
       Home: () => far(undefined, 0),
       End: () => far(undefined, ends[1]),
-      "[": () => this.turnBy(-1),
-      "]": () => this.turnBy(1),
       g: () => this.controls.index.focus(),
       n: () => this.seek("nan", "grid"),
       N: () => this.seek("nan", "grid", true),

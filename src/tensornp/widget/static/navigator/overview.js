@@ -15,17 +15,15 @@ export class Overview {
   first = [0, 0];
   isDrawn = false;
 
-  // `ask()` asks for the picture, which is called `name`, and `go(row, column)` goes to a place of the plane.
-  constructor({ ask, go, name = "Overview", maxHeight = MAX_HEIGHT }) {
+  // `ask()` asks for the picture, and `go(row, column)` goes to a place of the plane.
+  constructor({ ask, go }) {
     this.ask = ask;
-    this.name = name;
-    this.maxHeight = maxHeight;
     this.node = element("div", "overview");
     this.node.hidden = true;
     this.map = button("", "A click goes there; arrow keys move the window by its size", (event) => this.click(event), "map");
     this.frame = element("span", "frame");
     this.words = element("div", "words");
-    this.wanted = button(name, "", () => ask(), "button");
+    this.wanted = button("Overview", "", () => ask(), "button");
     this.node.append(this.map, this.words, this.wanted);
     this.go = go;
   }
@@ -63,7 +61,7 @@ export class Overview {
 
   height() {
     const [rows, columns] = this.plane;
-    return Math.round(Math.min(Math.max((WIDTH * rows) / columns, MIN_HEIGHT), this.maxHeight));
+    return Math.round(Math.min(Math.max((WIDTH * rows) / columns, MIN_HEIGHT), MAX_HEIGHT));
   }
 
   // The width that it takes from the grid.
@@ -84,7 +82,7 @@ export class Overview {
     this.wanted.hidden = true;
     this.map.style.height = `${this.height()}px`;
     this.map.replaceChildren(pictureOf({ src, alt }), this.frame);
-    this.map.setAttribute("aria-label", `${this.name}: ${alt}`);
+    this.map.setAttribute("aria-label", `Overview: ${alt}`);
     this.words.replaceChildren(...words.map(([text, colour]) => this.said(text, colour)));
   }
 
