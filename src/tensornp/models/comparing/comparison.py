@@ -17,7 +17,7 @@ from tensornp.models.comparing.low_rank import directions_of, low_rank_of
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
 from tensornp.models.comparing.rows import STEP, all_rows, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotOfModule, NotSaved
+from tensornp.models.entries.not_listed import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
@@ -328,5 +328,4 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
     """Return the problems that hide weights of one side."""
-    has_none = NotOfModule if other.is_of_module else NotSaved
-    return [one for one in own.not_listed if not isinstance(one, has_none)]
+    return [one for one in own.not_listed if not (other.is_of_module and isinstance(one, NotOfModule))]

@@ -9,12 +9,6 @@ class NotListed(str):
     __slots__ = ()
 
 
-class NotSaved(NotListed):
-    """A problem that hides unregistered objects of a module, which no file has."""
-
-    __slots__ = ()
-
-
 class NotOfModule(NotListed):
     """A problem that hides values saved next to a model, which no module has."""
 

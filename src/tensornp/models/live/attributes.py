@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -18,14 +17,6 @@ from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_be
 
 MAX_HELD = 10_000
 """Values of one attribute that are looked at."""
-_OF_LIGHTNING = frozenset({"Fabric", "Strategy", "Trainer"})
-_OF_LIBRARIES = {
-    "accelerate": frozenset({"AlignDevicesHook", "SequentialHook"}), "torch": frozenset({"Graph", "ScriptModule"}),
-    "lightning": _OF_LIGHTNING, "lightning_fabric": _OF_LIGHTNING, "pytorch_lightning": _OF_LIGHTNING,
-}  # fmt: skip
-"""By their package, classes whose weights are listed elsewhere, or which have none but those of what they train."""
-_OF_FSDP = "__composable_api_state_key"
-"""Begins the name under which fully_shard keeps the memory of the parameters."""
 _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
@@ -58,26 +49,6 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
                     )
             if next(found, None) is not None:
                 yield Attribute(step, (name,), "", None)
-
-
-def others_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of other attributes that may hold weights."""
-    for step, child in unregistered(module):
-        cls = type(child)
-        is_plain = id(cls) in PLAIN_CLASSES or (id(cls) in _CONTAINERS and _is_plain(child)) or _is_code_alone(child)
-        if not (is_plain or _is_meant(child) or _OF_FSDP in step or any(map(_is_of_library, cls.__mro__))):
-            yield step.lstrip("."), child
-
-
-def _is_code_alone(value: Any) -> bool:
-    """Return whether a value is a function without state, such as an activation."""
-    if type(value) is not types.FunctionType or value.__closure__ or value.__dict__ or value.__kwdefaults__:
-        return False
-    return all(id(type(one)) in PLAIN_CLASSES for one in value.__defaults__ or ())
-
-
-def _is_of_library(cls: type) -> bool:
-    return cls.__name__ in _OF_LIBRARIES.get(cls.__module__.partition(".")[0], ())
 
 
 def _is_meant(value: Any) -> bool:

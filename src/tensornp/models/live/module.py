@@ -15,14 +15,13 @@ from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.not_listed import NotListed, NotSaved
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
-from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object, others_of
+from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
 from tensornp.models.live.torch_ao import is_made_of_packed, is_packed, packed_of
-from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.names.quoted import shown_name, shown_names
 
@@ -89,7 +88,6 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
             f"{shown_names(packed)} {are} of torch that may hold packed weights; nothing of {of_it} is listed"
         )
     yield from map(NotListed, walk.broken)
-    yield from walk.unlisted(entries)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
 
@@ -106,7 +104,6 @@ class _Walk:
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
-        self._others: dict[int, tuple[str, Any]] = {}
         self._packed: dict[int, str] = {}
         self._unpacked: set[int] = set()
         self._seen: set[int] = set()
@@ -142,8 +139,6 @@ class _Walk:
                 its_place = its_place._replace(is_unpacked=True)
             yield from _own_entries(one, members, its_place, self._shelves)
             yield from self._attributes(one, members, its_place)
-            for name, held in others_of(one):
-                self._others.setdefault(id(held), (".".join((*its_place.names, name)), held))
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from made
             self.broken.extend(_broken(one, members, its_place))
@@ -186,17 +181,6 @@ class _Walk:
     def packed(self) -> list[str]:
         """Return the names of objects with packed weights that are not listed."""
         return [name for key, name in self._packed.items() if key not in self._unpacked]
-
-    def unlisted(self, entries: list[WeightEntry]) -> list[NotSaved]:
-        """Return a problem that names objects with possible unlisted weights, if any."""
-        unlisted = Unlisted()
-        others = [(name, held) for name, held in self._others.values() if name not in self.cut]
-        for name, held in others:
-            unlisted.note(name, held)
-        if others:
-            for one in (self._root, *self._hidden.values(), *(entry._source.held for entry in entries)):
-                unlisted.is_listed(one)
-        return [*map(NotSaved, unlisted.problems())]
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return the number of unregistered modules with unlisted weights."""
