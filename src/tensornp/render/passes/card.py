@@ -1,0 +1,187 @@
+"""The card of a followed pass: findings over the tree of its calls, as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+
+from tensornp.core.lowlevel.text import counted
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.passes.follow import FollowedPass
+from tensornp.passes.records import BACKWARD, MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
+from tensornp.passes.tree import CallLine, CallTree, odd_word
+from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
+from tensornp.render.layout.style import QUIET, SOURCE
+from tensornp.render.layout.table import (
+    Drawn,
+    Table,
+    TableRow,
+    only,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.layout.words import listed
+from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, outer_of, row_of
+
+_MAX_PROBLEMS, _MAX_CLASSES = 5, 3
+_MAX_TEXT, _MAX_PLACE = 400, 120
+_MAX_COLUMNS = 80
+"""Of a terminal."""
+ORIGINS, FAILURES = {"nan": "NaN", "inf": "Inf"}, ("failed", "overwritten")
+"""Kinds of findings that are alarms."""
+
+
+def pass_document(run: FollowedPass) -> Document:
+    """Return the card of a pass; while the block runs, one line."""
+    return record_document(run._record, run.findings) if run.is_over else Document((Lines((repr(run),)),))
+
+
+def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document:
+    """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
+    notes = Lines(tuple(cut(note, _MAX_TEXT) for note in record.notes))
+    if len(record.calls) < 2 and not findings:
+        return Document((Lines((_nothing_called(record),)), notes))
+    others = list(findings[:_MAX_PROBLEMS])
+    verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
+    if others and others[0].kind in (*ORIGINS, *FAILURES):
+        worst = others.pop(0)
+        rest = f"; {worst.explanation}" if worst.explanation else ""
+        verdict = [Alarm(_linked(record, worst), cut(rest, _MAX_TEXT)) if rest else Alarm(_linked(record, worst))]
+        if worst.source is not None and worst.source.text not in str(worst):
+            verdict.append(source_part(worst.source))
+        verdict.append(Lines((next_command(record, worst),)))
+    table, common = tree_table(record, alarms_of(record, findings))
+    totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
+    lines = Lines((*(_linked(record, one, is_whole=True) for one in others), totals))
+    return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
+
+
+def title_of(record: PassRecord) -> str:
+    """Return the expressions or classes of the outermost modules."""
+    outermost = [call for call in record.children(record.calls[0]) if call.kind == MODULE] if record.calls else []
+    names = list(dict.fromkeys(call.code or call.title for call in outermost if call.phase != RECOMPUTED))
+    return cut(listed(names, _MAX_CLASSES), MAX_SHOWN)
+
+
+def alarms_of(record: PassRecord, findings: Sequence[Finding]) -> dict[int, str]:
+    """Return the alarm of each call that an alarming finding is about, in a word or two."""
+    alarms: dict[int, str] = {}
+    for one in findings:
+        if one.call is None or one.kind not in (*ORIGINS, *FAILURES):
+            continue
+        call = record.calls[one.call]
+        word = ORIGINS.get(one.kind, "")
+        if not word:
+            alarms.setdefault(one.call, "raised" if one.kind == "failed" else "overwrote")
+        elif odd_word(call.params.values()):
+            alarms.setdefault(one.call, f"{word} in its weights")
+        elif odd_word(call.inputs.values()):
+            alarms.setdefault(one.call, f"{word} in its input")
+        else:
+            is_back = call.phase == BACKWARD or not odd_word(call.outputs.values())
+            alarms.setdefault(one.call, f"first {word} gradient" if is_back else f"first {word}")
+    return alarms
+
+
+def next_command(record: PassRecord, finding: Finding) -> str:
+    """Return the magic that finds the operator and its line, if modules alone were followed."""
+    if record.has_operators or finding.kind not in ORIGINS:
+        return ""
+    only_ = ""
+    if finding.call is not None:
+        call = record.calls[finding.call]
+        if odd_word((*call.inputs.values(), *call.params.values())):
+            return ""
+        is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
+        only_ = f" --only {call.name}" if is_plain and odd_word(call.outputs.values()) else ""
+    after = "; a step has changed the weights, so restore them first" if record.steps else ""
+    return f"%%follow --operators{only_} shows the operator and its line{after}"
+
+
+def source_part(source: SourceLine | None) -> Both:
+    """Return a line of source behind its place; nothing for None."""
+    if source is None:
+        return Both()
+    place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
+    # The file of a cell belongs to this kernel alone.
+    title = escape(cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE))
+    quiet = f'<span style="{QUIET}">{escape(place)}</span>&ensp;'
+    return Both(f"    {place}  {text}".rstrip(), f'<div style="{SOURCE}" title="{title}">{quiet}{escape(text)}</div>')
+
+
+def fitted(table: Table, picture: str) -> Both:
+    """Return a table; its text has no pictures if a terminal has no room for them."""
+    if not table.rows:
+        return Both()
+    text = table_text(table)
+    if max(map(len, text.split("\n"))) > _MAX_COLUMNS:
+        text = table_text(only(table, [heading for heading in table.headings if heading != picture]))
+    return Both(text, table_html(table))
+
+
+def link_html(text: str, call: int) -> str:
+    """Return a text that a live tree turns into a link to a call."""
+    return f'<span class="tensornp-to-{call}">{escape(text)}</span>'
+
+
+def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[str]]:
+    """Return the tree as a table, and the facts that all of its rows share."""
+    if not record.calls:
+        return Table(HEADINGS, ()), []
+    outer = outer_of(record)
+    rows: list[TableRow] = []
+    above = [CallLine("", tuple(record.calls[:1]))]
+    for line in CallTree(record, alarms).lines():
+        del above[line.level + 1 :]
+        alarm = alarms.get(line.calls[0].index, "") if line.calls else ""
+        rows.append(row_of(line, above[-1], alarm, outer))
+        above.append(line)
+    table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
+    return without_empty(table, (CALL, SHAPES)), [f"outputs are {dtype}" for dtype in common]
+
+
+def _linked(record: PassRecord, finding: Finding, *, is_whole: bool = False) -> str:
+    """Return the fact of a finding, or the whole sentence, in which the title of its call is a link."""
+    text = cut(str(finding) if is_whole else finding.fact, _MAX_TEXT)
+    if finding.call is None:
+        return text
+    title = cut(record.calls[finding.call].title, MAX_SHOWN)
+    before, name, after = text.partition(title)
+    if not name:
+        return Drawn(text, link_html(text, finding.call))
+    return Drawn(text, escape(before) + link_html(name, finding.call) + escape(after))
+
+
+def _nothing_called(record: PassRecord) -> str:
+    if record.has_operators:
+        return "no module and no operator was called here"
+    return "no module was called here; %%follow --operators follows functions"
+
+
+def _calm(record: PassRecord) -> str:
+    """Return that no value was NaN or infinite, if values were read; else nothing."""
+    calls = record.calls[1:]
+    values = [value for call in calls for value in call.outputs.values()]
+    read = [value.figures for value in values if value.figures is not None]
+    back = [value.grad for value in values] + [one.figures for one in record.grads]
+    if not read or any(one is not None and one.is_odd for one in (*read, *back)):
+        return ""
+    masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
+    num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
+    unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
+    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}"
+
+
+def _totals(record: PassRecord) -> Iterator[str]:
+    modules = list(record.modules())
+    num_again = sum(call.phase == RECOMPUTED for call in modules)
+    num_back = sum(any(value.grad is not None for value in call.outputs.values()) for call in modules)
+    yield f"{counted(len(modules) - num_again, 'call')} forward" if modules else ""
+    yield counted(num, "operator") if (num := len(list(record.operators()))) else ""
+    yield f"{num_again:,} recomputed" if num_again else ""
+    yield f"{counted(num_back, 'gradient')} back" if num_back else ""
+    classes = list(dict.fromkeys(one.class_name for one in record.steps))
+    yield f"{counted(len(record.steps), 'step')} of {listed(classes, _MAX_CLASSES)}" if classes else ""
