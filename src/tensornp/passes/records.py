@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.passes import wording
 
 BLOCK, MODULE, OPERATOR = "block", "module", "operator"
 """Kinds of calls."""
 FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER = "forward", "recomputed", "backward", "optimizer"
 """Phases of calls: a checkpoint recomputes a forward inside of a backward."""
 RETURNED, RAISED, STOPPED, LEFT = "returned", "raised", "stopped early", "left"
-"""Ends of calls: a checkpoint stops a recomputation early; "left" is neither a return nor an error that torch reports."""
+"""Ends of calls: a checkpoint stops a recomputation early; "left" is an end that torch does not report."""
 NEW, SAME, VIEW, IN_PLACE, BUFFER = "new", "same object", "view", "in place", "buffer"
 """Relations of an output to the inputs of its call; "buffer" marks buffers among parameters."""
 
@@ -75,12 +76,15 @@ class Figures:
 
     @property
     def word(self) -> str:
-        """ "NaN", "Inf", "-Inf", or empty for finite numbers."""
+        """ "NaN", "Inf", "−Inf", or empty for finite numbers."""
         if self.has_nan:
             return "NaN"
         if self.count and self.max == math.inf:
             return "Inf"
-        return "-Inf" if self.count and self.min == -math.inf else ""
+        return "−Inf" if self.count and self.min == -math.inf else ""
+
+    def __repr__(self) -> str:
+        return wording.line_of("Figures", f"of {self.count:,}", (), wording.figures_text(self))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,6 +127,9 @@ class Value:
     def is_odd(self) -> bool:
         """Whether its values were read and are odd, see `Figures.is_odd`."""
         return self.figures is not None and self.figures.is_odd
+
+    def __repr__(self) -> str:
+        return wording.value_line(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -197,6 +204,9 @@ class Call:
 
     _mime_, _repr_html_ = mime_of, html_of
 
+    def __repr__(self) -> str:
+        return wording.call_line(self)
+
 
 @dataclass(slots=True)
 class Gradient:
@@ -212,6 +222,9 @@ class Gradient:
     held: Figures | None = None
     is_held_at_end: bool = False
     note: str = ""
+
+    def __repr__(self) -> str:
+        return wording.gradient_line(self)
 
 
 @dataclass(slots=True)
@@ -241,6 +254,9 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.fact}; {self.explanation}" if self.explanation else self.fact
+
+    def __repr__(self) -> str:
+        return wording.line_of("Finding", self.kind, (), str(self))
 
 
 @dataclass(eq=False)
@@ -288,6 +304,9 @@ class PassRecord:
             if one.parent is not None:
                 children.setdefault(one.parent, []).append(one)
         return children
+
+    def __repr__(self) -> str:
+        return wording.line_of("PassRecord", f"of {len(self.calls):,} calls")
 
     def children(self, call: Call) -> list[Call]:
         """Return the calls directly inside `call`."""

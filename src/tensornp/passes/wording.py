@@ -1,0 +1,108 @@
+"""One-line texts on calls, values and statistics, for `repr`s, cards and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tensornp.core.lowlevel.text import counted, format_number, legible
+from tensornp.models.names.quoted import cut, cut_inside
+
+if TYPE_CHECKING:
+    from tensornp.passes.records import Call, Figures, Gradient, SourceLine, Value
+
+_MAX_HEAD, _MAX_TEXT, _MAX_NAMES = 160, 100, 3
+
+
+def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = "") -> str:
+    """Return the `repr` of a record: ``<Gradient head.bias: NaN>``."""
+    head = ", ".join(filter(None, (f"{kind} {cut_inside(name, _MAX_HEAD)}".strip(), *facts)))
+    return f"<{head}: {legible(text)}>" if text else f"<{head}>"
+
+
+def call_line(call: Call) -> str:
+    """Return a call with its shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3)>``."""
+    facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
+    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), shapes_text(call))
+
+
+def value_line(value: Value) -> str:
+    """Return a value with its statistics: ``<Value (2, 8) float32: −1.5 … 2, norm 3>``."""
+    text = value.note if value.figures is None else figures_text(value.figures)
+    return line_of("Value", shape_text(value), (value.relation,), text)
+
+
+def gradient_line(gradient: Gradient) -> str:
+    """Return a gradient with its statistics: ``<Gradient fc.bias: none>``."""
+    text = figures_text(gradient.figures) if gradient.figures is not None else gradient.note or "none"
+    return line_of("Gradient", gradient.name, (), text)
+
+
+def shapes_text(call: Call) -> str:
+    """Return shapes of inputs and outputs: ``(2, 8) float32 → (2, 3)``; non-finite outputs behind them."""
+    inputs, outputs = list(call.inputs.values()), list(call.outputs.values())
+    known = inputs[0].dtype if inputs else ""
+    sides = [_side(inputs, ""), _side(outputs, known)]
+    words = {one.figures.word for one in outputs if one.figures is not None}
+    word = next((one for one in ("NaN", "Inf", "−Inf") if one in words), "")
+    return ", ".join(filter(None, (" → ".join(sides).strip() if any(sides) else "", word)))
+
+
+def _side(values: Sequence[Value], known: str) -> str:
+    if not values:
+        return ""
+    text = sizes_text(values[0].shape) if values[0].dtype == known else shape_text(values[0])
+    return f"{text} and {counted(len(values) - 1, 'other')}" if len(values) > 1 else text
+
+
+def shape_text(value: Value) -> str:
+    """Return shape and dtype: ``(2, 8) float32``."""
+    return f"{sizes_text(value.shape)} {value.dtype}".strip()
+
+
+def sizes_text(shape: Sequence[int | str]) -> str:
+    """Return a shape as a tuple, also with a placeholder for an unknown size: ``(2, ?, 8)``."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def figures_text(figures: Figures | None) -> str:
+    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values; empty for None."""
+    if figures is None or not figures.count:
+        return "no elements" if figures is not None else ""
+    if figures.word:
+        return figures.word
+    ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
+    about = "≈" if len(ends) == 1 and figures.min != figures.max else ""
+    norm = "" if math.isnan(figures.norm) else f", norm {format_number(figures.norm)}"
+    return f"{about}{' … '.join(ends)}{norm}"
+
+
+def zero_units_text(units: tuple[int, int, int], of: str = "") -> str:
+    """Return the number of dead units: ``37 of 512 units of mlp.1 (ReLU) were 0 at all 512 positions``."""
+    num_zero, num_units, num_positions = units
+    verb = "was" if num_zero == 1 else "were"
+    return f"{num_zero:,} of {counted(num_units, 'unit')}{of} {verb} 0 at all {num_positions:,} positions"
+
+
+def number(value: float) -> str:
+    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``3.2e+10``; a negative zero as 0."""
+    return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value + 0.0, 3)
+
+
+def span(figures: Figures) -> str:
+    """Return the range of values: ``from −1 to 2``, ``0 throughout``."""
+    ends = number(figures.min), number(figures.max)
+    if ends[0] != ends[1]:
+        return f"from {ends[0]} to {ends[1]}"
+    return f"{ends[0]} throughout" if figures.min == figures.max else f"about {ends[0]} throughout"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names of several."""
+    return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
+
+
+def at(source: SourceLine | None) -> str:
+    """Return a line behind a comma; empty if it is unknown."""
+    return f", {source}" if source is not None else ""
