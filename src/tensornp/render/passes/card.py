@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
+from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import BACKWARD, MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
 from tensornp.passes.tree import CallLine, CallTree, odd_word
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
@@ -25,6 +25,9 @@ from tensornp.render.layout.table import (
 )
 from tensornp.render.layout.words import listed
 from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, outer_of, row_of
+
+if TYPE_CHECKING:
+    from tensornp.passes.follow import FollowedPass
 
 _MAX_PROBLEMS, _MAX_CLASSES = 5, 3
 _MAX_TEXT, _MAX_PLACE = 400, 120

@@ -14,10 +14,11 @@ from tensornp.core.values.stats.distribution import Histogram
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.models.outline.columns import ABOUT, at_a_glance
 from tensornp.passes.records import FORWARD, LEFT, NEW, OPERATOR, RAISED, Call, Figures, PassRecord, Value
-from tensornp.passes.tree import PASSED_ON, CallLine, state_of
+from tensornp.passes.tree import PASSED_ON, CallLine, odd_word, state_of
 from tensornp.passes.wording import sizes_text
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
+from tensornp.render.layout.words import listed
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import histogram_alt
@@ -122,15 +123,14 @@ def shapes(call: Call) -> str:
 def all_shapes(call: Call) -> str:
     """Return the shapes of all inputs and outputs with their paths."""
     sides = [
-        ", ".join(f"{path} {one.dtype} {sizes_text(one.shape)}".strip() for path, one in [*values.items()][:_MAX_VALUES])
-        + (f" and {len(values) - _MAX_VALUES:,} more" if len(values) > _MAX_VALUES else "")
+        listed([f"{path} {one.dtype} {sizes_text(one.shape)}".strip() for path, one in values.items()], _MAX_VALUES)
         for values in (call.inputs, call.outputs)
     ]
     return cut(" → ".join(sides), _MAX_TEXT)
 
 
 def extremes(figures: Iterable[Figures]) -> str:
-    """Return the least and greatest element of all; one number if both read alike, with a mark unless they are equal."""
+    """Return the least and greatest element of all; one number if both read alike."""
     known = [one for one in figures if one.count]
     if not known:
         return ""
@@ -213,7 +213,7 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
     yield f"{call.asked_for} was asked for" if call.asked_for else ""
     yield call.detail
     yield _zero_units(line.calls)
-    yield from (f"{path} contains {one.figures.word}" for path, one in call.params.items() if one.figures and one.is_odd)
+    yield from (f"{path} contains {word}" for path, one in call.params.items() if (word := odd_word([one])))
     yield from dict.fromkeys(one.note for one in call.outputs.values() if one.note)
     yield from call.notes
     yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""
@@ -239,4 +239,3 @@ def _zero_units(calls: Sequence[Call]) -> str:
     if num_positions < _MIN_POSITIONS or num_zero < _MIN_SHARE * num_units:
         return ""
     return f"{num_zero:,} of {counted(num_units, 'unit')} always 0"
-

@@ -191,7 +191,7 @@ class LiveCalls:
     def _bar(self, column: str, calls: Sequence[Call]) -> tuple[float, float] | None:
         """Return the greatest norm relative to that of all calls; None if it is not finite."""
         greatest = _greatest(column, calls)
-        is_finite = all(key is None or not key[0] and math.isfinite(key[1]) for key in map(_order(column), calls))
+        is_finite = all(key is None or math.isfinite(key[1]) for key in map(_order(column), calls))
         return (0.0, greatest / self._greatest[column]) if greatest and is_finite else None
 
 

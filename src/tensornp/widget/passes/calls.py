@@ -9,7 +9,6 @@ import traitlets
 
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import BadRequestError
-from tensornp.passes.follow import FollowedPass
 from tensornp.passes.records import Call
 from tensornp.render.passes.call import panel_html, values_of
 from tensornp.render.passes.card import alarms_of, title_of
@@ -20,6 +19,7 @@ from tensornp.widget.passes.call_tree import LiveCalls
 from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
 
 if TYPE_CHECKING:
+    from tensornp.passes.follow import FollowedPass
     from tensornp.widget.navigator import NavigatorWidget
 
 _MAX_LABEL = 100
