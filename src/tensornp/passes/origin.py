@@ -152,7 +152,8 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
-    again = " as a checkpoint recomputed it" if call.phase == RECOMPUTED else ""
+    is_again = RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
+    again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
 
 
