@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tensornp.passes.records import BACKWARD, MODULE, Call, Figures, Finding, PassRecord, Value
-from tensornp.passes.wording import at, number, span
+from tensornp.passes.records import BACKWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
+from tensornp.passes.wording import at, number, ranges_text
 
 
 class _Came(NamedTuple):
@@ -48,8 +48,7 @@ def operator_of_backward(record: PassRecord, call: Call) -> Finding:
     where = f" in {parent.title}" if parent.kind == MODULE else ""
     words = {one.figures.word for one in call.outputs.values() if one.figures is not None and one.is_odd}
     word = "NaN" if "NaN" in words else next(iter(words), "NaN")
-    figures = [one.figures for one in (forward.inputs.values() if forward is not None else ()) if one.figures]
-    explanation = f"the input of its forward: {span(figures[0])}" if figures and figures[0].count else ""
+    explanation = ranges_text(f"the input of {forward.title}", forward.inputs.values()) if forward is not None else ""
     fact = f"{word} was first produced in the backward of {name}{where}{at(call.source)}"
     return Finding(word.lstrip("−").lower(), fact, explanation, call.index, call.source)
 
@@ -74,5 +73,5 @@ def _is_first_odd(call: Call) -> bool:
     return call.phase == BACKWARD and is_odd and not call.asked_for
 
 
-def _source(record: PassRecord, index: int | None) -> object:
+def _source(record: PassRecord, index: int | None) -> SourceLine | None:
     return record.calls[index].source if index is not None else None

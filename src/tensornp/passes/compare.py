@@ -142,11 +142,11 @@ def _keyed(record: PassRecord, root: str) -> dict[tuple[object, ...], Call]:
     counts: Counter[tuple[object, ...]] = Counter()
     for call in (one for one in reversed(record.calls) if one.kind == MODULE):
         # A wrapper has the name of the module inside, which comes first here.
-        key = _plain(call.name, root), call.phase, call.nth
+        key: tuple[object, ...] = (_plain(call.name, root), call.phase, call.nth)
         keys[call.index] = *key, counts[key]
         counts[key] += 1
     for call in record.operators():
-        key = keys[call.parent or 0], call.name, call.phase
+        key = (keys[call.parent or 0], call.name, call.phase)
         keys[call.index] = *key, counts[key]
         counts[key] += 1
     return {keys[one.index]: one for one in record.calls[1:]}

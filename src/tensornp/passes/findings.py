@@ -35,8 +35,8 @@ def findings_of(record: PassRecord) -> list[Finding]:
 def _idle_step(record: PassRecord) -> Iterator[Finding]:
     step = next((one for one in record.steps if one.num_parameters and not one.num_with_gradient), None)
     if step is not None:
-        fact = f"a step of {step.class_name} changed nothing{at(step.source)}"
-        reason = f"none of its {counted(step.num_parameters, 'parameter')} had a gradient"
+        fact = f"a step of {step.class_name} began without gradients{at(step.source)}"
+        reason = f"`.grad` was None for each of its {counted(step.num_parameters, 'parameter')}"
         yield Finding("idle step", fact, reason, source=step.source)
 
 
@@ -56,7 +56,8 @@ def _no_gradient(record: PassRecord) -> Iterator[Finding]:
     cut = [one for one in record.modules() if _loses_gradient(one)]
     inner = [one for one in cut if not any(below in cut for below in record.children(one))]
     reason = f"{inner[0].title} returned a tensor without a gradient{at(inner[0].source)}" if inner else ""
-    fact = f"{counted(len(names), 'parameter')} got no gradient: {listed(_whole_modules(record, names))}"
+    num = counted(len(record.grads), "parameter")
+    fact = f"{len(names):,} of {num} got no gradient: {listed(_whole_modules(record, names))}"
     yield Finding("no gradient", fact, reason, inner[0].index if inner else None, inner[0].source if inner else None)
 
 
@@ -77,7 +78,7 @@ def _without_gradient(model: Sequence[Gradient]) -> list[str]:
 def _whole_modules(record: PassRecord, names: Sequence[str]) -> list[str]:
     """Return the outermost modules without any gradient, and the names of other parameters."""
     others = [f"{one.name}." for one in record.grads if one.name not in names]
-    found = {}
+    found: dict[str, None] = {}
     for name in names:
         whole = name
         while (above := whole.rpartition(".")[0]) and not any(one.startswith(f"{above}.") for one in others):
@@ -117,7 +118,7 @@ def _growth(record: PassRecord) -> Iterator[Finding]:
         for what, layers, each in (("norms", calls, norms), ("gradient norms", calls[::-1], grads[::-1])):
             for verb, sign in (("grow", 1), ("fall", -1)):
                 found[f"{what} {verb}"] += _steep(f"{what} {verb}", layers, each, sign)
-    for several in found.values():
+    for several in filter(None, found.values()):
         yield max(several, key=lambda one: one[0])[1]
 
 
@@ -126,9 +127,9 @@ def _layers(record: PassRecord) -> list[list[Call]]:
     found = defaultdict(list)
     for call in record.modules():
         value = _first_float(call)
-        for match in (
-            _NUMBER.finditer(call.name) if value is not None and not call.nth and call.phase == FORWARD else ()
-        ):
+        if value is None or call.nth or call.phase != FORWARD:
+            continue
+        for match in _NUMBER.finditer(call.name):
             found[call.name[: match.start()], call.name[match.end() :], call.class_name, value.shape].append(call)
     return list(found.values())
 

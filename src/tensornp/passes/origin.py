@@ -20,10 +20,9 @@ from tensornp.passes.records import (
     Step,
     Value,
 )
-from tensornp.passes.wording import at, number, span
+from tensornp.passes.wording import at, number, ranges_text
 
 _RANGES = ("float16", "bfloat16", "float32", "float64")
-_MAX_INPUTS = 3
 _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weight", "input"
 
 
@@ -143,17 +142,18 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
     elif call.phase == BACKWARD:
         return operator_of_backward(record, call)
     elif call.kind == OPERATOR:
-        within = f"{record.calls[call.parent or 0].title}, at {call.title}"
-        fact, explanation = f"{word} was first produced in {within}", _made_of(record, call, value)
+        within = record.calls[call.parent or 0].title
+        fact, explanation = f"{word} was first produced in {within}, at {call.title}", _made_of(record, call, value)
         if call.asked_for == word:
-            fact, explanation = f"{word} was an argument in {within}", ""
+            fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
     elif inside := [one for one in record.children(call) if one.kind == MODULE]:
         source = inside[-1].source
         fact = f"{word} was first produced in the code of {call.title}"
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
-    again = " as a checkpoint recomputed it" if call.phase == RECOMPUTED else ""
+    is_again = RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
+    again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
 
 
@@ -191,18 +191,12 @@ def _made_of(record: PassRecord, call: Call, output: Value) -> str:
     inputs = list(call.inputs.values())
     known = [one.figures for one in inputs if one.figures is not None and one.figures.count]
     if call.detail:
-        masked = (one.maker for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf)
-        asked = next((record.calls[one] for one in masked), None)
-        return call.detail + (f" ({asked.title}{at(asked.source)})" if asked is not None else "")
+        masked = [one for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf]
+        mask = record.calls[masked[0].maker or 0] if masked else None
+        return call.detail.replace("-Inf", "−Inf") + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
     dtype, reach = name_of(output.dtype), max((abs(end) for one in known for end in (one.min, one.max)), default=0.0)
     if output.figures is not None and output.figures.max == math.inf and dtype in _RANGES and known:
         limit = largest(dtype)
         if dtype == "float16" or reach * reach > limit:
             return f"it left the range of {dtype} ({number(limit)}); its inputs reached {number(reach)}"
-    unread = [one.note for one in inputs if one.figures is None and one.note]
-    if unread:
-        return f"its input was not read: {unread[0]}"
-    ranges = [span(one) for one in known[:_MAX_INPUTS]]
-    if len(ranges) == 1:
-        return f"its input {'was' if 'throughout' in ranges[0] else 'went'} {ranges[0]}"
-    return f"its inputs: {' and '.join(one.removeprefix('from ') for one in ranges)}" if ranges else ""
+    return ranges_text("its input", inputs)

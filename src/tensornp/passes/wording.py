@@ -86,8 +86,10 @@ def zero_units_text(units: tuple[int, int, int], of: str = "") -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``3.2e+10``; a negative zero as 0."""
-    return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value + 0.0, 3)
+    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``Inf``; a negative zero as 0."""
+    if 1e3 <= abs(value) < 1e7:
+        return f"{value:,.0f}".replace("-", "−")
+    return format_number(value + 0.0, 3).replace("inf", "Inf").replace("nan", "NaN")
 
 
 def span(figures: Figures) -> str:
@@ -96,6 +98,18 @@ def span(figures: Figures) -> str:
     if ends[0] != ends[1]:
         return f"from {ends[0]} to {ends[1]}"
     return f"{ends[0]} throughout" if figures.min == figures.max else f"about {ends[0]} throughout"
+
+
+def ranges_text(name: str, values: Iterable[Value]) -> str:
+    """Return the ranges of values that were read: ``its input went from −1 to 2``, or why one was not read."""
+    values = list(values)
+    spans = [span(one.figures) for one in values if one.figures is not None and one.figures.count]
+    unread = next((one.note for one in values if one.figures is None and one.note), "")
+    if unread or not spans:
+        return f"{name} was not read: {unread}" if unread else ""
+    if len(spans) == 1:
+        return f"{name} {'was' if spans[0].endswith('throughout') else 'went'} {spans[0]}"
+    return f"{name}s: {' and '.join(one.removeprefix('from ') for one in spans[:_MAX_NAMES])}"
 
 
 def listed(names: Sequence[str]) -> str:

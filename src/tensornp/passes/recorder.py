@@ -1,0 +1,524 @@
+"""Record the calls of a block: global hooks report those of modules, and a dispatch mode those of operators.
+
+Not hooks of each module: encoder layers look for those, and leave their fast path. Never full backward hooks, which
+break what a module has written in place (pytorch#61519).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import keyword
+import os
+import re
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch.nn.modules import module as torch_module
+from torch.optim import optimizer as torch_optimizer
+
+import tensornp
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.fallback import told
+from tensornp.core.namespace.caller import name_of
+from tensornp.passes.gradients import Awaited, Gradients
+from tensornp.passes.operators import OperatorMode
+from tensornp.passes.records import (
+    BLOCK, BUFFER, FORWARD, MODULE, RAISED, RECOMPUTED, RETURNED, STOPPED, Call, Gradient, Step, Value,
+)  # fmt: skip
+from tensornp.passes.tensors import Tensors, tensors_in
+
+_FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
+"""The recorders of this context; another thread and another task of asyncio have others."""
+_graph_task: Any = torch._C._current_graph_task_id
+_LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
+_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "torch/_functorch/")
+_TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
+_NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
+_NORMS = re.compile(r"(?:Lazy)?(?:Conv|ConvTranspose|BatchNorm|InstanceNorm)(\d)d")
+_MOST_UNITS, _MOST_FRAMES = 4096, 16
+
+
+class Known:
+    """A module that was called or may be: its place in a model, and nothing that keeps it alive.
+
+    `code` is the expression that reaches it from its model, None if it is no registered part of that.
+    """
+
+    __slots__ = (
+        "class_name", "code", "first", "is_kept", "is_within", "last", "name", "num_calls", "parameters", "reference",
+        "root",
+    )  # fmt: skip
+
+    def __init__(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> None:
+        self.reference, self.root, self.name, self.code = weakref.ref(module), root, name, code
+        self.class_name = type(module).__name__
+        self.num_calls = self.first = self.last = 0
+        self.parameters: list[Awaited] | None = None
+        self.is_kept = self.is_within = False
+
+
+class Root:
+    """A model that was given, or is called by no other module: the name bound to it, and a label unique to it."""
+
+    __slots__ = ("code", "has_weights", "label", "reference")
+
+    def __init__(self, module: torch.nn.Module, code: str, label: str) -> None:
+        self.reference, self.code, self.label = weakref.ref(module), code, label
+        self.has_weights = next(torch.nn.Module.parameters(module), None) is not None
+
+
+class _Open:
+    """A call that has begun; `edges` keep the nodes of parameters until the outermost call has used them."""
+
+    __slots__ = ("call", "edges", "has_calls", "is_within", "known", "not_awaited")
+
+    def __init__(self, call: Call, known: Known, *, is_within: bool) -> None:
+        self.call, self.known, self.is_within = call, known, is_within
+        self.has_calls = False
+        self.edges: list[Any] = []
+        self.not_awaited: list[Awaited] = []
+
+
+class Recorder:
+    """Records the calls of some modules in any thread, or of all modules that this context calls.
+
+    Inside the modules that match `only`, or in all, a mode adds the operators. Inputs and outputs of modules that match
+    `keep` are copied. `names` returns the names that the block sees. Keyword arguments are read after the call. A call
+    that Ctrl-C has left counts as the one around all later calls until its module returns again.
+    """
+
+    def __init__(
+        self,
+        modules: Iterable[torch.nn.Module] = (),
+        *,
+        has_operators: bool = False,
+        only: str | None = None,
+        keep: str | None = None,
+        has_grads: bool = True,
+        max_calls: int = 100_000,
+        names: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        self.calls: list[Call] = [Call(0, BLOCK)]
+        self.known_of: dict[int, Known] = {}
+        self.roots: list[Root] = []
+        self.steps: list[Step] = []
+        self.open_steps: list[int] = []
+        self.masked_rows: list[tuple[Call, int]] = []
+        self.problems: list[str] = []
+        self.has_operators, self.only, self.keep = has_operators, only, keep
+        self.max_calls, self.is_full, self.is_over = max_calls, False, False
+        self.has_others = self.has_compiled = False
+        self.lines, self.lock = SourceLines(), threading.RLock()
+        self._names, self._has_grads = names, has_grads
+        self._labels: Counter[str] = Counter()
+        self._modules: dict[int, Known] = {}
+        self._stacks: dict[int, list[_Open]] = {}
+        self._num_ended = 0
+        self._first_node = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
+        self._mode: OperatorMode | None = None
+        for module in modules:
+            self._know(module)
+        self.is_bound = bool(self.roots)
+        self._sees_writes = has_operators and only is None and not self.is_bound
+        self.tensors = Tensors(sees_writes=self._sees_writes)
+        self.gradients = Gradients(self.tensors, self.lock)
+
+    def begin(self) -> None:
+        """Install the hooks, and the mode if operators are followed."""
+        _remove_hooks(lambda recorder: recorder.is_over)
+        _FOLLOWED.set((*_FOLLOWED.get(), self))
+        torch_module.register_module_forward_pre_hook(self._began)
+        register: Callable[..., Any] = torch_module.register_module_forward_hook
+        register(self._ended, with_kwargs=True, always_call=True)
+        torch_optimizer.register_optimizer_step_pre_hook(self._step_began)
+        torch_optimizer.register_optimizer_step_post_hook(self._step_ended)
+        if self.has_operators:
+            self._mode = OperatorMode(self)
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    def leave(self) -> None:
+        """Remove the mode and the hooks."""
+        self.is_over = True
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._mode = None
+        _remove_hooks(lambda recorder: recorder is self)
+        _FOLLOWED.set(tuple(one for one in _FOLLOWED.get() if one is not self))
+
+    def end(self, namespace: Mapping[str, Any]) -> None:
+        """Take in the results that the block has bound to names, and forget everything that leads to its objects."""
+        for name, tensor in list(namespace.items()):
+            if type(name) is str and not name.startswith("_") and is_tensor(tensor) and self._is_result(tensor):
+                self.calls[0].outputs[name] = self.tensors.value(tensor, has_sums=False)
+        self.gradients.end()
+        self._stacks.clear()
+        self._names = dict
+
+    def _is_result(self, tensor: torch.Tensor) -> bool:
+        """Return whether autograd has computed a tensor in the block, or an operator that was followed made it."""
+        try:
+            node = tensor.grad_fn
+            if node is not None and node._sequence_nr() >= self._first_node:
+                return True
+            found = self.tensors.before_write(tensor) if self._sees_writes else None
+            return found is not None and found.maker is not None
+        except Exception:
+            return False
+
+    def called(self) -> Iterator[Known]:
+        """Yield the modules that were called."""
+        return (one for one in self._modules.values() if one.num_calls)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether calls of several threads were followed."""
+        return len(self._stacks) > 1
+
+    def innermost(self) -> _Open | None:
+        """Return the innermost call of this thread."""
+        stack = self._stacks.get(threading.get_ident())
+        return stack[-1] if stack else None
+
+    def follows_here(self) -> bool:
+        """Return whether calls of this context are recorded."""
+        return not (self.is_over or self.is_full or modes.is_own_call()) and (
+            self in _FOLLOWED.get() or (self.is_bound and self.innermost() is not None)
+        )
+
+    def add_operator(self, call: Call) -> None:
+        """Add the call of an operator that has ended."""
+        call.index, call.ended = len(self.calls), self._num_ended
+        self._num_ended += 1
+        self._add(call)
+
+    def _add(self, call: Call) -> None:
+        self.calls.append(call)
+        if len(self.calls) > self.max_calls:
+            self.is_full = True
+
+    def _follows(self, module: torch.nn.Module) -> bool:
+        if self.is_over or self.is_full or torch_private.tracing_state() or modes.is_own_call():
+            return False
+        if self.is_bound:
+            is_followed = self.innermost() is not None or self._find(module) is not None
+        else:
+            is_followed = self in _FOLLOWED.get()
+        if not is_followed and len(self.calls) == 1:
+            self.has_others = True
+            inner = module.__dict__.get("_modules", {}).get("_orig_mod")
+            self.has_compiled = self.has_compiled or (inner is not None and self._find(inner) is not None)
+        return is_followed and not _is_made_by_compiler(module)
+
+    def _began(self, module: torch.nn.Module, args: Any) -> None:
+        # First, and in few words: a compiler that traces this sees that it does nothing.
+        if torch.compiler.is_compiling():
+            return
+        if not self._follows(module):
+            return
+        is_grad_enabled = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        try:
+            place = self.lines.place_of(sys._getframe(1))
+            with self.lock, modes.outside_modes():
+                self._begin(module, args, place, is_grad_enabled)
+        except RecursionError:
+            # There is no room for another call.
+            self.problems.append(_TOO_DEEP)
+        except Exception as error:
+            self.problems.append(told("a call of a pass", error))
+
+    def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
+        stack = self._stacks.setdefault(threading.get_ident(), [])
+        outer = stack[-1] if stack else None
+        known = self._find(module) or self._know(module, outer)
+        phase = FORWARD if _graph_task() == -1 else RECOMPUTED
+        call = Call(len(self.calls), MODULE, known.name, known.class_name, nth=known.num_calls, phase=phase)
+        call.parent, call.source = (outer.call.index if outer is not None else 0), place
+        known.first = known.first or call.index
+        known.last, known.num_calls = call.index, known.num_calls + 1
+        self.known_of[call.index] = known
+        self._add(call)
+        one = _Open(call, known, is_within=known.is_within or (outer is not None and outer.is_within))
+        if outer is not None:
+            outer.has_calls = True
+        stack.append(one)
+        self._take(call.inputs, call, tensors_in(args))
+        call.params = self._params_of(module)
+        if outer is None and is_grad_enabled and self._has_grads:
+            one.not_awaited = self._await(self._parameters_of(known, module), one.edges)
+
+    def _await(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
+        """Await the gradients of some parameters; return those that have no node yet."""
+        return [one for one in parameters if not self.gradients.of_parameter(one, edges)]
+
+    def _ended(self, module: torch.nn.Module, args: Any, *rest: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        stack = self._stacks.get(threading.get_ident())
+        if not stack or self.is_over or modes.is_own_call() or torch_private.tracing_state():
+            return
+        try:
+            with self.lock, modes.outside_modes():
+                self._end(stack, module, *rest)
+        except RecursionError:
+            self.problems.append(_TOO_DEEP)
+        except Exception as error:
+            self.problems.append(told("a call of a pass", error))
+
+    def _end(self, stack: list[_Open], module: torch.nn.Module, *rest: Any) -> None:
+        at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
+        if at is None:
+            return
+        one = stack[at]
+        call = one.call
+        # Calls above it have neither returned nor raised anything that torch reports.
+        del stack[at:]
+        call.ended, self._num_ended = self._num_ended, self._num_ended + 1
+        if len(rest) == 1:
+            # Torch leaves out the keywords if the call has raised.
+            error = sys.exc_info()[1]
+            is_stop = type(error).__name__ == "_StopRecomputationError"
+            call.status, call.error = (STOPPED if is_stop else RAISED), error_text(error) if error is not None else ""
+            return
+        call.status = RETURNED
+        kwargs, result = rest
+        if kwargs:
+            self._take(call.inputs, call, tensors_in(kwargs))
+        if one.not_awaited:
+            # Lazy parameters have got their shapes.
+            self._await(one.not_awaited, one.edges)
+        if any(value.figures is None for value in call.params.values()):
+            call.params = self._params_of(module)
+        if not one.has_calls and module.__dict__.get("_modules"):
+            # Compiled code, and the fast path of an encoder layer, compute with weights of modules that they don't call.
+            call.params.update(self._params_below(module))
+        for path, tensor in tensors_in(result):
+            value = self.tensors.value(tensor, call.index, has_sample=True)
+            call.outputs[path] = value
+            if one.known.is_kept:
+                self.tensors.keep(tensor, value)
+            if self._has_grads:
+                self.gradients.of_value(tensor, value)
+            if call.zero_units is None and isinstance(module, (torch.nn.ReLU, torch.nn.ReLU6)):
+                call.zero_units = self._zero_units(tensor, call)
+
+    def _take(self, values: dict[str, Value], call: Call, found: Iterable[tuple[str, torch.Tensor]]) -> None:
+        is_kept = self.known_of[call.index].is_kept
+        for path, tensor in found:
+            values[path] = self.tensors.value(tensor, has_sample=True)
+            if is_kept:
+                self.tensors.keep(tensor, values[path])
+
+    def _params_of(self, module: torch.nn.Module) -> dict[str, Value]:
+        params = {name: self.tensors.value(tensor) for name, tensor in _own_parameters(module)}
+        for name, tensor in module.__dict__.get("_buffers", {}).items():
+            # A counter of batches is no value that a call computes with.
+            if is_tensor(tensor) and (tensor.dim() or tensor.is_floating_point()):
+                if module.training:
+                    # Batch norm writes its own in a training, and torch does not count that.
+                    self.tensors.forget([tensor])
+                params[name] = self.tensors.value(tensor)
+                params[name].relation = BUFFER
+        return params
+
+    def _params_below(self, module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, Value]]:
+        for step, child in module.__dict__.get("_modules", {}).items():
+            if child is not None:
+                for name, tensor in _own_parameters(child):
+                    yield f"{prefix}{step}.{name}", self.tensors.value(tensor)
+                yield from self._params_below(child, f"{prefix}{step}.")
+
+    def _zero_units(self, tensor: torch.Tensor, call: Call) -> tuple[int, int, int] | None:
+        """Count units that were 0 at all positions; return the row of that count, the units and the positions.
+
+        Units lie on axis 1 behind convolutions and their norms, else on the last axis.
+        """
+        maker = next((value.maker for value in call.inputs.values()), None)
+        while maker is not None and maker not in self.known_of:
+            maker = self.calls[maker].parent
+        images = _NORMS.match(self.known_of[maker].class_name) if maker is not None else None
+        dim = tensor.dim()
+        if dim < 2 or not tensor.is_floating_point() or not call.outputs or tensor.layout is not torch.strided:
+            return None
+        if images is not None and dim != int(images[1]) + 2:
+            return None
+        axis = 1 if images is not None else dim - 1
+        num_units = tensor.shape[axis]
+        if not 0 < num_units <= _MOST_UNITS or tensor.numel() == 0:
+            return None
+        most = tensor.detach().amax([i for i in range(dim) if i != axis])
+        count = (most == 0).sum(dtype=torch.float32)
+        return self.tensors.table.add(count, has_sums=False), num_units, tensor.numel() // num_units
+
+    def _find(self, module: torch.nn.Module) -> Known | None:
+        known = self._modules.get(id(module))
+        return known if known is not None and known.reference() is module else None
+
+    def _know(self, module: torch.nn.Module, outer: _Open | None = None) -> Known:
+        """Take in a module, and the names in a model that was given or is called by no other module."""
+        if outer is not None:
+            # It was put into the model inside the block, or is no registered part of it.
+            root, name = outer.known.root, f"{outer.known.name}.({type(module).__name__})".lstrip(".")
+            self._labels[f"{root.label}: {name}"] += 1
+            if (number := self._labels[f"{root.label}: {name}"]) > 1:
+                name = f"{name[:-1]} {number})"
+            return self._add_known(module, root, name, None)
+        code = name_of(module, self._names())
+        label = code or type(module).__name__
+        self._labels[label] += 1
+        root = Root(module, code, label if self._labels[label] == 1 else f"{label} #{self._labels[label]}")
+        self.roots.append(root)
+        known = self._add_known(module, root, "", "")
+        codes: dict[str, tuple[Any, str]] = {"": (module, "")}
+        try:
+            for name, child in torch.nn.Module.named_modules(module):
+                above, _, step = name.rpartition(".")
+                parent, code = codes.get(above, (None, ""))
+                if name:
+                    codes[name] = child, code + _step_to(parent, step)
+                    if self._find(child) is None:
+                        self._add_known(child, root, name, codes[name][1])
+        except Exception as error:
+            # Its own parts have no names then.
+            self.problems.append(told("the names of a model", error))
+        return known
+
+    def _add_known(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> Known:
+        known = self._modules[id(module)] = Known(module, root, name, code)
+        known.is_within, known.is_kept = _is_named(known, self.only), _is_named(known, self.keep)
+        return known
+
+    def _parameters_of(self, known: Known, module: torch.nn.Module) -> list[Awaited]:
+        """Return the parameters in a module that is called from outside of all modules; noted at its first call."""
+        if known.parameters is None:
+            known.parameters, seen = [], {}
+            for one in self.gradients.parameters:
+                seen[id(one.parameter)] = one
+            for child in torch.nn.Module.modules(module):
+                owner = self._find(child)
+                prefix = owner.name if owner is not None else ""
+                for name, tensor in child.__dict__.get("_parameters", {}).items():
+                    if tensor is None or not tensor.requires_grad:
+                        continue
+                    if id(tensor) not in seen:
+                        gradient = Gradient(f"{prefix}.{name}".lstrip("."))
+                        seen[id(tensor)] = Awaited(child, name, gradient, known.root)
+                        self.gradients.parameters.append(seen[id(tensor)])
+                    known.parameters.append(seen[id(tensor)])
+        return known.parameters
+
+    def _step_began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        # A class that calls the step of the one that it extends reports both.
+        if torch.compiler.is_compiling() or not self._follows_step():
+            return
+        if id(optimizer) not in self.open_steps:
+            parameters = [one for group in optimizer.param_groups for one in group["params"]]
+            num_with_gradient = sum(one.grad is not None for one in parameters)
+            place: Any = self.lines.place_of(sys._getframe(1))
+            name = type(optimizer).__name__
+            self.steps.append(Step(name, place, len(self.calls), len(parameters), num_with_gradient))
+        self.open_steps.append(id(optimizer))
+
+    def _step_ended(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling() or not self._follows_step() or id(optimizer) not in self.open_steps:
+            return
+        self.open_steps.remove(id(optimizer))
+        self.gradients.num_steps += 1
+        if not self._sees_writes:
+            # Fused steps write without being counted.
+            self.tensors.forget(one for group in optimizer.param_groups for one in group["params"])
+
+    def _follows_step(self) -> bool:
+        is_here = self in _FOLLOWED.get() or (self.is_bound and threading.get_ident() in self._stacks)
+        return is_here and not self.is_over
+
+
+class SourceLines:
+    """The lines from which calls came: code and line number while the block runs."""
+
+    def __init__(self) -> None:
+        self._is_library: dict[CodeType, bool] = {}
+
+    def place_of(self, frame: FrameType | None) -> Any:
+        """Return the innermost line that is in neither torch nor tensornp, from `frame` outwards."""
+        known = self._is_library
+        while frame is not None:
+            code = frame.f_code
+            is_library = known.get(code)
+            if is_library is None:
+                is_library = known[code] = code.co_filename.startswith(_LIBRARIES)
+            if not is_library:
+                return code, frame.f_lineno
+            frame = frame.f_back
+        return None
+
+
+def _remove_hooks(are_removed: Callable[[Recorder], bool]) -> None:
+    """Remove the hooks of some recorders: also those that Ctrl-C at the end of a block has left.
+
+    Torch forgets its own entries for hooks with keyword arguments.
+    """
+    tables = ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called")
+    for hooks in (
+        torch_module._global_forward_pre_hooks,
+        torch_module._global_forward_hooks,
+        torch_optimizer._global_optimizer_pre_hooks,
+        torch_optimizer._global_optimizer_post_hooks,
+    ):
+        for key, hook in list(hooks.items()):
+            recorder = getattr(hook, "__self__", None)
+            if isinstance(recorder, Recorder) and are_removed(recorder):
+                hooks.pop(key, None)
+                for table in tables:
+                    getattr(torch_module, table).pop(key, None)
+
+
+def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the parameters of a module, and of lists of parameters in it: it computes with these itself."""
+    # A traced module has no table of them.
+    for name, tensor in module.__dict__.get("_parameters", {}).items():
+        if tensor is not None:
+            yield prefix + name, tensor
+    for name, child in module.__dict__.get("_modules", {}).items():
+        if isinstance(child, _NEVER_CALLED):
+            yield from _own_parameters(child, f"{prefix}{name}.")
+
+
+def _is_named(known: Known, pattern: str | None) -> bool:
+    """Return whether a pattern matches a name, with that of its model or without, or an expression."""
+    if pattern is None:
+        return False
+    names = [known.name or known.class_name, ".".join(filter(None, (known.root.label, known.name)))]
+    if known.root.code and known.code is not None:
+        names.append(known.root.code + known.code)
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+def _step_to(parent: Any, step: str) -> str:
+    """Return the code from a module to one that it has registered under a name."""
+    if isinstance(parent, torch.nn.ModuleDict):
+        return f"[{step!r}]"
+    if step.isdecimal() and isinstance(parent, (torch.nn.Sequential, torch.nn.ModuleList)):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and not keyword.iskeyword(step) else f".get_submodule({step!r})"
+
+
+def _is_made_by_compiler(module: torch.nn.Module) -> bool:
+    """Return whether a compiler has made the module, and calls it."""
+    if "torch._dynamo" not in sys.modules or type(module).__name__ != "GraphModule":
+        return False
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return False
+        if any(part in frame.f_code.co_filename.replace(os.sep, "/") for part in _COMPILERS):
+            return True
+        frame = frame.f_back
+    return False
