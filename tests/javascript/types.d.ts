@@ -159,26 +159,9 @@ interface CallCell {
   alarm?: string;
 }
 
-/** One call that was opened. */
+/** One call that was opened; `html` is its static card. */
 interface SeenCall {
   name: string;
-  className: string;
   code: string;
-  /** The line that would keep all elements; empty where they are here. */
-  hint: string;
-  facts: [string, string][];
-  error: string;
-  notes: string[];
-  /** Lines of programs, each among those around it. */
-  places: { where: string; lines: { line: number; text: string; isIt: boolean }[] }[];
-  pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
-  headings: { text: string; isRight: boolean }[];
-  groups: CallGroup[];
-  operators: { headings: { text: string; isRight: boolean }[]; groups: CallGroup[] };
-}
-
-interface CallGroup {
-  title: string;
-  rows: CallCell[][];
-  more: string;
+  html: string;
 }

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.outline.fold import Branch, put_together
 from tensornp.passes.records import LEFT, MODULE, OPERATOR, RAISED, RECOMPUTED, Call, Figures, PassRecord, Value
 
-MAX_LINES = 80
+MAX_LINES = 60
 """Lines up to which branches are open at first."""
 _MAX_BESIDE, _NEAR = 40, 4
 """Calls of one parent on a card, and those on each side of trouble that come first."""
@@ -70,9 +70,9 @@ def state_of(call: Call) -> str:
 
 
 def odd_word(values: Iterable[Value]) -> str:
-    """Return "NaN" if a value has one, else "Inf" or "-Inf" of the first that is odd, else an empty text."""
-    words = [value.figures.word for value in values if value.figures is not None and value.figures.is_odd]
-    return "NaN" if "NaN" in words else words[0] if words else ""
+    """Return "NaN" if a value contains one, else "Inf" if one is odd, else an empty text."""
+    odd = [value.figures for value in values if value.figures is not None and value.figures.is_odd]
+    return "NaN" if any(one.has_nan for one in odd) else "Inf" if odd else ""
 
 
 class CallTree:

@@ -22,7 +22,7 @@ SOURCE = SourceLine("/home/me/net.py", 11, "a = scores.softmax(-1)")
 TROUBLED = transformer(nan_in="layers.3.attn.drop")
 DROP = next(call for call in TROUBLED.calls if call.name == "layers.3.attn.drop")
 FACT, REASON = f"NaN was first produced in {DROP.title}, net.py:11", "its input went from 0 to 1"
-FINDING = Finding("nan", FACT, REASON, DROP.index, SOURCE)
+FINDING = Finding("nan", f"{FACT} `{SOURCE.text}`", REASON, DROP.index, SOURCE)
 
 
 def troubled() -> Document:
@@ -61,11 +61,11 @@ def test_a_healthy_pass_fits_a_terminal_and_shows_its_layers_once():
 def test_a_troubled_pass_has_one_alarm_one_line_and_the_next_command():
     text, html = troubled().text(), troubled().html()
     assert text.startswith(
-        f"{FACT}; {REASON}\n    net.py:11  a = scores.softmax(-1)\n"
+        f"{FACT}; {REASON}\n    a = scores.softmax(-1)\n"
         "%%follow --operators --only layers.3.attn.drop shows the operator and its line\nnorms grow\n"
     )
     alarms = re.findall(r'<span style="[^"]*background-color:rgba\(217,119,6[^"]*">(.*?)</span>(?!,)', html)
-    assert [re.sub("<.*?>", "", one) for one in alarms] == [FINDING.fact, "first NaN"]
+    assert [re.sub("<.*?>", "", one) for one in alarms] == [FACT, "first NaN"]
     assert f'<span class="tensornp-to-{DROP.index}">{DROP.title}</span>' in html
     rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
     at = next(i for i, one in enumerate(rows) if "first NaN" in one)
@@ -148,7 +148,7 @@ def test_an_operator_is_a_row_with_its_line():
     text = pass_document(Run(built.record(has_operators=True), [finding])).text()
     row = next(line for line in text.split("\n") if line.startswith("  softmax"))
     assert row.startswith("  softmax net.py:11 · first NaN") and "2 rows of its input" in row
-    assert "    net.py:11  a = scores.softmax(-1)\n" in text
+    assert "\n    a = scores.softmax(-1)\n" in text
 
 
 def test_the_card_of_a_call_lists_its_values():
@@ -172,7 +172,7 @@ def test_the_card_of_a_call_lists_its_values():
     assert call_document(raised).text().split("\n")[1] == f"raised {ERROR}"
     assert "… 76 more values" in call_document(replace(call, inputs={f"[{i}]": value() for i in range(100)})).text()
     shown = finding_document(FINDING).text().split("\n")
-    assert shown == [f"{FACT}; {REASON}", "    net.py:11  a = scores.softmax(-1)", f"its call is run[{DROP.index}]"]
+    assert shown == [f"{FACT}; {REASON}", "    a = scores.softmax(-1)", f"its call is run[{DROP.index}]"]
 
 
 def test_two_passes_show_the_first_difference():

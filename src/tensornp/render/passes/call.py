@@ -14,7 +14,7 @@ from tensornp.passes.wording import sizes_text, zero_units_text
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import CARD, HEADING
 from tensornp.render.layout.table import MARKS, Drawn, Table, TableRow, name_html, without_common, without_empty
-from tensornp.render.passes.card import fitted, link_html, source_part
+from tensornp.render.passes.card import fitted, link_html, source_part, verdict_parts
 from tensornp.render.passes.rows import extremes, greatest_norm, sample_cell
 
 _SAMPLE = "sample"
@@ -27,11 +27,8 @@ _NOUNS = {"inputs": "input", "outputs": "output"}
 
 def finding_document(finding: Finding) -> Document:
     """Return the fact, its line, and the expression of its call."""
-    rest = f"; {finding.explanation}" if finding.explanation else ""
     index = f"its call is run[{finding.call}]" if finding.call is not None else ""
-    source = finding.source if finding.source is not None and finding.source.text not in str(finding) else None
-    fact, rest = cut(finding.fact, MAX_TOLD), cut(rest, MAX_TOLD) if rest else ""
-    return Document((Alarm(fact, rest), source_part(source), Lines((index,))))
+    return Document((*verdict_parts(finding), Lines((index,))))
 
 
 def call_document(call: Call) -> Document:

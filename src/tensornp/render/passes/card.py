@@ -51,14 +51,10 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
     verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
     if others and others[0].kind in (*ORIGINS, *FAILURES):
         worst = others.pop(0)
-        rest = f"; {worst.explanation}" if worst.explanation else ""
-        verdict = [Alarm(_linked(record, worst), cut(rest, _MAX_TEXT)) if rest else Alarm(_linked(record, worst))]
-        if worst.source is not None and worst.source.text not in str(worst):
-            verdict.append(source_part(worst.source))
-        verdict.append(Lines((next_command(record, worst),)))
+        verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
     table, common = tree_table(record, alarms_of(record, findings))
     totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
-    lines = Lines((*(_linked(record, one, is_whole=True) for one in others), totals))
+    lines = Lines((*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals))
     return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
 
 
@@ -78,14 +74,15 @@ def alarms_of(record: PassRecord, findings: Sequence[Finding]) -> dict[int, str]
         call = record.calls[one.call]
         word = ORIGINS.get(one.kind, "")
         if not word:
-            alarms.setdefault(one.call, "raised" if one.kind == "failed" else "overwrote")
-        elif odd_word(call.params.values()):
-            alarms.setdefault(one.call, f"{word} in its weights")
-        elif odd_word(call.inputs.values()):
-            alarms.setdefault(one.call, f"{word} in its input")
+            alarm = "raised" if one.kind == "failed" else "overwrote"
+        elif odd_word(call.params.values()) == word:
+            alarm = f"{word} in its weights"
+        elif odd_word(call.inputs.values()) == word:
+            alarm = f"{word} in its input"
         else:
-            is_back = call.phase == BACKWARD or not odd_word(call.outputs.values())
-            alarms.setdefault(one.call, f"first {word} gradient" if is_back else f"first {word}")
+            is_back = call.phase == BACKWARD or odd_word(call.outputs.values()) != word
+            alarm = f"first {word} gradient" if is_back else f"first {word}"
+        alarms.setdefault(one.call, alarm)
     return alarms
 
 
@@ -93,15 +90,27 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     """Return the magic that finds the operator and its line, if modules alone were followed."""
     if record.has_operators or finding.kind not in ORIGINS:
         return ""
-    only_ = ""
+    inside, word = "", ORIGINS[finding.kind]
     if finding.call is not None:
         call = record.calls[finding.call]
-        if odd_word((*call.inputs.values(), *call.params.values())):
+        if odd_word((*call.inputs.values(), *call.params.values())) == word:
             return ""
         is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
-        only_ = f" --only {call.name}" if is_plain and odd_word(call.outputs.values()) else ""
+        inside = f" --only {call.name}" if is_plain and odd_word(call.outputs.values()) == word else ""
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
-    return f"%%follow --operators{only_} shows the operator and its line{after}"
+    return f"%%follow --operators{inside} shows the operator and its line{after}"
+
+
+def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Alarm | Both | Heading | Lines]:
+    """Return the fact as an alarm, the explanation behind it, and the line of source below."""
+    rest = cut(f"; {finding.explanation}", _MAX_TEXT) if finding.explanation else ""
+    fact, source = cut(finding.fact, _MAX_TEXT), finding.source
+    if source is None or not source.text:
+        return [Alarm(_linked(record, fact, finding.call), rest)]
+    place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
+    fact = fact.replace(cut(str(source), _MAX_TEXT), cut(place, _MAX_PLACE))
+    below = Both(f"    {text}", f'<div style="{SOURCE}" title="{_whole_place(source)}">{escape(text)}</div>')
+    return [Alarm(_linked(record, fact, finding.call), rest), below]
 
 
 def source_part(source: SourceLine | None) -> Both:
@@ -109,10 +118,14 @@ def source_part(source: SourceLine | None) -> Both:
     if source is None:
         return Both()
     place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
-    # The file of a cell belongs to this kernel alone.
-    title = escape(cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE))
     quiet = f'<span style="{QUIET}">{escape(place)}</span>&ensp;'
-    return Both(f"    {place}  {text}".rstrip(), f'<div style="{SOURCE}" title="{title}">{quiet}{escape(text)}</div>')
+    html = f'<div style="{SOURCE}" title="{_whole_place(source)}">{quiet}{escape(text)}</div>'
+    return Both(f"    {place}  {text}".rstrip(), html)
+
+
+def _whole_place(source: SourceLine) -> str:
+    # The file of a cell belongs to this kernel alone.
+    return escape(cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE))
 
 
 def fitted(table: Table, picture: str) -> Both:
@@ -146,16 +159,14 @@ def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[
     return without_empty(table, (CALL, SHAPES)), [f"outputs are {dtype}" for dtype in common]
 
 
-def _linked(record: PassRecord, finding: Finding, *, is_whole: bool = False) -> str:
-    """Return the fact of a finding, or the whole sentence, in which the title of its call is a link."""
-    text = cut(str(finding) if is_whole else finding.fact, _MAX_TEXT)
-    if finding.call is None:
+def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
+    """Return a text in which the title of a call is a link; the whole text if the title is not in it."""
+    if record is None or call is None:
         return text
-    title = cut(record.calls[finding.call].title, MAX_SHOWN)
-    before, name, after = text.partition(title)
+    before, name, after = text.partition(cut(record.calls[call].title, MAX_SHOWN))
     if not name:
-        return Drawn(text, link_html(text, finding.call))
-    return Drawn(text, escape(before) + link_html(name, finding.call) + escape(after))
+        return Drawn(text, link_html(text, call))
+    return Drawn(text, escape(before) + link_html(name, call) + escape(after))
 
 
 def _nothing_called(record: PassRecord) -> str:

@@ -207,7 +207,8 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
         yield f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
     taken, given = main_value(call.inputs), main_value(call.outputs)
-    yield given.relation if given is not None and given.relation not in ("", NEW) else ""
+    # With operators, a relation is that of the operator inside.
+    yield given.relation if given is not None and given.relation != NEW and given.maker in (None, call.index) else ""
     yield _cast(taken, given)
     yield PASSED_ON if state_of(call) == PASSED_ON and not alarm else ""
     yield f"{call.asked_for} was asked for" if call.asked_for else ""

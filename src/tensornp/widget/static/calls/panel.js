@@ -17,7 +17,7 @@ export class CallPanel extends Panel {
   }
 
   // The kernel has escaped all that the user's program named.
-  /** @param {{ html: string }} content */
+  /** @param {SeenCall} content */
   paint({ html }) {
     const card = element("div", "scroller");
     card.tabIndex = 0;
