@@ -147,18 +147,6 @@ interface SeenWindow {
 }
 
 /** A value of a call under one heading: what has made it has a number. */
-interface CallCell {
-  text: string;
-  number?: number;
-  isAlarm?: boolean;
-  /** Whether it is the name of what belongs to the value above. */
-  isBelow?: boolean;
-  /** The number by which its values can be seen. */
-  kept?: number;
-  /** What is said behind it. */
-  alarm?: string;
-}
-
 /** One call that was opened; `html` is its static card. */
 interface SeenCall {
   name: string;

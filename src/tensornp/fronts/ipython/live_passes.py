@@ -43,7 +43,7 @@ class LivePasses:
             )
 
     def _show(self, run: FollowedPass, anchor: str, opened: str) -> None:
-        if not run.is_over or not run.calls or not can_show_live(self._shell, self._config):
+        if not run.is_over or len(run._record.calls) < 2 or not can_show_live(self._shell, self._config):
             return
         from tensornp.widget.passes.calls import CallsWidget
 
