@@ -141,8 +141,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     ),
     "in place": (after_a_fault(lambda h: h.mul(1).log_()), OPERATORS, PRODUCED + "1 (Layer), at `log_`", "", ""),
     "an argument": (
-        after_a_fault(lambda h: h.masked_fill(h > -9, NAN)), OPERATORS, "NaN was an argument of `masked_fill` in 1 (Layer)", "",
-        "",
+        after_a_fault(lambda h: h.masked_fill(h > -9, NAN)), OPERATORS,
+        "NaN was an argument of `masked_fill` in 1 (Layer)", "", "",
     ),
     "Inf minus Inf": (
         after_a_fault(lambda h: (h.exp() * 0 + INF) - INF), OPERATORS, PRODUCED + "1 (Layer), at `sub`",
@@ -161,7 +161,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
     "a weight, by operator": (lambda: BAD_WEIGHT(X), OPERATORS, "1.out.weight contained NaN when 1.out", "", ""),
     "an input": (bad_input, MODULES, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
-    "float16": (overflow, MODULES, "Inf was first produced in ", "it left the range of float16 (65,504); its inputs re", ""),
+    "float16": (overflow, MODULES, "Inf was first produced in ", "it left the range of float16 (65,504)", ""),
     "a step": (
         lambda: step_of(net(), lambda y: y.square().sum(), 1e38, 3), MODULES,
         " when 0.fc (Linear, call 2) was called", "it was finite at the call before, and a step of SGD came between",
@@ -187,8 +187,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "it was first produced in the loss", "",
     ),
     "the loss, by operator": (
-        lambda: loss_without_spread(net()(X)).backward(), OPERATORS, "in the backward of `sqrt`, test_origin.py", "was 0 throu",
-        "return (y - y.detach()).square().mean().sqrt()  # here",
+        lambda: loss_without_spread(net()(X)).backward(), OPERATORS, "in the backward of `sqrt`, test_origin.py",
+        "was 0 throughout", "return (y - y.detach()).square().mean().sqrt()  # here",
     ),
     "a gradient before a step": (second_backward, MODULES, "NaN entered the gradients", "", ""),
     "a gradient before a step, by operator": (second_backward, OPERATORS, "in the backward of `sqrt`", "", ""),
