@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensornp.passes.records import BLOCK, MODULE, RETURNED, Call, Figures, Gradient, PassRecord, SourceLine, Step, Value
+from tensornp.passes.records import (
+    BLOCK,
+    MODULE,
+    RETURNED,
+    Call,
+    Figures,
+    Gradient,
+    PassRecord,
+    SourceLine,
+    Step,
+    Value,
+)
 
 NAN, INF = math.nan, math.inf
 FINE = (-1.0, 2.0)

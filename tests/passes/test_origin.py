@@ -19,7 +19,8 @@ from tensornp.passes.records import BACKWARD, MODULE, OPERATOR, RECOMPUTED, Call
 MASK = (-INF, 0.0)
 BOUND = torch.full((4,), INF)
 X = torch.ones(2, 4)
-M, O = "modules", "operators"
+MODULES, OPERATORS = "modules", "operators"
+PRODUCED = "NaN was first produced in "
 Fault = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -71,7 +72,7 @@ def in_the_cell() -> torch.Tensor:
     return torch.log(net()(X) - 100).mean()
 
 
-BAD_WEIGHT = net()
+BAD_WEIGHT, LINEAR = net(), nn.Linear(4, 1)
 BAD_WEIGHT[1].out.weight.data[0, 0] = NAN
 
 
@@ -129,67 +130,68 @@ def second_backward() -> None:
 
 PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     # name: (program, level, fact, explanation, text of the line)
-    "log": (after_a_fault(torch.log), O, "NaN was first produced in 1 (Layer), at `log`, ", "its input went from −", ""),
+    "log": (after_a_fault(torch.log), OPERATORS, PRODUCED + "1 (Layer), at `log`, ", "its input went from −", ""),
     "softmax": (
-        after_a_fault(masked_softmax), O, "NaN was first produced in 1 (Layer), at `softmax`, ",
+        after_a_fault(masked_softmax), OPERATORS, PRODUCED + "1 (Layer), at `softmax`, ",
         "1 row of its input was −Inf throughout (`masked_fill`, test_origin.py:", "return scores.softmax(-1)  # here",
     ),
     "division": (
-        after_a_fault(lambda h: (h - h) / (h - h)), O, "NaN was first produced in 1 (Layer), at `div`, ",
+        after_a_fault(lambda h: (h - h) / (h - h)), OPERATORS, PRODUCED + "1 (Layer), at `div`, ",
         "its inputs: 0 throughout and 0 throughout", "",
     ),
-    "in place": (after_a_fault(lambda h: h.mul(1).log_()), O, "NaN was first produced in 1 (Layer), at `log_`", "", ""),
+    "in place": (after_a_fault(lambda h: h.mul(1).log_()), OPERATORS, PRODUCED + "1 (Layer), at `log_`", "", ""),
     "an argument": (
-        after_a_fault(lambda h: h.masked_fill(h > -9, NAN)), O, "NaN was an argument of `masked_fill` in 1 (Layer)", "",
-        "",
+        after_a_fault(lambda h: h.masked_fill(h > -9, NAN)), OPERATORS,
+        "NaN was an argument of `masked_fill` in 1 (Layer)", "", "",
     ),
     "Inf minus Inf": (
-        after_a_fault(lambda h: (h.exp() * 0 + INF) - INF), O, "NaN was first produced in 1 (Layer), at `sub`",
+        after_a_fault(lambda h: (h.exp() * 0 + INF) - INF), OPERATORS, PRODUCED + "1 (Layer), at `sub`",
         "its input was Inf throughout", "",
     ),
     "own code": (
-        after_a_fault(torch.log), M, "NaN was first produced in the code of 1 (Layer), before it called 1.out (Linear)",
+        after_a_fault(torch.log), MODULES, PRODUCED + "the code of 1 (Layer), before it called 1.out (Linear)",
         "", "return x + self.out(h)  # the call of out",
     ),
     "own code, masks": (
-        after_a_fault(masked_softmax), M,
-        "NaN was first produced in the code of 1 (Layer), before it called 1.out (Linear)", "", "",
+        after_a_fault(masked_softmax), MODULES,
+        PRODUCED + "the code of 1 (Layer), before it called 1.out (Linear)", "", "",
     ),
-    "the cell": (in_the_cell, M, "NaN was first produced in the cell, outside of all modules", "no module returned", ""),
-    "the cell, by operator": (in_the_cell, O, "NaN was first produced in the cell, at `log`", "went from −", "torch.log("),
-    "a weight": (lambda: BAD_WEIGHT(X), M, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
-    "a weight, by operator": (lambda: BAD_WEIGHT(X), O, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
-    "an input": (bad_input, M, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
-    "float16": (overflow, M, "Inf was first produced in ", "it left the range of float16 (65,504); its inputs re", ""),
+    "the cell": (in_the_cell, MODULES, PRODUCED + "the cell, outside of all modules", "no module returned", ""),
+    "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from −", "torch.log("),
+    "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
+    "a weight, by operator": (lambda: BAD_WEIGHT(X), OPERATORS, "1.out.weight contained NaN when 1.out", "", ""),
+    "an input": (bad_input, MODULES, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
+    "float16": (overflow, MODULES, "Inf was first produced in ", "it left the range of float16 (65,504)", ""),
     "a step": (
-        lambda: step_of(net(), lambda y: y.square().sum(), 1e38, 3), M,
+        lambda: step_of(net(), lambda y: y.square().sum(), 1e38, 3), MODULES,
         " when 0.fc (Linear, call 2) was called", "it was finite at the call before, and a step of SGD came between",
         "optimizer.step()  # the step",
     ),
     "the last step": (
-        lambda: step_of(nn.Linear(4, 1), lambda y: y.sum() * 2, 3e38), M, "weight contained Inf after this pass",
+        lambda: step_of(LINEAR, lambda y: y.sum() * 2, 3e38), MODULES, "weight contained −Inf after this pass",
         "and a step of SGD came between", "optimizer.step()  # the step",
     ),
     "a checkpoint": (
-        recomputed, O, " as a checkpoint recomputed it", "", "return (self.fc(x).abs() * (1 if is_first else -1)).sqrt()",
+        recomputed, OPERATORS, " as a checkpoint recomputed it", "",
+        "return (self.fc(x).abs() * (1 if is_first else -1)).sqrt()",
     ),
     "a root": (
-        after_a_fault(root_of_zero), O, "NaN was first produced in the backward of `sqrt` in 1 (Layer)",
+        after_a_fault(root_of_zero), OPERATORS, PRODUCED + "the backward of `sqrt` in 1 (Layer)",
         "the input of `sqrt` was 0 throughout", "return (h * 0).sqrt() * 0  # here",
     ),
     "a root, by modules": (
-        after_a_fault(root_of_zero), M, "NaN entered the gradients between 1.out", "", "",
+        after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", "",
     ),
     "the loss": (
-        lambda: loss_without_spread(net()(X)).backward(), M, "the first gradient, of 2 (Layer), contained NaN",
+        lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
         "it was first produced in the loss", "",
     ),
     "the loss, by operator": (
-        lambda: loss_without_spread(net()(X)).backward(), O, "in the backward of `sqrt`, test_origin.py", "was 0 throu",
-        "return (y - y.detach()).square().mean().sqrt()  # here",
+        lambda: loss_without_spread(net()(X)).backward(), OPERATORS, "in the backward of `sqrt`, test_origin.py",
+        "was 0 throughout", "return (y - y.detach()).square().mean().sqrt()  # here",
     ),
-    "a gradient before a step": (second_backward, M, "NaN entered the gradients", "", ""),
-    "a gradient before a step, by operator": (second_backward, O, "in the backward of `sqrt`", "", ""),
+    "a gradient before a step": (second_backward, MODULES, "NaN entered the gradients", "", ""),
+    "a gradient before a step, by operator": (second_backward, OPERATORS, "in the backward of `sqrt`", "", ""),
 }  # fmt: skip
 
 
@@ -208,7 +210,7 @@ def test_the_origin_of_a_program_is_reported(name: str):
         assert text in origin.source.text
     if origin.call is not None and " in 1 (Layer)" in origin.fact:
         call = run[origin.call]
-        assert call.kind == (OPERATOR if level == O else MODULE)
+        assert call.kind == (OPERATOR if level == OPERATORS else MODULE)
 
 
 def reused_memory(h: torch.Tensor) -> torch.Tensor:
@@ -244,7 +246,7 @@ FINE_FAULTS: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("level", [M, O])
+@pytest.mark.parametrize("level", [MODULES, OPERATORS])
 @pytest.mark.parametrize("name", FINE_FAULTS)
 def test_numbers_that_reach_no_result_are_not_reported(name: str, level: str):
     """NaN that is masked, dropped or overwritten before a read; infinities among the arguments."""
@@ -257,7 +259,7 @@ def test_numbers_that_reach_no_result_are_not_reported(name: str, level: str):
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_a_nan_without_gradients_is_reported(context: Callable[[], Any]):
     model = net(torch.log)
-    with context(), tnp.follow(level=O) as run:
+    with context(), tnp.follow(level=OPERATORS) as run:
         model(X)
     assert run.origin is not None
     assert "at `log`" in run.origin.fact
@@ -319,20 +321,19 @@ def spoilt(ends: tuple[float, ...], **facts: Any) -> PassRecord:
     return chain(leaf("fc"), leaf("fc", ends=(NAN,), params={"weight": weight(ends)}, nth=1), **facts)
 
 
-PRODUCED = "NaN was first produced in "
 SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "own code between calls": (
-        attention(), "NaN was first produced in the code of attn (Attention), before it called attn.proj (Linear), "
+        attention(), PRODUCED + "the code of attn (Attention), before it called attn.proj (Linear), "
         "model.py:14 `return self.proj(h)`", "",
     ),
-    "own code, next to a mask": (attention(mask=True), "NaN was first produced in the code of attn (Attention), be", ""),
+    "own code, next to a mask": (attention(mask=True), PRODUCED + "the code of attn (Attention), be", ""),
     "own code after all calls": (
-        after_the_last(), "NaN was first produced in the code of Net, model.py:9 `fc(x)`",
+        after_the_last(), PRODUCED + "the code of Net, model.py:9 `fc(x)`",
         "no module inside returned it; the last call was fc (Linear)",
     ),
     "a leaf": (
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
-        "NaN was first produced in norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from −1 to 2",
+        PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from −1 to 2",
     ),
     "a constant input": (
         chain(leaf("0", ends=(0.5, 0.5)), leaf("norm", "LayerNorm", (NAN,))), PRODUCED + "norm (LayerNorm)",
@@ -359,7 +360,7 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
         "bn.running_var contained NaN when bn (Linear) was called", "",
     ),
     "a weight that was finite before": (
-        spoilt((NAN,)), "fc.weight contained NaN when fc (Linear, call 2) was called", "it was finite at the call before",
+        spoilt((NAN,)), "fc.weight contained NaN when fc (Linear, call 2) was called", "it was finite at the call",
     ),
     "a weight behind a step": (
         spoilt((NAN,), steps=[step(2)]), "fc.weight contained NaN when fc (Linear, call 2) was called",
@@ -368,7 +369,8 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "a gradient before the step": (
         chain(
             leaf("fc", grad=(NAN,)),
-            leaf("fc", ends=(NAN,), params={"weight": weight((NAN,))}, nth=1, grad=(NAN,), grad_order=5), steps=[step(2)]
+            leaf("fc", ends=(NAN,), params={"weight": weight((NAN,))}, nth=1, grad=(NAN,), grad_order=5),
+            steps=[step(2)],
         ),
         "the first gradient, of fc (Linear), contained NaN", "it was first produced in the loss",
     ),
@@ -403,7 +405,7 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     ),
     "recomputed": (
         chain(leaf("fc"), leaf("fc", ends=(NAN,), inputs={"[0]": value()}, phase=RECOMPUTED, nth=1)),
-        "NaN was first produced in fc (Linear, call 2) as a checkpoint recomputed it", "its input went from −1 to 2",
+        PRODUCED + "fc (Linear, call 2) as a checkpoint recomputed it", "its input went from −1 to 2",
     ),
     "Inf under no_grad that makes NaN": (
         chain(leaf("mlp", ends=(0.0, INF), dtype="float16", requires_grad=False), leaf("norm", "LayerNorm", (NAN,))),
@@ -466,16 +468,14 @@ def test_a_healthy_pass_has_no_origin(name: str):
 
 def test_an_operator_of_a_backward_that_an_optimizer_wrote_is_reported_as_such():
     """The walk goes from a weight through the step to the gradient, and into the backward."""
-    odd = value((NAN,), maker=3)
-    sqrt = Call(2, OPERATOR, "sqrt", inputs={"": value((0.0, 0.0))}, outputs={"": value()}, source=line(7, "x.sqrt()"))
-    back = Call(
-        3, OPERATOR, "div", phase=BACKWARD, forward=2, inputs={"": value()}, outputs={"": odd}, source=line(7, "x.sqrt()")
-    )
+    odd, at = value((NAN,), maker=3), line(7, "x.sqrt()")
+    sqrt = Call(2, OPERATOR, "sqrt", inputs={"": value((0.0, 0.0))}, outputs={"": value()}, source=at)
+    back = Call(3, OPERATOR, "div", inputs={"": value()}, outputs={"": odd}, source=at, phase=BACKWARD, forward=2)
     add = Call(4, OPERATOR, "add_", phase="optimizer", inputs={"": odd}, outputs={"": weight((NAN,), maker=4)})
     record = block(
         leaf("fc"), sqrt, back, add, steps=[step(4)], finals={"fc.weight": (1, add.outputs[""])}, has_operators=True
     )
     origin = origin_of(record)
     assert origin is not None
-    assert origin.fact == "NaN was first produced in the backward of `sqrt`, model.py:7 `x.sqrt()`"
+    assert origin.fact == PRODUCED + "the backward of `sqrt`, model.py:7 `x.sqrt()`"
     assert origin.explanation == "the input of `sqrt` was 0 throughout"
