@@ -50,7 +50,7 @@ class CallLine:
 
 
 class SeenBranch(NamedTuple):
-    """A branch in an open tree: the position of its parent's line, its level, and its place among its siblings."""
+    """A branch in an open tree, with the number of its parent's line and its place among siblings."""
 
     branch: Branch
     parent: int

@@ -96,7 +96,7 @@ def test_an_error_is_marked_where_it_was_raised():
     record = transformer(raised_in="layers.3.mlp.down")
     text = pass_document(Run(record)).text()
     assert text.startswith("layers.3.mlp.down (Linear) raised RuntimeError")
-    assert text.endswith("      down Linear · raised  (4, 128, 1024) →") and text.count(ERROR) == 1
+    assert text.endswith("      down Linear · failed  (4, 128, 1024) →") and text.count(ERROR) == 1
     raised = [line.split()[0] for line in text.split("\n") if line.endswith("  raised")]
     assert raised == ["model", "layers.3", "mlp"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.passes.records import MODULE, RAISED, RECOMPUTED, Finding, PassRecord, SourceLine
+from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
 from tensornp.passes.tree import CallLine, CallTree, odd_word
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import QUIET, SOURCE
@@ -33,7 +33,7 @@ _MAX_PROBLEMS, _MAX_CLASSES = 5, 3
 _MAX_TEXT, _MAX_PLACE = 400, 120
 _MAX_COLUMNS = 80
 """Of a terminal."""
-ALARMS = {"nan": "first NaN", "inf": "first Inf", "failed": RAISED, "overwritten": "overwrote"}
+ALARMS = {"nan": "first NaN", "inf": "first Inf", "failed": "failed", "overwritten": "overwrote"}
 """Words in the tree for findings that are alarms, by kind."""
 
 
@@ -140,7 +140,7 @@ def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[
 
 
 def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
-    """Return a text in which the title of a call is a link; the whole text if the title is not in it."""
+    """Turn the title of a call in a text into a link, else the whole text."""
     if record is None or call is None:
         return text
     before, name, after = text.partition(cut(record.calls[call].title, MAX_SHOWN))

@@ -96,7 +96,7 @@ def gradient_of(call: Call) -> Figures | None:
 
 
 def shapes(call: Call) -> str:
-    """Return the shapes of input and output: once if they are equal, with the one axis that differs: ``(2, 8 → 3)``."""
+    """Return the shapes of input and output, also in one: ``(2, 8 → 3)``."""
     taken, given = main_value(call.inputs), main_value(call.outputs)
     if taken is None or given is None:
         sides = [sizes_text(one.shape) if one is not None else "" for one in (taken, given)]
@@ -177,7 +177,7 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
         num_calls = _calls_of_each(line) // _calls_of_each(above)
     yield f"{num_calls:,} calls" if num_calls > 1 else ""
     yield call.phase if call.phase != FORWARD else ""
-    if call.status == RAISED and alarm != RAISED:
+    if call.status == RAISED and not alarm:
         yield f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
     taken, given = main_value(call.inputs), main_value(call.outputs)

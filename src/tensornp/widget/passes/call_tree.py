@@ -70,7 +70,10 @@ _MARKED = ("norm", "grad")
 
 
 class LiveCalls:
-    """The lines of a pass; `alarms` maps the index of a call to a text, and `code` is the expression of the pass."""
+    """The lines of a pass.
+
+    `alarms` maps the index of a call to a text, and `code` is the expression of the pass.
+    """
 
     def __init__(self, record: PassRecord, alarms: Mapping[int, str], code: str = "") -> None:
         self._calls, self._alarms, self._code = record.calls, alarms, code

@@ -81,7 +81,7 @@ class CallsWidget(AnsweringWidget):
         with self._lock:
             navigator, self._navigator = self._navigator, None
             self._answers, self._made_tree = {}, None
-            del self._run
+            self.__dict__.pop("_run", None)
         if navigator is not None:
             navigator.close()
         super().close()
