@@ -16,6 +16,7 @@ from tensornp.passes.records import (
     FORWARD,
     LEFT,
     MODULE,
+    OPERATOR,
     RAISED,
     RECOMPUTED,
     RETURNED,
@@ -24,6 +25,7 @@ from tensornp.passes.records import (
     Figures,
     Gradient,
     PassRecord,
+    SourceLine,
     Value,
 )
 
@@ -146,6 +148,28 @@ def forwards(draw: st.DrawFn, kinds: tuple[str, ...]) -> tuple[Plan, PassRecord]
     inputs = [run.made([], is_bad=kind == "input" and i == 0) for i in range(draw(st.integers(1, 2)))]
     run.run(model, 0, inputs)
     return plan, block(*run.calls)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Call, PassRecord]:
+    """Draw operators with up to three earlier results as inputs; the last result is bound to a name.
+
+    One of them produces a bad value. Some pass no bad value on.
+    """
+    count, what = draw(st.integers(1, 14)), draw(st.sampled_from(["nan", "inf"]))
+    birth = draw(st.integers(0, count - 1))
+    calls: list[Call] = []
+    for i in range(count):
+        taken = draw(st.lists(st.sampled_from(calls), max_size=3, unique_by=id)) if calls else []
+        inputs = {str(one.index): one.outputs[""] for one in taken}
+        stops = draw(st.integers(0, 4)) == 0
+        is_bad = i == birth or (not stops and any(one.is_odd for one in inputs.values()))
+        result = value(BAD[what] if is_bad else FINE, maker=i + 1, requires_grad=True)
+        source = SourceLine("model.py", i + 1, f"h = step_{i}(h)")
+        calls.append(Call(i + 1, OPERATOR, f"op{i}", source=source, inputs=inputs, outputs={"": result}))
+    record = block(*calls, has_operators=True)
+    record.calls[0].outputs["h"] = calls[-1].outputs[""]
+    return calls[birth], record
 
 
 @st.composite

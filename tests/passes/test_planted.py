@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from planted import Plan, backwards, damaged, forwards
+from planted import Plan, backwards, damaged, forwards, graphs
 
 from tensornp.passes.compare import compared
 from tensornp.passes.findings import findings_of
 from tensornp.passes.origin import origin_of
-from tensornp.passes.records import PassRecord
+from tensornp.passes.records import Call, PassRecord
 
 PROFILE = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -73,6 +73,21 @@ def test_a_fault_of_the_backward_is_bracketed(case: tuple[Plan, PassRecord]):
         assert start.removeprefix(f"{word} entered the gradients between ") in names[max(n for n in names if n < first)]
         faulty = next(one for one in record.calls[1:] if one.name == plan.name)
         assert faulty.outputs[""].grad_order < first
+
+
+@pytest.mark.slow
+@PROFILE
+@given(graphs())
+def test_a_fault_of_an_operator_is_reported_if_it_reaches_a_name(case: tuple[Call, PassRecord]):
+    faulty, record = case
+    origin = origin_of(record)
+    assert (origin is not None) is record.calls[0].outputs["h"].is_odd
+    if origin is not None:
+        assert (origin.call, origin.source) == (faulty.index, faulty.source)
+        assert f"was first produced in the cell, at `{faulty.name}`, model.py:{faulty.index} " in origin.fact
+        faulty.asked_for = "Inf"
+        is_nan = origin.kind == "nan"
+        assert (origin_of(record) is not None) is is_nan
 
 
 @pytest.mark.slow
