@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
+from tensornp.core.namespace.caller import name_of
 from tensornp.passes.recorder import Known, Recorder, Root
 from tensornp.passes.records import RAISED, RETURNED, Figures, PassRecord, SourceLine, Value
 from tensornp.passes.row_table import Row
@@ -30,7 +32,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
     rows, samples = recorder.tensors.table.read()
     _put_figures(recorder, rows, samples)
     _put_gradients(recorder, rows)
-    _put_names(recorder)
+    _put_names(recorder, namespace)
     block = recorder.calls[0]
     block.status, block.error = (RAISED, error_text(error)) if error is not None else (RETURNED, "")
     inputs = namespace.get("In")
@@ -99,9 +101,8 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
     """Return the statistics of a row; those of an expanded tensor count each element as often as it stands there."""
     low, high, total, norm = rows[row]
-    numel, count = recorder.tensors.counts[row]
-    if count != numel:
-        total, norm = total * count / numel, norm * math.sqrt(count / numel)
+    count, times = recorder.tensors.counts[row]
+    total, norm = total * times, norm * math.sqrt(times)
     reach = max(abs(low), abs(high))
     if (math.isinf(norm) and math.isfinite(reach)) or (norm == 0 and reach > 0):
         # Squares of float32 are beyond its range before the numbers are.
@@ -125,12 +126,20 @@ def _put_gradients(recorder: Recorder, rows: Sequence[Row]) -> None:
         one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
 
 
-def _put_names(recorder: Recorder) -> None:
+def _put_names(recorder: Recorder, namespace: Mapping[str, Any]) -> None:
     """Give calls and gradients the names of weights; if there are several models, the name of the model leads."""
-    with_weights = [root for root in recorder.roots if root.has_weights]
+    counts: Counter[str] = Counter()
+    for root in recorder.roots:
+        module = root.reference()
+        root.code = name_of(module, namespace) if module is not None else ""
+        root.label = label = root.code or root.class_name
+        counts[label] += 1
+        root.label += f" #{counts[label]}" if counts[label] > 1 else ""
+    with_weights = {root for root in recorder.roots if root.has_weights}
+    with_weights |= {known.root for index, known in recorder.known_of.items() if recorder.calls[index].params}
 
     def full(root: Root, name: str) -> str:
-        return ".".join(filter(None, ("" if with_weights == [root] else root.label, name)))
+        return ".".join(filter(None, ("" if with_weights == {root} else root.label, name)))
 
     for index, known in recorder.known_of.items():
         call = recorder.calls[index]

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.gradients import Unguarded
@@ -31,8 +32,10 @@ class Awaited:
     def parameter(self) -> torch.Tensor | None:
         """The parameter that the module has by that name now."""
         module = self.module()
-        parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
-        found: torch.Tensor | None = parameters.get(self.name)
+        try:
+            found: torch.Tensor | None = module.__dict__["_parameters"][self.name]
+        except (AttributeError, KeyError):
+            return None
         return found
 
 
@@ -70,11 +73,13 @@ class Gradients:
         tensor = one.parameter
         if tensor is None or not tensor.requires_grad:
             return True
+        if isinstance(tensor, UninitializedTensorMixin):
+            return False
         try:
             edge = _edge_of(tensor)
             handle = edge.node.register_prehook(functools.partial(self._is_added, one, edge.output_nr))
         except Exception:
-            # An uninitialized parameter has no shape yet; an odd class may refuse.
+            # An odd class may refuse.
             return False
         edges.append(edge)
         if one.handle is not None and handle.hooks_dict_ref() is one.handle.hooks_dict_ref():

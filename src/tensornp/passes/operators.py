@@ -22,6 +22,7 @@ from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call, Value
+from tensornp.passes.tensors import is_ordinary
 
 _graph_task: Any = torch._C._current_graph_task_id
 _node_at_work: Any = torch._C._current_autograd_node
@@ -170,7 +171,7 @@ class OperatorMode(TorchDispatchMode):
 
     def _count_masked_rows(self, call: Call, tensor: torch.Tensor, dim: int) -> None:
         """Count the rows of a softmax that are -Inf throughout, on their own device."""
-        if tensor.dim() and tensor.numel() and not tensor.is_meta:
+        if is_ordinary(tensor) and tensor.dim() and tensor.numel():
             count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
             self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count, has_sums=False)))
 

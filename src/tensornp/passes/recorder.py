@@ -33,7 +33,7 @@ from tensornp.passes.operators import OperatorMode
 from tensornp.passes.records import (
     BLOCK, BUFFER, FORWARD, MODULE, RAISED, RECOMPUTED, RETURNED, STOPPED, Call, Gradient, Step, Value,
 )  # fmt: skip
-from tensornp.passes.tensors import Tensors, tensors_in
+from tensornp.passes.tensors import Tensors, is_ordinary, tensors_in
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
@@ -66,12 +66,16 @@ class Known:
 
 
 class Root:
-    """A model that was given, or is called by no other module: the name bound to it, and a label unique to it."""
+    """A model that was given, or is called by no other module: the name bound to it, and a label unique to it.
 
-    __slots__ = ("code", "has_weights", "label", "reference")
+    Both are asked for again at the end of the block.
+    """
+
+    __slots__ = ("class_name", "code", "has_weights", "label", "reference")
 
     def __init__(self, module: torch.nn.Module, code: str, label: str) -> None:
         self.reference, self.code, self.label = weakref.ref(module), code, label
+        self.class_name = type(module).__name__
         self.has_weights = next(torch.nn.Module.parameters(module), None) is not None
 
 
@@ -345,13 +349,13 @@ class Recorder:
             maker = self.calls[maker].parent
         images = _NORMS.match(self.known_of[maker].class_name) if maker is not None else None
         dim = tensor.dim()
-        if dim < 2 or not tensor.is_floating_point() or not call.outputs or tensor.layout is not torch.strided:
+        if not is_ordinary(tensor) or dim < 2 or not tensor.numel() or not tensor.is_floating_point():
             return None
         if images is not None and dim != int(images[1]) + 2:
             return None
         axis = 1 if images is not None else dim - 1
         num_units = tensor.shape[axis]
-        if not 0 < num_units <= _MOST_UNITS or tensor.numel() == 0:
+        if num_units > _MOST_UNITS:
             return None
         most = tensor.detach().amax([i for i in range(dim) if i != axis])
         count = (most == 0).sum(dtype=torch.float32)

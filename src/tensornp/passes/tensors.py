@@ -6,7 +6,6 @@ storage guarantees that no other storage has its address yet.
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -62,14 +61,14 @@ class _Memory:
 class Tensors:
     """Everything read of tensors so far; call it `outside_modes`, so that no mode of the user sees a read.
 
-    `values` has each state once. Until the end of the block, `figures` and `grad` are row numbers of the `table`, and
-    `sample` is the number of a sample.
+    `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is the
+    number of a sample. `counts` has for each row the number of elements, and how often an expanded tensor has each.
     """
 
     def __init__(self, *, sees_writes: bool = False) -> None:
         self.table = RowTable()
         self.values: list[Value] = []
-        self.counts: dict[int, tuple[int, int]] = {}
+        self.counts: dict[int, tuple[int, float]] = {}
         self.num_left_out = 0
         self._sees_writes = sees_writes
         self._nbytes_kept = 0
@@ -151,7 +150,7 @@ class Tensors:
             if note == STORED and readable.numel() < tensor.numel():
                 # A sparse gradient counts as a whole, with the elements that are not stored.
                 readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
-            return self._add(readable, readable.numel() if note == STORED else tensor.numel())
+            return self._add(readable, tensor.numel(), is_stored=note == STORED)
         except Exception:
             return None
 
@@ -236,22 +235,24 @@ class Tensors:
         if readable is None:
             return
         if row is None:
-            row = self._add(readable, readable.numel() if value.note == STORED else tensor.numel(), has_sums=has_sums)
+            is_stored = value.note == STORED
+            count = readable.numel() if is_stored else tensor.numel()
+            row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
             value.figures = row
         elif is_partial:
             self.table.complete(row, readable)
         if has_sample:
             value.sample = self.table.sample(readable, row)  # type: ignore[assignment]
 
-    def _add(self, readable: torch.Tensor, count: int, *, has_sums: bool = True) -> int:
+    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
         row = self.table.add(readable, has_sums=has_sums)
-        self.counts[row] = readable.numel(), count
+        self.counts[row] = count, 1.0 if is_stored else count / readable.numel()
         return row
 
 
 def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     """Return a strided tensor with the values of another, or None, and a note on them."""
-    if _is_ordinary(tensor):
+    if is_ordinary(tensor):
         return _strided(tensor), ""
     form = form_of(tensor)
     if form.kind is kinds.LOCAL:
@@ -271,12 +272,12 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     return _strided(plain(tensor)), ""
 
 
-def _is_ordinary(tensor: torch.Tensor) -> bool:
+def is_ordinary(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a dense one of torch's own class without lazy bits: most are."""
-    if not is_of_torch(tensor) or tensor.dtype is torch.complex32:
+    device = tensor.device.type
+    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or device == "meta":
         return False
     keys = torch._C._dispatch_keys(tensor).raw_repr()
-    device = tensor.device.type
     if device not in _ORDINARY_KEYS:
         _ORDINARY_KEYS[device] = torch._C._dispatch_keys(torch.empty(0, device=tensor.device)).raw_repr()
     return bool(keys == _ORDINARY_KEYS[device])
@@ -418,7 +419,3 @@ def _children_of(obj: Any) -> tuple[bool, Iterator[tuple[str, Any]]]:
         # Another thread changes it just now, or it is broken.
         return True, iter(())
 
-
-def times_read(numel: int, count: int) -> float:
-    """Return how often each element that was read stands in a tensor: more than once in an expanded one."""
-    return count / numel if numel else math.nan

@@ -63,7 +63,6 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
         assert run._record.notes == ()
         assert run.complete
         assert bool(run.calls) is not name.endswith(UNSEEN[follow])
-        assert tnp.card(run).text
 
 
 @pytest.mark.slow
@@ -81,6 +80,5 @@ def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_a
     for run in runs:
         assert run.is_over
         assert run._record.notes == ()
-        assert tnp.card(run).text
     if found["num pauses"] > stop_at and stop != "return":
         assert any(run._record.error == stop.__name__ for run in runs)
