@@ -49,8 +49,9 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
         return Document((Lines((_nothing_called(record),)), notes))
     others = list(findings[:_MAX_PROBLEMS])
     verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
-    if others and others[0].kind in (*ORIGINS, *FAILURES):
-        worst = others.pop(0)
+    worst = next((one for one in others if one.kind in (*ORIGINS, *FAILURES, "buffer")), None)
+    if worst is not None:
+        others.remove(worst)
         verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
     table, common = tree_table(record, alarms_of(record, findings))
     totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
