@@ -9,12 +9,12 @@ from tensornp.passes.wording import at, number, ranges_text
 
 
 class _Came(NamedTuple):
-    """A gradient as it came: of an output of the call `index`, or of a parameter if this is None."""
+    """A gradient of an output of the call `call`, or of a parameter if this is None."""
 
     order: int
     name: str
     figures: Figures
-    index: int | None
+    call: int | None
 
 
 def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
@@ -23,7 +23,7 @@ def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding
     first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
     if first is None:
         return None
-    index = next((one.index for one in reversed(came[: first + 1]) if one.index is not None), None)
+    index = next((one.call for one in reversed(came[: first + 1]) if one.call is not None), None)
     if num_calls is not None and (index is None or index >= num_calls):
         return None
     operator = next((one for one in record.operators() if _is_first_odd(one)), None)

@@ -33,7 +33,13 @@ _MAX_PROBLEMS, _MAX_CLASSES = 5, 3
 _MAX_TEXT, _MAX_PLACE = 400, 120
 _MAX_COLUMNS = 80
 """Of a terminal."""
-ALARMS = {"nan": "first NaN", "inf": "first Inf", "failed": "failed", "overwritten": "overwrote"}
+ALARMS = {
+    "nan": "first NaN",
+    "inf": "first Inf",
+    "failed": "failed",
+    "overwritten": "overwrote",
+    "buffer": "non-finite buffer",
+}
 """Words in the tree for findings that are alarms, by kind."""
 
 
@@ -49,8 +55,9 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
         return Document((Lines((_nothing_called(record),)), notes))
     others = list(findings[:_MAX_PROBLEMS])
     verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
-    if others and others[0].kind in ALARMS:
-        worst = others.pop(0)
+    worst = next((one for one in others if one.kind in ALARMS), None)
+    if worst is not None:
+        others.remove(worst)
         verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
     table, common = tree_table(record, alarms_of(findings))
     totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
