@@ -80,7 +80,8 @@ class CallTree:
 
     def __init__(self, record: PassRecord, told: Iterable[int] = ()) -> None:
         self.calls = record.calls
-        self._told = frozenset(told)
+        # The block has no line.
+        self._told = frozenset(told) - {0}
         self._each: list[Branch] = []
         self.top = self._branches()
         self._fold_of = {
