@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.outline.fold import Branch, put_together
-from tensornp.passes.records import LEFT, MODULE, OPERATOR, RAISED, RECOMPUTED, Call, Figures, PassRecord, Value
+from tensornp.passes.records import LEFT, MODULE, OPERATOR, RAISED, RECOMPUTED, Call, PassRecord, Value
 
 MAX_LINES = 60
 """Lines up to which branches are open at first."""
@@ -50,7 +50,7 @@ class CallLine:
 
 
 class SeenBranch(NamedTuple):
-    """A branch in an open tree: the position of its parent's line, its level, and its place among its siblings."""
+    """A branch in an open tree, with the number of its parent's line and its place among siblings."""
 
     branch: Branch
     parent: int
@@ -228,26 +228,15 @@ def _label(call: Call, parent: Call) -> str:
 
 def _kind(call: Call) -> Hashable:
     """Return the facts that folded calls share."""
-    values = tuple(
-        (
-            path,
-            value.shape,
-            value.dtype,
-            value.relation,
-            value.note,
-            _word(value.figures),
-            value.grad is None,
-            _word(value.grad),
-        )
-        for path, value in (*call.inputs.items(), *call.outputs.items())
-    )
+    values = (*call.inputs.items(), *call.outputs.items())
     line = call.source if call.kind == OPERATOR else None
-    facts = (call.kind, call.class_name, call.phase, call.status, call.detail, call.notes, len(call.inputs))
-    return *facts, odd_word(call.params.values()), line, values
+    facts = (call.kind, call.class_name, call.phase, call.status, call.detail, call.notes, len(call.inputs), line)
+    return *facts, odd_word(call.params.values()), tuple(_facts(path, value) for path, value in values)
 
 
-def _word(figures: Figures | None) -> str:
-    return figures.word if figures is not None else ""
+def _facts(path: str, value: Value) -> Hashable:
+    words = [one.word if one is not None else None for one in (value.figures, value.grad)]
+    return path, value.shape, value.dtype, value.relation, value.note, *words
 
 
 def _folded(branches: Sequence[Branch]) -> list[Branch]:

@@ -39,7 +39,10 @@ def call_document(call: Call) -> Document:
 
 
 def panel_html(call: Call, record: PassRecord, *, has_links: bool = True) -> str:
-    """Return the card without its title, with links to the makers of its values and, if wanted, to kept values."""
+    """Return the card without its title, with links to makers of values.
+
+    `has_links` adds links to kept values.
+    """
     return Document(_parts(call, record, has_links=has_links), CARD).html()
 
 

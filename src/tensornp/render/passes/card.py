@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.passes.records import BACKWARD, MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
+from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
 from tensornp.passes.tree import CallLine, CallTree, odd_word
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import QUIET, SOURCE
@@ -33,8 +33,14 @@ _MAX_PROBLEMS, _MAX_CLASSES = 5, 3
 _MAX_TEXT, _MAX_PLACE = 400, 120
 _MAX_COLUMNS = 80
 """Of a terminal."""
-ORIGINS, FAILURES = {"nan": "NaN", "inf": "Inf"}, ("failed", "overwritten")
-"""Kinds of findings that are alarms."""
+ALARMS = {
+    "nan": "first NaN",
+    "inf": "first Inf",
+    "failed": "failed",
+    "overwritten": "overwrote",
+    "buffer": "non-finite buffer",
+}
+"""Words in the tree for findings that are alarms, by kind."""
 
 
 def pass_document(run: FollowedPass) -> Document:
@@ -49,11 +55,11 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
         return Document((Lines((_nothing_called(record),)), notes))
     others = list(findings[:_MAX_PROBLEMS])
     verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
-    worst = next((one for one in others if one.kind in (*ORIGINS, *FAILURES, "buffer")), None)
+    worst = next((one for one in others if one.kind in ALARMS), None)
     if worst is not None:
         others.remove(worst)
         verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
-    table, common = tree_table(record, alarms_of(record, findings))
+    table, common = tree_table(record, alarms_of(findings))
     totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
     lines = Lines((*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals))
     return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
@@ -66,32 +72,17 @@ def title_of(record: PassRecord) -> str:
     return cut(listed(names, _MAX_CLASSES), MAX_SHOWN)
 
 
-def alarms_of(record: PassRecord, findings: Sequence[Finding]) -> dict[int, str]:
-    """Return the alarm of each call that an alarming finding is about, in a word or two."""
-    alarms: dict[int, str] = {}
-    for one in findings:
-        if one.call is None or one.kind not in (*ORIGINS, *FAILURES):
-            continue
-        call = record.calls[one.call]
-        word = ORIGINS.get(one.kind, "")
-        if not word:
-            alarm = "raised" if one.kind == "failed" else "overwrote"
-        elif odd_word(call.params.values()) == word:
-            alarm = f"{word} in its weights"
-        elif odd_word(call.inputs.values()) == word:
-            alarm = f"{word} in its input"
-        else:
-            is_back = call.phase == BACKWARD or odd_word(call.outputs.values()) != word
-            alarm = f"first {word} gradient" if is_back else f"first {word}"
-        alarms.setdefault(one.call, alarm)
-    return alarms
+def alarms_of(findings: Sequence[Finding]) -> dict[int, str]:
+    """Return the word of each call that an alarming finding is about."""
+    return {one.call: ALARMS[one.kind] for one in findings[::-1] if one.call is not None and one.kind in ALARMS}
 
 
 def next_command(record: PassRecord, finding: Finding) -> str:
     """Return the magic that finds the operator and its line, if modules alone were followed."""
-    if record.has_operators or finding.kind not in ORIGINS:
+    word = {"nan": "NaN", "inf": "Inf"}.get(finding.kind, "")
+    if record.has_operators or not word:
         return ""
-    inside, word = "", ORIGINS[finding.kind]
+    inside = ""
     if finding.call is not None:
         call = record.calls[finding.call]
         if odd_word((*call.inputs.values(), *call.params.values())) == word:
@@ -110,7 +101,7 @@ def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Al
         return [Alarm(_linked(record, fact, finding.call), rest)]
     place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
     fact = fact.replace(cut(str(source), _MAX_TEXT), cut(place, _MAX_PLACE))
-    below = Both(f"    {text}", f'<div style="{SOURCE}" title="{_whole_place(source)}">{escape(text)}</div>')
+    below = Both(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
     return [Alarm(_linked(record, fact, finding.call), rest), below]
 
 
@@ -120,13 +111,8 @@ def source_part(source: SourceLine | None) -> Both:
         return Both()
     place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
     quiet = f'<span style="{QUIET}">{escape(place)}</span>&ensp;'
-    html = f'<div style="{SOURCE}" title="{_whole_place(source)}">{quiet}{escape(text)}</div>'
+    html = f'<div style="{SOURCE}">{quiet}{escape(text)}</div>'
     return Both(f"    {place}  {text}".rstrip(), html)
-
-
-def _whole_place(source: SourceLine) -> str:
-    # The file of a cell belongs to this kernel alone.
-    return escape(cut(f"{source.cell or source.file}:{source.line}", _MAX_PLACE))
 
 
 def fitted(table: Table, picture: str) -> Both:
@@ -161,7 +147,7 @@ def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[
 
 
 def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
-    """Return a text in which the title of a call is a link; the whole text if the title is not in it."""
+    """Turn the title of a call in a text into a link, else the whole text."""
     if record is None or call is None:
         return text
     before, name, after = text.partition(cut(record.calls[call].title, MAX_SHOWN))

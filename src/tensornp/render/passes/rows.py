@@ -18,7 +18,6 @@ from tensornp.passes.tree import PASSED_ON, CallLine, odd_word, state_of
 from tensornp.passes.wording import sizes_text
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
-from tensornp.render.layout.words import listed
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import histogram_alt
@@ -28,13 +27,9 @@ CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD = (
 )  # fmt: skip
 HEADINGS = (CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD, MARKS)
 _MAX_TEXT, _MAX_CLASS, _MAX_ERROR = 400, 24, 60
-_MAX_VALUES = 8
-"""Values of a call whose shapes are listed in a title."""
 _NUM_BARS, _MAX_BINS, _FEW, _MAX_SAMPLES = 8, 32, 4, 16
 """Bars of a text, bins of a picture, the fewest elements of a histogram, and the most calls that share one."""
 _WIDTH, _HEIGHT = 48, 14
-_MIN_POSITIONS, _MIN_SHARE = 32, 0.05
-"""Positions, and the share of units, from which on units that were always 0 are marked."""
 
 
 def row_of(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -> TableRow:
@@ -51,12 +46,9 @@ def row_of(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
         SAMPLE: sample_cell(*samples_of(line)),
         MARKS: marks_of(line, above, alarm, outer),
     }
-    titles = tuple({SHAPES: all_shapes(first), CALL: _line_of(first)}.get(heading, "") for heading in HEADINGS)
+    cells_in_order = tuple(cells[heading] for heading in HEADINGS)
     has_facts = any(call.outputs for call in line.calls)
-    return TableRow(
-        tuple(cells[heading] for heading in HEADINGS), titles, has_facts=has_facts, alarm=alarm, level=line.level,
-        is_quiet=is_quiet,
-    )  # fmt: skip
+    return TableRow(cells_in_order, has_facts=has_facts, alarm=alarm, level=line.level, is_quiet=is_quiet)
 
 
 def cells_of(line: CallLine) -> dict[str, str]:
@@ -82,10 +74,6 @@ def beside_of(line: CallLine) -> str:
     return cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
 
 
-def _line_of(call: Call) -> str:
-    return cut(str(call.source), _MAX_TEXT) if call.source is not None else ""
-
-
 def outer_of(record: PassRecord) -> frozenset[int]:
     """Return the calls that an error passed through: its text stands at the innermost one."""
     return frozenset(call.parent for call in record.calls if call.status == RAISED and call.parent is not None)
@@ -108,7 +96,7 @@ def gradient_of(call: Call) -> Figures | None:
 
 
 def shapes(call: Call) -> str:
-    """Return the shapes of input and output: once if they are equal, with the one axis that differs: ``(2, 8 → 3)``."""
+    """Return the shapes of input and output, also in one: ``(2, 8 → 3)``."""
     taken, given = main_value(call.inputs), main_value(call.outputs)
     if taken is None or given is None:
         sides = [sizes_text(one.shape) if one is not None else "" for one in (taken, given)]
@@ -118,15 +106,6 @@ def shapes(call: Call) -> str:
         return f"{sizes_text(taken.shape)} → {sizes_text(given.shape)}"
     axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(taken.shape, given.shape, strict=True)]
     return sizes_text(axes)
-
-
-def all_shapes(call: Call) -> str:
-    """Return the shapes of all inputs and outputs with their paths."""
-    sides = [
-        listed([f"{path} {one.dtype} {sizes_text(one.shape)}".strip() for path, one in values.items()], _MAX_VALUES)
-        for values in (call.inputs, call.outputs)
-    ]
-    return cut(" → ".join(sides), _MAX_TEXT)
 
 
 def extremes(figures: Iterable[Figures]) -> str:
@@ -141,23 +120,18 @@ def extremes(figures: Iterable[Figures]) -> str:
     return f"{low} … {high}" if low != high else low if ends[0] == ends[1] else f"{ABOUT}{low}"
 
 
-def least_norm(one: Figures) -> float | None:
-    """Return the norm, or a lower bound where squares leave float32; None if no norm was taken."""
-    if one.has_nan or not math.isnan(one.norm):
-        return one.norm
-    return None if math.isnan(one.sum) else max(abs(one.min), abs(one.max))
+def norm_of(figures: Figures | None) -> float | None:
+    """Return a norm; None if it was not taken, or its squares leave float32."""
+    is_known = figures is not None and (figures.has_nan or not math.isnan(figures.norm))
+    return figures.norm if figures is not None and is_known else None
 
 
 def greatest_norm(figures: Iterable[Figures]) -> str:
-    """Return the largest norm, NaN if any is; behind ``≥`` if squares leave float32, behind ``≤`` if norms differ."""
-    norms = [(norm, one) for one in figures if (norm := least_norm(one)) is not None]
-    if not norms:
-        return ""
-    if any(math.isnan(norm) for norm, _ in norms):
-        return "nan"
-    largest, figure = max(norms, key=lambda pair: pair[0])
-    texts = {at_a_glance(norm) for norm, _ in norms}
-    return ("≥" if math.isnan(figure.norm) else "≤" if len(texts) > 1 else "") + at_a_glance(largest)
+    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is."""
+    norms = [norm for one in figures if (norm := norm_of(one)) is not None]
+    if not norms or any(map(math.isnan, norms)):
+        return "nan" if norms else ""
+    return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))
 
 
 def samples_of(line: CallLine) -> tuple[list[Figures], list[tuple[float, ...]]]:
@@ -203,7 +177,7 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
         num_calls = _calls_of_each(line) // _calls_of_each(above)
     yield f"{num_calls:,} calls" if num_calls > 1 else ""
     yield call.phase if call.phase != FORWARD else ""
-    if call.status == RAISED and alarm != RAISED:
+    if call.status == RAISED and not alarm:
         yield f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
     taken, given = main_value(call.inputs), main_value(call.outputs)
@@ -213,7 +187,6 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
     yield PASSED_ON if state_of(call) == PASSED_ON and not alarm else ""
     yield f"{call.asked_for} was asked for" if call.asked_for else ""
     yield call.detail
-    yield _zero_units(line.calls)
     yield from (f"{path} contains {word}" for path, one in call.params.items() if (word := odd_word([one])))
     yield from dict.fromkeys(one.note for one in call.outputs.values() if one.note)
     yield from call.notes
@@ -229,14 +202,3 @@ def _cast(taken: Value | None, given: Value | None) -> str:
     """Return a change between floating dtypes: ``float32 → bfloat16``."""
     dtypes = [one.dtype for one in (taken, given) if one is not None and "float" in one.dtype]
     return " → ".join(dtypes) if len(set(dtypes)) == 2 else ""
-
-
-def _zero_units(calls: Sequence[Call]) -> str:
-    """Return the units that were 0 at all positions of all these calls at least, if they are many."""
-    known = [call.zero_units for call in calls if call.zero_units is not None]
-    if len(known) < len(calls):
-        return ""
-    num_zero, num_units, num_positions = min(known)
-    if num_positions < _MIN_POSITIONS or num_zero < _MIN_SHARE * num_units:
-        return ""
-    return f"{num_zero:,} of {counted(num_units, 'unit')} always 0"

@@ -14,16 +14,14 @@ from tensornp.models.names.quoted import cut
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.outline.choose import Asked, searched
 from tensornp.models.outline.fold import Branch
-from tensornp.passes.records import Call, Figures, PassRecord
+from tensornp.passes.records import Call, PassRecord
 from tensornp.passes.tree import PASSED_ON, CallLine, CallTree, SeenBranch, state_of
 from tensornp.render.layout.table import MARKS
 from tensornp.render.passes import rows
 from tensornp.widget.tree_requests import NONSENSE, asked_by
 from tensornp.widget.weight_lines import picture_of
 
-_MAX_NAME, _MAX_SHAPE, _MAX_TEXT = 44, 28, 400
-_INDENT, _BESIDE, _ARROW = 2, 14, 2
-"""Characters of a level, of an alarm next to a name, and of the arrow of a heading."""
+_MAX_TEXT = 400
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -37,27 +35,20 @@ class _Column(NamedTuple):
     is_right: bool = True
 
 
-def _norm(figures: Figures | None) -> tuple[bool, float] | None:
-    """Return a sort key from a norm; NaN is the greatest."""
-    norm = rows.least_norm(figures) if figures is not None else None
-    return None if norm is None else (math.isnan(norm), 0.0 if math.isnan(norm) else norm)
-
-
-def _figures(call: Call) -> Figures | None:
+def _norm(call: Call) -> float | None:
     value = rows.main_value(call.outputs)
-    return value.figures if value is not None else None
+    return rows.norm_of(value.figures) if value is not None else None
 
 
-def _largest(call: Call) -> tuple[bool, float] | None:
-    one = _figures(call)
-    if one is None:
-        return None
-    return (True, 0.0) if one.has_nan else (False, max(abs(one.min), abs(one.max)) if one.count else 0.0)
+def _largest(call: Call) -> float | None:
+    value = rows.main_value(call.outputs)
+    figures = value.figures if value is not None else None
+    return max(abs(figures.min), abs(figures.max)) if figures is not None and figures.count else None
 
 
 def _numel(call: Call) -> int | None:
     value = rows.main_value(call.outputs)
-    return math.prod(value.shape) if value is not None and all(type(size) is int for size in value.shape) else None
+    return math.prod(value.shape) if value is not None else None
 
 
 def _title(call: Call) -> list[Any]:
@@ -65,13 +56,13 @@ def _title(call: Call) -> list[Any]:
 
 
 _COLUMNS = {
-    "name": _Column(rows.CALL, _MAX_NAME, 0, _title, is_right=False),
-    "shape": _Column(rows.SHAPES, _MAX_SHAPE, 1, _numel, is_right=False),
+    "name": _Column(rows.CALL, 40, 0, _title, is_right=False),
+    "shape": _Column(rows.SHAPES, 26, 1, _numel, is_right=False),
     "dtype": _Column(rows.DTYPE, 10, 6, is_right=False),
     "figures": _Column(rows.SAMPLE, 10, 4, is_right=False),
     "extremes": _Column(rows.EXTREMES, 17, 3, _largest),
-    "norm": _Column(rows.NORM, 8, 0, lambda call: _norm(_figures(call))),
-    "grad": _Column(rows.GRAD, 8, 2, lambda call: _norm(rows.gradient_of(call))),
+    "norm": _Column(rows.NORM, 8, 0, _norm),
+    "grad": _Column(rows.GRAD, 8, 2, lambda call: rows.norm_of(rows.gradient_of(call))),
     "marks": _Column(MARKS, 16, 5, is_right=False),
 }
 _MARKED = ("norm", "grad")
@@ -79,7 +70,10 @@ _MARKED = ("norm", "grad")
 
 
 class LiveCalls:
-    """The lines of a pass; `alarms` maps the index of a call to a text, and `code` is the expression of the pass."""
+    """The lines of a pass.
+
+    `alarms` maps the index of a call to a text, and `code` is the expression of the pass.
+    """
 
     def __init__(self, record: PassRecord, alarms: Mapping[int, str], code: str = "") -> None:
         self._calls, self._alarms, self._code = record.calls, alarms, code
@@ -87,7 +81,9 @@ class LiveCalls:
         self._tree = CallTree(record, alarms)
         self._opened = self._tree.opened(has_open_repeats=False)
         self._titles = [call.title for call in record.calls[1:]]
-        self._greatest = {column: _greatest(column, self._calls) for column in _MARKED}
+        self._greatest = {
+            column: max(filter(math.isfinite, _norms(column, self._calls)), default=0.0) for column in _MARKED
+        }
         self._columns = _columns(record, self._outer)
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
@@ -148,7 +144,8 @@ class LiveCalls:
             return calls
         keys = {call.index: order(call) for call in calls}
         known = [call for call in calls if keys[call.index] is not None]
-        known.sort(key=lambda call: keys[call.index], reverse=asked.descending)
+        # NaN is greater than all numbers.
+        known.sort(key=lambda call: (keys[call.index] != keys[call.index], keys[call.index]), reverse=asked.descending)
         return [*known, *(call for call in calls if keys[call.index] is None)]
 
     def _line(self, one: SeenBranch, asked: Asked, seen: Sequence[SeenBranch]) -> dict[str, Any]:
@@ -169,7 +166,7 @@ class LiveCalls:
             "branch": own if has_below else -1, "parent": one.parent, "level": one.level + 1,
             "position": one.position, "size": one.size, "open": is_open, "number": number,
             "picture": picture_of(rows.histogram_of(*rows.samples_of(line))),
-            "titles": {"shape": rows.all_shapes(first)},
+            "titles": {},
             "mark": None if is_quiet else self._bar(marked, branch.entries),
             "wholeName": cut(first.title, _MAX_TEXT) if number >= 0 else label,
             # Marks may have no room.
@@ -190,9 +187,9 @@ class LiveCalls:
 
     def _bar(self, column: str, calls: Sequence[Call]) -> tuple[float, float] | None:
         """Return the greatest norm relative to that of all calls; None if it is not finite."""
-        greatest = _greatest(column, calls)
-        is_finite = all(key is None or math.isfinite(key[1]) for key in map(_order(column), calls))
-        return (0.0, greatest / self._greatest[column]) if greatest and is_finite else None
+        norms, greatest = _norms(column, calls), self._greatest[column]
+        is_finite = bool(norms) and all(map(math.isfinite, norms)) and greatest > 0
+        return (0.0, max(norms) / greatest) if is_finite else None
 
 
 def _marked(asked: Asked) -> str:
@@ -200,16 +197,9 @@ def _marked(asked: Asked) -> str:
     return asked.sort if asked.sort in _MARKED else "norm"
 
 
-def _order(column: str) -> Callable[[Call], Any]:
+def _norms(column: str, calls: Sequence[Call]) -> list[float]:
     order = _COLUMNS[column].order
-    assert order is not None
-    return order
-
-
-def _greatest(column: str, calls: Sequence[Call]) -> float:
-    """Return the greatest finite norm, 0 without one."""
-    keys = [key for key in map(_order(column), calls) if key is not None]
-    return max((number for is_nan, number in keys if not is_nan and math.isfinite(number)), default=0.0)
+    return [norm for call in calls if order is not None and (norm := order(call)) is not None]
 
 
 def _columns(record: PassRecord, outer: frozenset[int]) -> list[dict[str, Any]]:
@@ -223,17 +213,11 @@ def _columns(record: PassRecord, outer: frozenset[int]) -> list[dict[str, Any]]:
         "grad": any(value.grad is not None for value in outputs),
         "marks": any(rows.marks_of(CallLine("", (call,)), block, "", outer) for call in calls),
     } | dict.fromkeys(("extremes", "norm"), has_figures)
-    names = (len(call.title.rpartition(".")[2]) + _INDENT * call.name.count(".") for call in calls)
-    shapes = (len(rows.shapes(call)) for call in calls)
-    widths = {
-        "name": min(_BESIDE + max(names, default=0), _MAX_NAME),
-        "shape": min(max([len(rows.SHAPES) + _ARROW, *shapes]), _MAX_SHAPE),
-    }
     return [
         {
             "name": name, "heading": column.heading, "isRight": column.is_right, "isLargeFirst": column.is_right,
             "isSortable": column.order is not None, "rank": column.rank, "isFixed": name == "name",
-            "width": widths.get(name, column.width), "hasMark": name == "norm",
+            "width": column.width, "hasMark": name == "norm",
         }
         for name, column in _COLUMNS.items()
         if is_told.get(name, True)

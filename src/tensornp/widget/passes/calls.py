@@ -73,7 +73,7 @@ class CallsWidget(AnsweringWidget):
         if self._made_tree is None:
             origin = ".origin" if self._run.origin is not None else ".problems"
             code = f"{self._opened}{origin}" if self._opened else ""
-            self._made_tree = LiveCalls(self._run._record, alarms_of(self._run._record, self._run.findings), code)
+            self._made_tree = LiveCalls(self._run._record, alarms_of(self._run.findings), code)
         return self._made_tree
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class CallsWidget(AnsweringWidget):
         with self._lock:
             navigator, self._navigator = self._navigator, None
             self._answers, self._made_tree = {}, None
-            del self._run
+            self.__dict__.pop("_run", None)
         if navigator is not None:
             navigator.close()
         super().close()
