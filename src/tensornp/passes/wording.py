@@ -22,38 +22,16 @@ def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = ""
 
 
 def call_line(call: Any) -> str:
-    """Return a call with its shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3)>``."""
+    """Return a call with its first input and output: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
     facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
-    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), shapes_text(call))
+    sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
+    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), " → ".join(sides))
 
 
 def value_line(value: Any) -> str:
     """Return a value with its statistics: ``<Value (2, 8) float32: −1.5 … 2, norm 3>``."""
     text = value.note if value.figures is None else figures_text(value.figures)
     return line_of("Value", shape_text(value), (value.relation,), text)
-
-
-def gradient_line(gradient: Any) -> str:
-    """Return a gradient with its statistics: ``<Gradient fc.bias: none>``."""
-    text = figures_text(gradient.figures) if gradient.figures is not None else gradient.note or "none"
-    return line_of("Gradient", gradient.name, (), text)
-
-
-def shapes_text(call: Any) -> str:
-    """Return shapes of inputs and outputs: ``(2, 8) float32 → (2, 3)``; non-finite outputs behind them."""
-    inputs, outputs = list(call.inputs.values()), list(call.outputs.values())
-    known = inputs[0].dtype if inputs else ""
-    sides = [_side(inputs, ""), _side(outputs, known)]
-    words = {one.figures.word for one in outputs if one.figures is not None}
-    word = next((one for one in ("NaN", "Inf", "−Inf") if one in words), "")
-    return ", ".join(filter(None, (" → ".join(sides).strip() if any(sides) else "", word)))
-
-
-def _side(values: Sequence[Any], known: str) -> str:
-    if not values:
-        return ""
-    text = sizes_text(values[0].shape) if values[0].dtype == known else shape_text(values[0])
-    return f"{text} and {counted(len(values) - 1, 'other')}" if len(values) > 1 else text
 
 
 def shape_text(value: Any) -> str:
