@@ -61,7 +61,7 @@ def small() -> PassRecord:
         taken = {"[0]": value(maker=2, is_nan=True)}
         held = {"weight": value((256,), sample=()), "other": value((3, 256), dtype="float16", sample=())}
         given = value(grad=figures(0.1), relation="view")
-        built.leaf("norm", "LayerNorm", inputs=taken, outputs=given, params=held, source=source, notes=("a note",))
+        built.leaf("norm", "LayerNorm", inputs=taken, outputs=given, params=held, source=source, detail="a note")
         built.operator("add", inputs=taken, outputs=value(), source=source)
         built.leaf("head", "Linear", inputs=taken, status=RAISED, error="RuntimeError: no")
     return built.record()
@@ -154,7 +154,7 @@ def test_what_a_pass_names_is_text_and_never_html(calls: MakeCalls) -> None:
     built = Built()
     source, values = SourceLine(evil, 1, evil), {evil: value(note=evil, dtype=evil, maker=1)}
     facts = {"inputs": values, "outputs": values, "params": values, "error": evil, "status": RAISED, "detail": evil}
-    built.leaf(evil, evil, notes=(evil,), source=source, code=evil, **facts)
+    built.leaf(evil, evil, detail=evil, source=source, code=evil, **facts)
     shown = calls(built.record())
     shown.click(shown.grid.locator("tbody tr").first)
     expect(shown.panel).to_contain_text(evil)

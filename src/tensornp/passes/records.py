@@ -17,7 +17,7 @@ FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER = "forward", "recomputed", "backward", 
 """Phases of calls: a checkpoint recomputes a forward inside of a backward."""
 RETURNED, RAISED, STOPPED, LEFT = "returned", "raised", "stopped early", "left"
 """Ends of calls: a checkpoint stops a recomputation early; "left" is an end that torch does not report."""
-NEW, SAME, VIEW, IN_PLACE, BUFFER = "new", "same object", "view", "in place", "buffer"
+NEW, VIEW, IN_PLACE, BUFFER = "new", "view", "in place", "buffer"
 """Relations of an output to the inputs of its call; "buffer" marks buffers among parameters."""
 
 
@@ -97,7 +97,7 @@ class Value:
         Index of the finest call that gave it: an operator if operators were followed, else a module; None if it came
         from outside of all calls.
     relation : str
-        Relation to the inputs of its maker: "new", "same object", "view" or "in place"; "buffer" for a buffer.
+        Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
         None if the values were not read; `note` has the reason.
     sample : tuple of float
@@ -166,8 +166,6 @@ class Call:
         What else was seen, such as "2 rows of its input were -Inf throughout".
     zero_units : tuple of int or None
         For ReLU and ReLU6: units that were 0 at all positions, units, positions.
-    notes : tuple of str
-        What could not be read.
     """
 
     index: int
@@ -190,7 +188,6 @@ class Call:
     forward: int | None = None
     detail: str = ""
     zero_units: tuple[int, int, int] | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -222,9 +219,6 @@ class Gradient:
     held: Figures | None = None
     is_held_at_end: bool = False
     note: str = ""
-
-    def __repr__(self) -> str:
-        return wording.gradient_line(self)
 
 
 @dataclass(slots=True)
@@ -278,8 +272,6 @@ class PassRecord:
         ``ValueError: …`` that ended the block; empty if none did. `causes` are those behind it.
     scaler : tuple of (str, float) or None
         Name and scale of an enabled gradient scaler among the names of the block.
-    only : str or None
-        The pattern for modules whose operators were followed.
     notes : tuple of str
         What could not be followed, in sentences.
     """
@@ -293,9 +285,7 @@ class PassRecord:
     causes: tuple[str, ...] = ()
     scaler: tuple[str, float] | None = None
     has_operators: bool = False
-    only: str | None = None
     notes: tuple[str, ...] = ()
-    versions: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _children(self) -> dict[int, list[Call]]:

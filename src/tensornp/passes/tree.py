@@ -231,7 +231,7 @@ def _kind(call: Call) -> Hashable:
     """Return the facts that folded calls share."""
     values = (*call.inputs.items(), *call.outputs.items())
     line = call.source if call.kind == OPERATOR else None
-    facts = (call.kind, call.class_name, call.phase, call.status, call.detail, call.notes, len(call.inputs), line)
+    facts = (call.kind, call.class_name, call.phase, call.status, call.detail, len(call.inputs), line)
     return *facts, odd_word(call.params.values()), tuple(_facts(path, value) for path, value in values)
 
 

@@ -1,16 +1,16 @@
-"""One-line texts on calls, values and statistics, for `repr`s, cards and sentences."""
+"""One-line texts on calls, values and statistics, for `repr`s, cards and sentences.
+
+Records import this module, so their classes are not named here.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_number, legible
 from tensornp.models.names.quoted import cut, cut_inside
-
-if TYPE_CHECKING:
-    from tensornp.passes.records import Call, Figures, Gradient, SourceLine, Value
 
 _MAX_HEAD, _MAX_TEXT, _MAX_NAMES = 160, 100, 3
 
@@ -21,42 +21,20 @@ def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = ""
     return f"<{head}: {legible(text)}>" if text else f"<{head}>"
 
 
-def call_line(call: Call) -> str:
-    """Return a call with its shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3)>``."""
+def call_line(call: Any) -> str:
+    """Return a call with its first input and output: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
     facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
-    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), shapes_text(call))
+    sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
+    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), " → ".join(sides))
 
 
-def value_line(value: Value) -> str:
+def value_line(value: Any) -> str:
     """Return a value with its statistics: ``<Value (2, 8) float32: −1.5 … 2, norm 3>``."""
     text = value.note if value.figures is None else figures_text(value.figures)
     return line_of("Value", shape_text(value), (value.relation,), text)
 
 
-def gradient_line(gradient: Gradient) -> str:
-    """Return a gradient with its statistics: ``<Gradient fc.bias: none>``."""
-    text = figures_text(gradient.figures) if gradient.figures is not None else gradient.note or "none"
-    return line_of("Gradient", gradient.name, (), text)
-
-
-def shapes_text(call: Call) -> str:
-    """Return shapes of inputs and outputs: ``(2, 8) float32 → (2, 3)``; non-finite outputs behind them."""
-    inputs, outputs = list(call.inputs.values()), list(call.outputs.values())
-    known = inputs[0].dtype if inputs else ""
-    sides = [_side(inputs, ""), _side(outputs, known)]
-    words = {one.figures.word for one in outputs if one.figures is not None}
-    word = next((one for one in ("NaN", "Inf", "−Inf") if one in words), "")
-    return ", ".join(filter(None, (" → ".join(sides).strip() if any(sides) else "", word)))
-
-
-def _side(values: Sequence[Value], known: str) -> str:
-    if not values:
-        return ""
-    text = sizes_text(values[0].shape) if values[0].dtype == known else shape_text(values[0])
-    return f"{text} and {counted(len(values) - 1, 'other')}" if len(values) > 1 else text
-
-
-def shape_text(value: Value) -> str:
+def shape_text(value: Any) -> str:
     """Return shape and dtype: ``(2, 8) float32``."""
     return f"{sizes_text(value.shape)} {value.dtype}".strip()
 
@@ -66,7 +44,7 @@ def sizes_text(shape: Sequence[int | str]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
-def figures_text(figures: Figures | None) -> str:
+def figures_text(figures: Any) -> str:
     """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values; empty for None."""
     if figures is None or not figures.count:
         return "no elements" if figures is not None else ""
@@ -92,7 +70,7 @@ def number(value: float) -> str:
     return format_number(value + 0.0, 3).replace("inf", "Inf").replace("nan", "NaN")
 
 
-def span(figures: Figures) -> str:
+def span(figures: Any) -> str:
     """Return the range of values: ``from −1 to 2``, ``0 throughout``."""
     ends = number(figures.min), number(figures.max)
     if ends[0] != ends[1]:
@@ -100,7 +78,7 @@ def span(figures: Figures) -> str:
     return f"{ends[0]} throughout" if figures.min == figures.max else f"about {ends[0]} throughout"
 
 
-def ranges_text(name: str, values: Iterable[Value]) -> str:
+def ranges_text(name: str, values: Iterable[Any]) -> str:
     """Return the ranges of values that were read: ``its input went from −1 to 2``, or why one was not read."""
     values = list(values)
     spans = [span(one.figures) for one in values if one.figures is not None and one.figures.count]
@@ -117,6 +95,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
 
 
-def at(source: SourceLine | None) -> str:
+def at(source: Any) -> str:
     """Return a line behind a comma; empty if it is unknown."""
     return f", {source}" if source is not None else ""

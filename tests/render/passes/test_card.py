@@ -106,7 +106,7 @@ def test_marks_say_what_is_unusual():
     assert marks(inputs=value(), outputs=value(dtype="bfloat16")) == "float32 → bfloat16"
     assert marks(params={"weight": value((3,), is_nan=True)}, outputs=value()) == "weight contains NaN"
     assert marks(outputs=value(figures=None, sample=(), note="on meta")) == "on meta"
-    assert marks(status=LEFT, notes=("a note",)) == "did not return, a note"
+    assert marks(status=LEFT, detail="a note") == "did not return, a note"
     assert marks(status=RAISED, error=ERROR).startswith("raised RuntimeError: mat1 and mat2")
     assert "recomputed, 132 calls inside" in pass_document(Run(transformer(num_recomputed=12))).text()
 
@@ -191,7 +191,7 @@ def test_nothing_of_a_program_gets_through():
     built = Built()
     call = built.leaf(
         EVIL, EVIL, code=EVIL, status=RAISED, error=EVIL, source=source, inputs=many, outputs=many, params=many,
-        notes=(EVIL,), detail=EVIL,
+        detail=EVIL,
     )  # fmt: skip
     record = built.record(error=EVIL, notes=(EVIL,))
     finding = Finding("failed", f"{call.title} {EVIL}", EVIL, 1, source)

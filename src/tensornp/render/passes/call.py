@@ -65,7 +65,7 @@ def _parts(call: Call, record: PassRecord | None, *, has_links: bool = False) ->
     end = Alarm(ended) if call.status == RAISED else Lines((ended,))
     table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record, has_links=has_links))), ("dtype",))
     facts = [*_facts(call, record), *(f"all {dtype}" for dtype in common)]
-    notes = Lines((*(cut(note, MAX_TOLD) for note in call.notes), keep_command(call)))
+    notes = Lines((keep_command(call),))
     values = fitted(without_empty(table, _ALWAYS), _SAMPLE)
     return end, source_part(call.source), Lines((" · ".join(filter(None, facts)),)), values, notes
 

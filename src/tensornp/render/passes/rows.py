@@ -189,7 +189,6 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
     yield call.detail
     yield from (f"{path} contains {word}" for path, one in call.params.items() if (word := odd_word([one])))
     yield from dict.fromkeys(one.note for one in call.outputs.values() if one.note)
-    yield from call.notes
     yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""
 
 
