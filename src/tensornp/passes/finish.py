@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
@@ -51,9 +50,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
         tuple(_causes(error)),
         _scaler(namespace),
         recorder.has_operators,
-        recorder.only,
         tuple(dict.fromkeys((*recorder.problems, *_notes(recorder, namespace)))),
-        {"torch": torch.__version__, "numpy": np.__version__},
     )
 
 

@@ -154,11 +154,10 @@ class FollowedPass:
 
     @property
     def failed(self) -> Call | None:
-        """The innermost call that raised the error of the block; None if none did."""
-        record = self._record
-        errors = {record.error, *record.causes} - {""}
-        raised = [call for call in record.calls if call.kind != BLOCK and call.error in errors and call.error]
-        return max(raised, key=lambda call: call.index, default=None)
+        """The innermost call that raised the error of the block, or that Ctrl-C left; None if none did."""
+        from tensornp.passes.failure import failed_call
+
+        return failed_call(self._record)
 
     @property
     def problems(self) -> list[str]:

@@ -434,17 +434,19 @@ class Recorder:
         if torch.compiler.is_compiling() or not self._follows_step():
             return
         if id(optimizer) not in self.open_steps:
-            parameters = [one for group in optimizer.param_groups for one in group["params"]]
-            num_with_gradient = sum(one.grad is not None for one in parameters)
+            num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
             place: Any = self.lines.place_of(sys._getframe(1))
-            name = type(optimizer).__name__
-            self.steps.append(Step(name, place, len(self.calls), len(parameters), num_with_gradient))
+            name, num_with_gradient = type(optimizer).__name__, _num_with_gradient(optimizer)
+            self.steps.append(Step(name, place, len(self.calls), num_parameters, num_with_gradient))
         self.open_steps.append(id(optimizer))
 
     def _step_ended(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if torch.compiler.is_compiling() or not self._follows_step() or id(optimizer) not in self.open_steps:
             return
         self.open_steps.remove(id(optimizer))
+        step = next(one for one in reversed(self.steps) if one.class_name == type(optimizer).__name__)
+        # A closure computes the gradients inside of the step.
+        step.num_with_gradient = max(step.num_with_gradient, _num_with_gradient(optimizer))
         self.gradients.num_steps += 1
         if not self._sees_writes:
             # Fused steps write without being counted.
@@ -453,6 +455,10 @@ class Recorder:
     def _follows_step(self) -> bool:
         is_here = self in _FOLLOWED.get() or (self.is_bound and threading.get_ident() in self._stacks)
         return is_here and not self.is_over
+
+
+def _num_with_gradient(optimizer: torch.optim.Optimizer) -> int:
+    return sum(one.grad is not None for group in optimizer.param_groups for one in group["params"])
 
 
 class SourceLines:

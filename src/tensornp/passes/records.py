@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.passes import wording
 
 BLOCK, MODULE, OPERATOR = "block", "module", "operator"
 """Kinds of calls."""
 FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER = "forward", "recomputed", "backward", "optimizer"
 """Phases of calls: a checkpoint recomputes a forward inside of a backward."""
 RETURNED, RAISED, STOPPED, LEFT = "returned", "raised", "stopped early", "left"
-"""Ends of calls: a checkpoint stops a recomputation early; "left" is neither a return nor an error that torch reports."""
-NEW, SAME, VIEW, IN_PLACE, BUFFER = "new", "same object", "view", "in place", "buffer"
+"""Ends of calls: a checkpoint stops a recomputation early; "left" is an end that torch does not report."""
+NEW, VIEW, IN_PLACE, BUFFER = "new", "view", "in place", "buffer"
 """Relations of an output to the inputs of its call; "buffer" marks buffers among parameters."""
 
 
@@ -75,12 +76,15 @@ class Figures:
 
     @property
     def word(self) -> str:
-        """ "NaN", "Inf", "-Inf", or empty for finite numbers."""
+        """ "NaN", "Inf", "−Inf", or empty for finite numbers."""
         if self.has_nan:
             return "NaN"
         if self.count and self.max == math.inf:
             return "Inf"
-        return "-Inf" if self.count and self.min == -math.inf else ""
+        return "−Inf" if self.count and self.min == -math.inf else ""
+
+    def __repr__(self) -> str:
+        return wording.line_of("Figures", f"of {self.count:,}", (), wording.figures_text(self))
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +97,7 @@ class Value:
         Index of the finest call that gave it: an operator if operators were followed, else a module; None if it came
         from outside of all calls.
     relation : str
-        Relation to the inputs of its maker: "new", "same object", "view" or "in place"; "buffer" for a buffer.
+        Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
         None if the values were not read; `note` has the reason.
     sample : tuple of float
@@ -123,6 +127,9 @@ class Value:
     def is_odd(self) -> bool:
         """Whether its values were read and are odd, see `Figures.is_odd`."""
         return self.figures is not None and self.figures.is_odd
+
+    def __repr__(self) -> str:
+        return wording.value_line(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -159,8 +166,6 @@ class Call:
         What else was seen, such as "2 rows of its input were -Inf throughout".
     zero_units : tuple of int or None
         For ReLU and ReLU6: units that were 0 at all positions, units, positions.
-    notes : tuple of str
-        What could not be read.
     """
 
     index: int
@@ -183,7 +188,6 @@ class Call:
     forward: int | None = None
     detail: str = ""
     zero_units: tuple[int, int, int] | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -196,6 +200,9 @@ class Call:
         return f"{self.name} ({self.class_name}{nth})" if self.name else f"{self.class_name}{nth}"
 
     _mime_, _repr_html_ = mime_of, html_of
+
+    def __repr__(self) -> str:
+        return wording.call_line(self)
 
 
 @dataclass(slots=True)
@@ -242,6 +249,9 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.fact}; {self.explanation}" if self.explanation else self.fact
 
+    def __repr__(self) -> str:
+        return wording.line_of("Finding", self.kind, (), str(self))
+
 
 @dataclass(eq=False)
 class PassRecord:
@@ -262,8 +272,6 @@ class PassRecord:
         ``ValueError: …`` that ended the block; empty if none did. `causes` are those behind it.
     scaler : tuple of (str, float) or None
         Name and scale of an enabled gradient scaler among the names of the block.
-    only : str or None
-        The pattern for modules whose operators were followed.
     notes : tuple of str
         What could not be followed, in sentences.
     """
@@ -277,9 +285,7 @@ class PassRecord:
     causes: tuple[str, ...] = ()
     scaler: tuple[str, float] | None = None
     has_operators: bool = False
-    only: str | None = None
     notes: tuple[str, ...] = ()
-    versions: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _children(self) -> dict[int, list[Call]]:
@@ -288,6 +294,9 @@ class PassRecord:
             if one.parent is not None:
                 children.setdefault(one.parent, []).append(one)
         return children
+
+    def __repr__(self) -> str:
+        return wording.line_of("PassRecord", f"of {len(self.calls):,} calls")
 
     def children(self, call: Call) -> list[Call]:
         """Return the calls directly inside `call`."""
