@@ -233,6 +233,8 @@ class Tensors:
             return
         readable, value.note = readable_of(tensor)
         if readable is None:
+            if not value.note and tensor.numel():
+                value.note = "freed: not read"
             return
         if row is None:
             is_stored = value.note == STORED
@@ -309,6 +311,8 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _stored_of(tensor: Any) -> torch.Tensor:
     """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
+    if not is_of_torch(tensor):
+        raise ValueError(f"{type(tensor).__name__} of a sparse layout")
     raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
     if not tensor.is_nested:
         return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
