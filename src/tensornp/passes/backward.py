@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tensornp.passes.records import BACKWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
+from tensornp.passes.records import BACKWARD, FORWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
 from tensornp.passes.wording import at, number, ranges_text
 
 
@@ -31,13 +31,20 @@ def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding
         return operator_of_backward(record, operator)
     name, word = came[first].name, came[first].figures.word
     if first == 0:
-        fact, explanation = f"the first gradient, of {name}, contained {word}", "it was first produced in the loss"
+        fact, explanation = f"the first gradient, of {name}, contained {word}", "it first appeared in the loss"
     else:
         fact, explanation = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}", ""
-    if word == "Inf" and record.scaler is not None:
+    if word == "Inf" and record.scaler is not None and _was_skipped(record, index or 0):
         scaler, scale = record.scaler
         explanation = f"{scaler} (scale {number(scale)}) skips a step with such gradients"
     return Finding(word.lstrip("−").lower(), fact, explanation, index, _source(record, index))
+
+
+def _was_skipped(record: PassRecord, index: int) -> bool:
+    """Return whether no step came between a call and the next outermost call."""
+    step = next((one for one in record.steps if one.num_calls > index), None)
+    outermost = (one.index for one in record.children(record.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
+    return step is None or any(index < one < step.num_calls for one in outermost)
 
 
 def operator_of_backward(record: PassRecord, call: Call) -> Finding:

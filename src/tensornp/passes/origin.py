@@ -135,10 +135,10 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
     elif how == _CELL:
-        fact, explanation = f"{word} was first produced in the cell, outside of all modules", ""
+        fact, explanation = f"{word} first appeared in the cell, outside of all modules", ""
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
-        fact, explanation = f"{word} was first produced in the code of {where.title}, before it called {call.title}", ""
+        fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
     elif call.phase == BACKWARD:
         return operator_of_backward(record, call)
     elif call.kind == OPERATOR:
@@ -148,7 +148,7 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
             fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
     elif inside := [one for one in record.children(call) if one.kind == MODULE]:
         source = inside[-1].source
-        fact = f"{word} was first produced in the code of {call.title}"
+        fact = f"{word} first appeared in the code of {call.title}"
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)

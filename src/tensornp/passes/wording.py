@@ -87,7 +87,8 @@ def ranges_text(name: str, values: Iterable[Any]) -> str:
         return f"{name} was not read: {unread}" if unread else ""
     if len(spans) == 1:
         return f"{name} {'was' if spans[0].endswith('throughout') else 'went'} {spans[0]}"
-    return f"{name}s: {' and '.join(one.removeprefix('from ') for one in spans[:_MAX_NAMES])}"
+    ranges = " and ".join(one.removeprefix("from ") for one in spans[:_MAX_NAMES])
+    return f"{name.replace('input', 'inputs', 1)}: {ranges}"
 
 
 def listed(names: Sequence[str]) -> str:
