@@ -93,7 +93,11 @@ def test_calls_values_and_gradients_are_those_of_the_program(level: str):
     assert gave.relation == ("new" if level == "modules" else "view")
     maker = run[got.maker]
     assert (maker if level == "modules" else run[maker.parent]).name == "layers.1.norm"
-    for value, tensor in ((got, kept["x"]), (gave, kept["y"].detach()), (call.params["bias"], model.layers[1].attn.bias)):
+    for value, tensor in (
+        (got, kept["x"]),
+        (gave, kept["y"].detach()),
+        (call.params["bias"], model.layers[1].attn.bias),
+    ):
         assert [value.figures.min, value.figures.max] == [tensor.min().item(), tensor.max().item()]
         assert value.figures.norm == pytest.approx(tensor.norm().item(), rel=1e-5)
         assert value.figures.mean == pytest.approx(tensor.mean().item(), abs=1e-6)
@@ -460,7 +464,10 @@ def test_transforms_scripts_and_tracers_compute_the_same(transform: str, level: 
     assert torch.equal(plain, followed)
     assert run._record.notes == ()
     if transform in ("vmap", "jvp", "grad"):
-        assert "inside a torch.func transform: not read" in [value.note for value in run[1].inputs.values()] or run.operators
+        assert (
+            "inside a torch.func transform: not read" in [value.note for value in run[1].inputs.values()]
+            or run.operators
+        )
 
 
 def test_a_lazy_module_can_be_trained():
@@ -524,7 +531,10 @@ def test_odd_values_are_read_or_noted():
         nn.Identity()(values)
     inputs = {path.strip("[]'0"): value for path, value in run[1].inputs.items()}
     inputs = {path.split("'")[-1].strip("[]"): value for path, value in inputs.items()}
-    told = {name: (one.figures.min, one.figures.max, one.figures.sum) if one.figures else one.note for name, one in inputs.items()}
+    told = {
+        name: (one.figures.min, one.figures.max, one.figures.sum) if one.figures else one.note
+        for name, one in inputs.items()
+    }
     assert told["half"] == (-2, 1, -1)
     assert told["complex"] == told["complex32"] == told["conj"] == (5, 5, 5)
     assert told["integers"] == (1, 4, 10) and told["bools"] == (0, 1, 1)
@@ -711,7 +721,9 @@ def test_keep_copies_inputs_and_outputs(name: str):
     run = _two(keep=name)
     kept = [one for one in run if one.outputs[""].tensor is not None and one.inputs["[0]"].tensor is not None]
     assert run[name] in kept if "*" not in name else run["first.0"] in kept
-    assert run["first.0"].inputs["[0]"].tensor is None or torch.equal(run["first.0"].inputs["[0]"].tensor, torch.ones(2, 4))
+    assert run["first.0"].inputs["[0]"].tensor is None or torch.equal(
+        run["first.0"].inputs["[0]"].tensor, torch.ones(2, 4)
+    )
 
 
 def test_only_follows_operators_of_some_modules_and_their_backward():

@@ -212,6 +212,6 @@ def _notes(recorder: Recorder, namespace: Mapping[str, Any]) -> Iterator[str]:
     if not recorder.is_bound:
         yield "no module was called here; modules that other threads call are followed by name: tnp.follow(model)"
     elif recorder.has_compiled:
-        yield f"{', '.join(names)} was called as compiled code: follow what torch.compile has returned, or name no module"
+        yield f"{', '.join(names)} was called as compiled code: follow the result of torch.compile, or name no module"
     else:
         yield f"{', '.join(names)} was not called here; other modules were"

@@ -11,7 +11,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.gradients import backward_runs_elsewhere
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.records import Gradient, Value
 from tensornp.passes.tensors import Tensors
@@ -77,7 +77,7 @@ class Gradients:
             return False
         try:
             edge = _edge_of(tensor)
-            handle = edge.node.register_prehook(functools.partial(self._is_added, one, edge.output_nr))
+            handle = edge.node.register_prehook(functools.partial(self._came_back, one, edge.output_nr))
         except Exception:
             # An odd class may refuse.
             return False
@@ -91,23 +91,24 @@ class Gradients:
         return True
 
     @never_compiled
-    def _came_back(self, target: Value | Gradient, number: int, grads: tuple[Any, ...]) -> None:
+    def _came_back(self, target: Value | Awaited, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or grads[number] is None:
             return
         with self._lock, modes.outside_modes():
+            if isinstance(target, Awaited):
+                if target.num_steps < self.num_steps:
+                    # The first gradient of all, or the first after a step.
+                    self._look_at_held(target)
+                target = target.gradient
             self.events.append((target, len(self.events), self._tensors.read_gradient(grads[number])))
 
-    @never_compiled
-    def _is_added(self, one: Awaited, number: int, grads: tuple[Any, ...]) -> None:
-        if one.num_steps < self.num_steps and not self.is_over:
-            # The first gradient of all, or the first after a step: look at the `.grad` to which it is added.
-            with self._lock, modes.outside_modes():
-                one.num_steps = self.num_steps
-                tensor = one.parameter
-                held = tensor.grad if tensor is not None and tensor.is_leaf else None
-                row = self._tensors.read_gradient(held) if held is not None else None
-                one.held += [row] if row is not None else []
-        self._came_back(one.gradient, number, grads)
+    def _look_at_held(self, one: Awaited) -> None:
+        """Read the `.grad` to which a gradient is about to be added."""
+        one.num_steps = self.num_steps
+        tensor = one.parameter
+        held = tensor.grad if tensor is not None and tensor.is_leaf else None
+        row = self._tensors.read_gradient(held) if held is not None else None
+        one.held += [row] if row is not None else []
 
     def end(self) -> None:
         """Remove the prehooks, and note which parameters have a `.grad` now."""
@@ -115,11 +116,11 @@ class Gradients:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        unguarded = Unguarded()
+        if backward_runs_elsewhere():
+            return
         for one in self.parameters:
             tensor = one.parameter
-            held = unguarded.grad_of(tensor) if tensor is not None and tensor.is_leaf else None
-            one.gradient.is_held_at_end = held is not None
+            one.gradient.is_held_at_end = tensor is not None and tensor.is_leaf and tensor.grad is not None
 
 
 def _edge_of(tensor: torch.Tensor) -> Any:

@@ -10,7 +10,7 @@ import functools
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call, Value
+from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
 from tensornp.passes.tensors import is_ordinary
 
 _graph_task: Any = torch._C._current_graph_task_id
@@ -86,38 +86,32 @@ class OperatorMode(TorchDispatchMode):
         kwargs = kwargs or {}
         call, kind = None, _kind_of(func)
         if kind is not None and self._recorder.follows_here():
-            call = self._began(kind, args, kwargs, sys._getframe(1))
-        if call is None or kind is None:
+            call = self._placed(kind, sys._getframe(1))
+        if call is None or kind is None or kind.is_view:
             result = func(*args, **kwargs)
             _count_writes(kind, args, kwargs)
             return result
+        if kind.written:
+            self._record(self._take_inputs, call, kind, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
             call.status, call.error = RAISED, error_text(error)
-            self._recorder.add_operator(call)
+            self._record(self._raised, call, kind, args, kwargs)
             raise
         _count_writes(kind, args, kwargs)
-        self._ended(call, kind, args, kwargs, result)
+        self._record(self._ended, call, kind, args, kwargs, result)
         return result
 
-    def _began(self, kind: _Kind, args: Any, kwargs: Any, frame: Any) -> Call | None:
+    def _record(self, method: Callable[..., None], *args: Any) -> None:
         recorder = self._recorder
         try:
-            # Before modes are left: a step of an optimizer runs without gradients, and its closure with them.
-            is_step = bool(recorder.open_steps) and not torch.is_grad_enabled()
-            call = self._placed(kind, is_step, frame)
-            if call is None or kind.is_view:
-                return None
             with modes.outside_modes(), recorder.lock:
-                if not kind.is_empty:
-                    self._take_inputs(call, kind, args, kwargs)
-            return call
+                method(*args)
         except Exception as error:
             recorder.problems.append(told("an operator of a pass", error))
-            return None
 
-    def _placed(self, kind: _Kind, is_step: bool, frame: Any) -> Call | None:
+    def _placed(self, kind: _Kind, frame: Any) -> Call | None:
         """Return an operator in its place in the program, in the backward that of its forward; None outside `only`."""
         recorder = self._recorder
         inner = recorder.innermost()
@@ -128,6 +122,8 @@ class OperatorMode(TorchDispatchMode):
             if not self._is_choosy or (inner is not None and (recorder.only is None or inner.is_within)):
                 call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
                 call.source = recorder.lines.place_of(frame)
+                # A step of an optimizer runs without gradients, and its closure with them.
+                is_step = recorder.open_steps and not torch.is_grad_enabled()
                 call.phase = RECOMPUTED if _graph_task() != -1 else OPTIMIZER if is_step else FORWARD
         else:
             call = self._of_node(kind, node)
@@ -175,30 +171,33 @@ class OperatorMode(TorchDispatchMode):
             count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
             self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count, has_sums=False)))
 
+    def _raised(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
+        if not kind.written:
+            self._take_inputs(call, kind, args, kwargs)
+        self._recorder.add_operator(call)
+
     def _ended(self, call: Call, kind: _Kind, args: Any, kwargs: Any, result: Any) -> None:
         recorder = self._recorder
         tensors = recorder.tensors
-        try:
-            with modes.outside_modes(), recorder.lock:
-                if kind.is_empty:
-                    for _, tensor in _tensors_in("", result):
-                        tensors.allocated(tensor)
-                    return
-                index, outputs = len(recorder.calls), dict[str, Value]()
-                if kind.written:
-                    for argument, path, tensor in _given(kind, args, kwargs):
-                        if argument in kind.written:
-                            outputs[path] = tensors.written(tensor, index, is_counted=kind.is_counted)
-                else:
-                    # Results in memory that was seen before are views, whatever the schema says.
-                    for path, tensor in _tensors_in("", result):
-                        if not tensors.is_known(tensor):
-                            outputs[path] = tensors.made(tensor, index)
-                if outputs:
-                    call.status, call.outputs = RETURNED, outputs
-                    recorder.add_operator(call)
-        except Exception as error:
-            recorder.problems.append(told("an operator of a pass", error))
+        if kind.is_empty:
+            for _, tensor in _tensors_in("", result):
+                tensors.allocated(tensor)
+            return
+        index = len(recorder.calls)
+        if kind.written:
+            for argument, path, tensor in _given(kind, args, kwargs):
+                if argument in kind.written:
+                    call.outputs[path] = tensors.written(tensor, index, is_counted=kind.is_counted)
+        else:
+            # Results in memory that was seen before are views, whatever the schema says.
+            new = [(path, tensor) for path, tensor in _tensors_in("", result) if not tensors.is_known(tensor)]
+            if not new:
+                return
+            self._take_inputs(call, kind, args, kwargs)
+            for path, tensor in new:
+                call.outputs[path] = tensors.made(tensor, index)
+        call.status = RETURNED
+        recorder.add_operator(call)
 
 
 def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:

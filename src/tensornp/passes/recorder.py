@@ -31,8 +31,19 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.operators import OperatorMode
 from tensornp.passes.records import (
-    BLOCK, BUFFER, FORWARD, MODULE, RAISED, RECOMPUTED, RETURNED, STOPPED, Call, Gradient, Step, Value,
-)  # fmt: skip
+    BLOCK,
+    BUFFER,
+    FORWARD,
+    MODULE,
+    RAISED,
+    RECOMPUTED,
+    RETURNED,
+    STOPPED,
+    Call,
+    Gradient,
+    Step,
+    Value,
+)
 from tensornp.passes.tensors import Tensors, is_ordinary, tensors_in
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
@@ -301,7 +312,7 @@ class Recorder:
         if any(value.figures is None for value in call.params.values()):
             call.params = self._params_of(module)
         if not one.has_calls and module.__dict__.get("_modules"):
-            # Compiled code, and the fast path of an encoder layer, compute with weights of modules that they don't call.
+            # Compiled code and the fast path of an encoder layer compute with weights of modules without a call.
             call.params.update(self._params_below(module))
         for path, tensor in tensors_in(result):
             value = self.tensors.value(tensor, call.index, has_sample=True)

@@ -61,8 +61,8 @@ class _Memory:
 class Tensors:
     """Everything read of tensors so far; call it `outside_modes`, so that no mode of the user sees a read.
 
-    `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is the
-    number of a sample. `counts` has for each row the number of elements, and how often an expanded tensor has each.
+    `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is
+    the number of a sample. `counts` has for each row the number of elements, and how often an expanded tensor has each.
     """
 
     def __init__(self, *, sees_writes: bool = False) -> None:
@@ -274,16 +274,20 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a dense one of torch's own class without lazy bits: most are."""
-    device = tensor.device.type
-    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or device == "meta":
+    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or tensor.is_meta:
         return False
-    keys = torch._C._dispatch_keys(tensor).raw_repr()
+    device = "cpu" if tensor.is_cpu else tensor.device.type
     if device not in _ORDINARY_KEYS:
-        _ORDINARY_KEYS[device] = torch._C._dispatch_keys(torch.empty(0, device=tensor.device)).raw_repr()
-    return bool(keys == _ORDINARY_KEYS[device])
+        _ORDINARY_KEYS[device] = _keys_of(torch.empty(0, device=device))
+    return _keys_of(tensor) == _ORDINARY_KEYS[device]
+
+
+def _keys_of(tensor: torch.Tensor) -> int:
+    return int(torch._C._dispatch_keys(tensor).raw_repr())
 
 
 _ORDINARY_KEYS: dict[str, int] = {}
+"""Dispatch keys of dense tensors without lazy bits, by type of device."""
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -418,4 +422,3 @@ def _children_of(obj: Any) -> tuple[bool, Iterator[tuple[str, Any]]]:
     except Exception:
         # Another thread changes it just now, or it is broken.
         return True, iter(())
-
