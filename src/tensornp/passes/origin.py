@@ -187,7 +187,7 @@ def _made_of(record: PassRecord, call: Call, output: Value) -> str:
     if call.detail:
         masked = [one for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf]
         mask = record.calls[masked[0].maker or 0] if masked else None
-        return call.detail.replace("-Inf", "−Inf") + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
+        return call.detail + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
     dtype, reach = name_of(output.dtype), max((abs(end) for one in known for end in (one.min, one.max)), default=0.0)
     if output.figures is not None and output.figures.max == math.inf and dtype in _RANGES and known:
         limit = largest(dtype)
