@@ -18,7 +18,7 @@ class _Came(NamedTuple):
 
 
 def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
-    """Find the first odd gradient; with `num_calls`, only if it came for one of the first calls of the block."""
+    """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
     came = _gradients(record)
     first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
     if first is None:
@@ -61,7 +61,7 @@ def operator_of_backward(record: PassRecord, call: Call) -> Finding:
 
 
 def _gradients(record: PassRecord) -> list[_Came]:
-    """Return the gradients of outputs and parameters in the order in which they came."""
+    """Return the gradients of outputs and parameters in the order of their arrival."""
     owners: dict[int, tuple[Call, Value]] = {}
     for call in sorted(record.modules(), key=lambda one: one.ended):
         for value in call.outputs.values():

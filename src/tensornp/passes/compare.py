@@ -33,7 +33,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CallDifference:
-    """A call in both passes with other results; the inputs and weights are equal, or not, or None if unread."""
+    """A call in both passes with other results.
+
+    `inputs_equal` and `weights_equal` are None if some were not read.
+    """
 
     call: Call
     other: Call

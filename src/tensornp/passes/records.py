@@ -1,4 +1,4 @@
-"""Records of a followed pass: calls, values, gradients, steps and findings, without any tensor or module."""
+"""Records of a followed pass: calls, values, gradients, steps and findings, without tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW, VIEW, IN_PLACE, BUFFER = "new", "view", "in place", "buffer"
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of a program as it read at the end of the block; `cell` is its cell, ``In[3]``, or empty for a file."""
+    """A line of a program at the end of the block; `cell` is ``In[3]``, or empty for a file."""
 
     file: str
     line: int
@@ -234,7 +234,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about a pass, and an explanation from what was seen; `call` is the index of the call, ``run[call]``.
+    """One fact about a pass and its explanation; the call is ``run[finding.call]``.
 
     `kind` is "failed", "overwritten", "nan", "inf", "idle step", "added", "no gradient", "near the end", "growth",
     "dead units" or "buffer".
