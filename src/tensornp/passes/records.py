@@ -62,12 +62,12 @@ class Figures:
     @property
     def has_nan(self) -> bool:
         """Whether an element is NaN."""
-        return self.count > 0 and math.isnan(self.min)
+        return self.word == "NaN"
 
     @property
     def is_finite(self) -> bool:
         """Whether all elements are finite."""
-        return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
+        return not self.word
 
     @property
     def is_odd(self) -> bool:
@@ -77,11 +77,9 @@ class Figures:
     @property
     def word(self) -> str:
         """ "NaN", "Inf", "−Inf", or empty for finite numbers."""
-        if self.has_nan:
-            return "NaN"
-        if self.count and self.max == math.inf:
-            return "Inf"
-        return "−Inf" if self.count and self.min == -math.inf else ""
+        if not self.count:
+            return ""
+        return "NaN" if math.isnan(self.min) else "Inf" if self.max == math.inf else "−Inf" * (self.min == -math.inf)
 
     def __repr__(self) -> str:
         return wording.line_of("Figures", f"of {self.count:,}", (), wording.figures_text(self))
