@@ -242,7 +242,7 @@ class Tensors:
         elif is_partial:
             self.table.complete(row, readable)
         if has_sample:
-            value.sample = self.table.sample(readable, row)  # type: ignore[assignment]
+            value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
     def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
         row = self.table.add(readable, has_sums=has_sums)
