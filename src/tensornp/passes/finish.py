@@ -148,8 +148,7 @@ def _put_lines(recorder: Recorder, inputs: Sequence[str]) -> None:
 
 def _line_at(place: Any, inputs: Sequence[str]) -> SourceLine:
     """Return the line at a place as its file, or IPython, has it now; `inputs` are the cells of a notebook."""
-    code, line = place
-    file = code.co_filename
+    file, line = place
     cell = ""
     if inputs and not os.path.exists(file):
         source = "".join(linecache.getlines(file)).strip()

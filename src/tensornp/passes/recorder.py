@@ -6,26 +6,24 @@ break what a module has written in place (pytorch#61519).
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-import tensornp
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.names import Known, Names, Root
-from tensornp.passes.operators import OperatorMode
+from tensornp.passes.operators import OperatorMode, place_of
+from tensornp.passes.readable import is_ordinary, tensors_in
 from tensornp.passes.records import (
     BLOCK,
     BUFFER,
@@ -39,12 +37,11 @@ from tensornp.passes.records import (
     Step,
     Value,
 )
-from tensornp.passes.tensors import Tensors, is_ordinary, tensors_in
+from tensornp.passes.tensors import Tensors
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
 _graph_task: Any = torch._C._current_graph_task_id
-_LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
 _TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 _NORMS = re.compile(r"(?:Lazy)?(?:Conv|ConvTranspose|BatchNorm|InstanceNorm)(\d)d")
@@ -91,7 +88,7 @@ class Recorder:
         self.has_operators, self.only, self.keep = has_operators, only, keep
         self.max_calls, self.is_full, self.is_over = max_calls, False, False
         self.has_others = self.has_compiled = False
-        self.lines, self.lock = SourceLines(), threading.RLock()
+        self.lock = threading.RLock()
         self.names = Names(names, only, keep)
         self._has_grads = has_grads
         self._stacks: dict[int, list[_Open]] = {}
@@ -190,15 +187,16 @@ class Recorder:
 
     def _began(self, module: torch.nn.Module, args: Any) -> None:
         # First, and in few words: a compiler that traces this sees that it does nothing.
-        if torch.compiler.is_compiling():
-            return
-        if not self._follows(module):
+        if torch.compiler.is_compiling() or not self._follows(module):
             return
         is_grad_enabled = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        self.record(self._begin, module, args, place_of(sys._getframe(1)), is_grad_enabled)
+
+    def record(self, method: Callable[..., None], *args: Any) -> None:
+        """Call a method outside of modes; the program goes on if it fails."""
         try:
-            place = self.lines.place_of(sys._getframe(1))
             with self.lock, modes.outside_modes():
-                self._begin(module, args, place, is_grad_enabled)
+                method(*args)
         except RecursionError:
             # There is no room for another call.
             self.problems.append(_TOO_DEEP)
@@ -241,15 +239,8 @@ class Recorder:
         if torch.compiler.is_compiling():
             return
         stack = self._stacks.get(threading.get_ident())
-        if not stack or self.is_over or modes.is_own_call() or torch_private.tracing_state():
-            return
-        try:
-            with self.lock, modes.outside_modes():
-                self._end(stack, module, *rest)
-        except RecursionError:
-            self.problems.append(_TOO_DEEP)
-        except Exception as error:
-            self.problems.append(told("a call of a pass", error))
+        if stack and not self.is_over and not modes.is_own_call() and not torch_private.tracing_state():
+            self.record(self._end, stack, module, *rest)
 
     def _end(self, stack: list[_Open], module: torch.nn.Module, *rest: Any) -> None:
         at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
@@ -342,7 +333,7 @@ class Recorder:
             return
         if id(optimizer) not in self.open_steps:
             num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
-            place: Any = self.lines.place_of(sys._getframe(1))
+            place: Any = place_of(sys._getframe(1))
             name, num_with_gradient = type(optimizer).__name__, _num_with_gradient(optimizer)
             self.steps.append(Step(name, place, len(self.calls), num_parameters, num_with_gradient))
         self.open_steps.append(id(optimizer))
@@ -366,26 +357,6 @@ class Recorder:
 
 def _num_with_gradient(optimizer: torch.optim.Optimizer) -> int:
     return sum(one.grad is not None for group in optimizer.param_groups for one in group["params"])
-
-
-class SourceLines:
-    """The lines from which calls came: code and line number while the block runs."""
-
-    def __init__(self) -> None:
-        self._is_library: dict[CodeType, bool] = {}
-
-    def place_of(self, frame: FrameType | None) -> Any:
-        """Return the innermost line that is in neither torch nor tensornp, from `frame` outwards."""
-        known = self._is_library
-        while frame is not None:
-            code = frame.f_code
-            is_library = known.get(code)
-            if is_library is None:
-                is_library = known[code] = code.co_filename.startswith(_LIBRARIES)
-            if not is_library:
-                return code, frame.f_lineno
-            frame = frame.f_back
-        return None
 
 
 def _remove_hooks(are_removed: Callable[[Recorder], bool]) -> None:
