@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 import tensornp as tnp
 from tensornp.passes.findings import findings_of
 from tensornp.passes.origin import origin_of
-from tensornp.passes.records import BACKWARD, MODULE, OPERATOR, RECOMPUTED, Call, PassRecord
+from tensornp.passes.records import BACKWARD, OPERATOR, RECOMPUTED, Call, PassRecord
 
 MASK = (-INF, 0.0)
 BOUND = torch.full((4,), INF)
@@ -152,16 +152,14 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         after_a_fault(torch.log), MODULES, PRODUCED + "the code of 1 (Layer), before it called 1.out (Linear)",
         "", "return x + self.out(h)  # the call of out",
     ),
-    "own code, masks": (
-        after_a_fault(masked_softmax), MODULES,
-        PRODUCED + "the code of 1 (Layer), before it called 1.out (Linear)", "", "",
-    ),
-    "the cell": (in_the_cell, MODULES, PRODUCED + "the cell, outside of all modules", "no module returned", ""),
+    "the cell": (in_the_cell, MODULES, PRODUCED + "the cell, outside of all modules", "", ""),
     "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from −", "torch.log("),
     "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
     "a weight, by operator": (lambda: BAD_WEIGHT(X), OPERATORS, "1.out.weight contained NaN when 1.out", "", ""),
     "an input": (bad_input, MODULES, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
-    "float16": (overflow, MODULES, "Inf was first produced in ", "it left the range of float16 (65,504)", ""),
+    "float16": (
+        overflow, MODULES, "Inf was first produced in ", "it left the range of float16 (65,504); its inputs", "",
+    ),
     "a step": (
         lambda: step_of(net(), lambda y: y.square().sum(), 1e38, 3), MODULES,
         " when 0.fc (Linear, call 2) was called", "it was finite at the call before, and a step of SGD came between",
@@ -179,9 +177,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         after_a_fault(root_of_zero), OPERATORS, PRODUCED + "the backward of `sqrt` in 1 (Layer)",
         "the input of `sqrt` was 0 throughout", "return (h * 0).sqrt() * 0  # here",
     ),
-    "a root, by modules": (
-        after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", "",
-    ),
+    "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
         "it was first produced in the loss", "",
@@ -200,17 +196,14 @@ def test_the_origin_of_a_program_is_reported(name: str):
     program, level, fact, explanation, text = PROGRAMS[name]
     with tnp.follow(level=level) as run:
         result = program()
+    del result
     origin = run.origin
     assert origin is not None
-    del result
     assert fact in origin.fact
     assert explanation in origin.explanation
     if origin.source is not None:
         assert origin.source.file == __file__
         assert text in origin.source.text
-    if origin.call is not None and " in 1 (Layer)" in origin.fact:
-        call = run[origin.call]
-        assert call.kind == (OPERATOR if level == OPERATORS else MODULE)
 
 
 def reused_memory(h: torch.Tensor) -> torch.Tensor:
@@ -322,11 +315,6 @@ def spoilt(ends: tuple[float, ...], **facts: Any) -> PassRecord:
 
 
 SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
-    "own code between calls": (
-        attention(), PRODUCED + "the code of attn (Attention), before it called attn.proj (Linear), "
-        "model.py:14 `return self.proj(h)`", "",
-    ),
-    "own code, next to a mask": (attention(mask=True), PRODUCED + "the code of attn (Attention), be", ""),
     "own code after all calls": (
         after_the_last(), PRODUCED + "the code of Net, model.py:9 `fc(x)`",
         "no module inside returned it; the last call was fc (Linear)",
@@ -335,17 +323,9 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
         PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from −1 to 2",
     ),
-    "a constant input": (
-        chain(leaf("0", ends=(0.5, 0.5)), leaf("norm", "LayerNorm", (NAN,))), PRODUCED + "norm (LayerNorm)",
-        "its input was 0.5 throughout",
-    ),
     "the second call": (
         chain(leaf("act", "GELU"), leaf("act", "GELU", (NAN,), nth=1)), PRODUCED + "act (GELU, call 2)",
         "its input went from −1 to 2",
-    ),
-    "masked rows": (
-        chain(leaf("softmax", "Softmax", (NAN,), inputs={"[0]": value(MASK)})), PRODUCED + "softmax (Softmax)",
-        "its input went from −Inf to 0",
     ),
     "an input that was not read": (
         chain(leaf("fc", ends=(NAN,), inputs={"[0]": value(None, note="on meta")})), PRODUCED + "fc (Linear)",
@@ -359,13 +339,6 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
         chain(leaf("bn", ends=(NAN,), params={"running_var": value((NAN,), relation="buffer")})),
         "bn.running_var contained NaN when bn (Linear) was called", "",
     ),
-    "a weight that was finite before": (
-        spoilt((NAN,)), "fc.weight contained NaN when fc (Linear, call 2) was called", "it was finite at the call",
-    ),
-    "a weight behind a step": (
-        spoilt((NAN,), steps=[step(2)]), "fc.weight contained NaN when fc (Linear, call 2) was called",
-        "it was finite at the call before, and a step of Adam came between, model.py:30 `optimizer.step()`",
-    ),
     "a gradient before the step": (
         chain(
             leaf("fc", grad=(NAN,)),
@@ -373,24 +346,6 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
             steps=[step(2)],
         ),
         "the first gradient, of fc (Linear), contained NaN", "it was first produced in the loss",
-    ),
-    "a weight at the end": (
-        chain(leaf("fc"), steps=[step(2)], finals={"fc.weight": (1, weight((-INF, INF)))}),
-        "fc.weight contained Inf after this pass",
-        "it was finite at the call before, and a step of Adam came between, model.py:30 `optimizer.step()`",
-    ),
-    "an input": (
-        chain(leaf("0", inputs={"['x']": value((NAN,))}, ends=(NAN,))), "input ['x'] of 0 (Linear) contained NaN",
-        "no followed call returned it",
-    ),
-    "an input of a later model": (
-        chain(leaf("body"), leaf("loss", "MSELoss", (NAN,), inputs={"[0]": value((NAN,))})),
-        "input [0] of loss (MSELoss) contained NaN", "no followed call returned it",
-    ),
-    "float16": (
-        chain(leaf("0", ends=(-61300.0, 20.0), dtype="float16"), leaf("mlp.2", ends=(-9.0, INF), dtype="float16")),
-        "Inf was first produced in mlp.2 (Linear)",
-        "it left the range of float16 (65,504); its inputs reached 61,300",
     ),
     "float32": (
         chain(leaf("0", ends=(-2e30, 20.0)), leaf("square", "Square", (-9.0, INF))),
@@ -400,9 +355,6 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "a division by 0": (
         chain(leaf("div", "Div", (0.0, INF))), "Inf was first produced in div (Div)", "its input went from −1 to 2",
     ),
-    "a call that raised later": (
-        chain(leaf("fc", ends=(NAN,)), leaf("dist", "Dist", status="raised", outputs={})), PRODUCED + "fc (Linear)", "",
-    ),
     "recomputed": (
         chain(leaf("fc"), leaf("fc", ends=(NAN,), inputs={"[0]": value()}, phase=RECOMPUTED, nth=1)),
         PRODUCED + "fc (Linear, call 2) as a checkpoint recomputed it", "its input went from −1 to 2",
@@ -410,10 +362,6 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "Inf under no_grad that makes NaN": (
         chain(leaf("mlp", ends=(0.0, INF), dtype="float16", requires_grad=False), leaf("norm", "LayerNorm", (NAN,))),
         "Inf was first produced in mlp (Linear)", "it left the range of float16 (65,504); its inputs reached 2",
-    ),
-    "a gradient of the loss": (
-        backs((NAN,), (NAN,), (NAN,)), "the first gradient, of fc3 (Linear), contained NaN",
-        "it was first produced in the loss",
     ),
     "a gradient between calls": (
         backs((NAN,), FINE, FINE), "NaN entered the gradients between fc2 (Linear) (finite) and fc1 (Linear)", "",

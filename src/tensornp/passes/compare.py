@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -104,17 +104,24 @@ class PassComparison:
 
 def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     """Compare two passes call by call."""
-    roots = _roots(first), _roots(second)
-    own_root, other_root = (next(iter(one)) if all(len(each) == 1 for each in roots) else "" for one in roots)
-    own, others = _keyed(first, own_root), _keyed(second, other_root)
+    roots = [
+        {_plain(one.name) for one in record.modules() if one.parent == 0 and one.phase == FORWARD}
+        for record in (first, second)
+    ]
+    one_root, other_root = (min(names) if all(len(each) == 1 for each in roots) else "" for names in roots)
+    own, others = _keyed(first, one_root), _keyed(second, other_root)
     pairs = sorted(((own[key], others[key]) for key in own if key in others), key=lambda pair: pair[0].ended)
     calls, weights = tuple(_call_differences(pairs)), dict(_other_weights(pairs))
-    grads = dict(_other_gradients(first, second, own_root, other_root))
+    other_grads = {_plain(one.name, other_root): one for one in second.grads}
+    grads = {}
+    for one in sorted(first.grads, key=lambda one: one.order):
+        other = other_grads.get(_plain(one.name, one_root))
+        if other is None or one.note or other.note:
+            continue
+        if (difference := _difference_of_gradients(one.figures, other.figures)) is not None:
+            grads[one.name] = difference
     missing = tuple(own[key] for key in own if key not in others)
     unexpected = tuple(others[key] for key in others if key not in own)
-    unread = [
-        one for pair in pairs for values in zip_longest(*map(_outputs, pair)) for one in values if one is not None
-    ]
     problems = (
         *map(_first_text, calls[:1]),
         *_names_text(weights, "weight", "differed when first read"),
@@ -122,7 +129,8 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         *_alone_text(missing, "first"),
         *_alone_text(unexpected, "second"),
     )
-    num_unread = sum(one.figures is None for one in unread)
+    outputs = (value for pair in pairs for call in pair for value in call.outputs.values())
+    num_unread = sum(one.figures is None for one in outputs)
     return PassComparison(calls, weights, grads, missing, unexpected, len(pairs), num_unread, problems)
 
 
@@ -132,28 +140,17 @@ def _plain(name: str, root: str = "") -> str:
     return plain[len(root) :].lstrip(".") if root and f"{plain}.".startswith(f"{root}.") else plain
 
 
-def _roots(record: PassRecord) -> set[str]:
-    return {_plain(one.name) for one in record.modules() if one.parent == 0 and one.phase == FORWARD}
-
-
 def _keyed(record: PassRecord, root: str) -> dict[tuple[object, ...], Call]:
     """Return calls by name, phase and number; operators by their place in the call around them."""
     keys: dict[int, tuple[object, ...]] = {0: ()}
     counts: Counter[tuple[object, ...]] = Counter()
-    for call in (one for one in reversed(record.calls) if one.kind == MODULE):
-        # A wrapper has the name of the module inside, which comes first here.
-        key: tuple[object, ...] = (_plain(call.name, root), call.phase, call.nth)
-        keys[call.index] = *key, counts[key]
-        counts[key] += 1
-    for call in record.operators():
-        key = (keys[call.parent or 0], call.name, call.phase)
-        keys[call.index] = *key, counts[key]
-        counts[key] += 1
+    # A wrapper has the name of the module inside, which comes first here.
+    for call in (*reversed([*record.modules()]), *record.operators()):
+        is_module = call.kind == MODULE
+        key = (_plain(call.name, root), call.nth) if is_module else (keys[call.parent or 0], call.name)
+        keys[call.index] = *key, call.phase, counts[key, call.phase]
+        counts[key, call.phase] += 1
     return {keys[one.index]: one for one in record.calls[1:]}
-
-
-def _outputs(call: Call) -> list[Value]:
-    return list(call.outputs.values())
 
 
 def _call_differences(pairs: Sequence[tuple[Call, Call]]) -> Iterator[CallDifference]:
@@ -170,11 +167,11 @@ def _difference_of_calls(call: Call, other: Call) -> Difference | None:
         return Difference(f"{call.status} {call.error}".rstrip() + f" and {other.status} {other.error}".rstrip())
     if len(call.outputs) != len(other.outputs):
         return Difference(f"{counted(len(call.outputs), 'tensor')} and {counted(len(other.outputs), 'tensor')}")
-    found = (difference_of(a, b) for a, b in zip(_outputs(call), _outputs(other), strict=True))
+    found = (_difference_of(a, b) for a, b in zip(call.outputs.values(), other.outputs.values(), strict=True))
     return next((one for one in found if one is not None), None)
 
 
-def difference_of(a: Value, b: Value) -> Difference | None:
+def _difference_of(a: Value, b: Value) -> Difference | None:
     """Return the difference of two values; None if none is known."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return Difference(f"{shape_text(a)} and {shape_text(b)}", figures=(a.figures, b.figures))
@@ -187,7 +184,15 @@ def difference_of(a: Value, b: Value) -> Difference | None:
     return found
 
 
-def _difference_of_figures(a: Figures, b: Figures, slack: float = 0.0) -> Difference | None:
+def _difference_of_gradients(a: Figures | None, b: Figures | None) -> Difference | None:
+    if a is not None and b is not None:
+        return _difference_of_figures(a, b, _ROUNDING)
+    if a is b:
+        return None
+    return Difference(f"a gradient in the {'second' if a is None else 'first'} alone", figures=(a, b))
+
+
+def _difference_of_figures(a: Figures, b: Figures, slack: float) -> Difference | None:
     if a.word != b.word:
         return Difference(f"{a.word or 'finite'} and {b.word or 'finite'}", figures=(a, b))
     reach = max(abs(end) for one in (a, b) for end in (one.min, one.max))
@@ -209,7 +214,7 @@ def _relative(x: float, y: float, scale: float) -> float:
 
 def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | None:
     """Return whether values are equal in pairs; None if some were not read."""
-    if any(a is None or b is None or difference_of(a, b) is not None for a, b in pairs):
+    if any(a is None or b is None or _difference_of(a, b) is not None for a, b in pairs):
         return False
     return None if any(one is not None and one.figures is None for pair in pairs for one in pair) else True
 
@@ -217,27 +222,12 @@ def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | Non
 def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> Iterator[tuple[str, Difference]]:
     seen = set()
     for call, other in sorted(pairs, key=lambda pair: pair[0].index):
-        for path in call.params.keys() & other.params.keys() if call.kind == MODULE else ():
+        for path in call.params.keys() & other.params.keys():
             name = f"{call.name}.{path}".lstrip(".")
-            difference = difference_of(call.params[path], other.params[path])
+            difference = _difference_of(call.params[path], other.params[path])
             if difference is not None and name not in seen:
                 yield name, difference
             seen.add(name)
-
-
-def _other_gradients(
-    first: PassRecord, second: PassRecord, own_root: str, other_root: str
-) -> Iterator[tuple[str, Difference]]:
-    others = {_plain(one.name, other_root): one for one in second.grads}
-    for a in sorted(first.grads, key=lambda one: one.order):
-        b = others.get(_plain(a.name, own_root))
-        if b is None or a.note or b.note or a.figures is b.figures is None:
-            continue
-        if a.figures is None or b.figures is None:
-            side = "second" if a.figures is None else "first"
-            yield a.name, Difference(f"a gradient in the {side} alone", figures=(a.figures, b.figures))
-        elif (difference := _difference_of_figures(a.figures, b.figures, _ROUNDING)) is not None:
-            yield a.name, difference
 
 
 def _first_text(one: CallDifference) -> str:
@@ -248,7 +238,7 @@ def _first_text(one: CallDifference) -> str:
     )
 
 
-def _names_text(found: dict[str, Difference], noun: str, verb: str) -> Iterator[str]:
+def _names_text(found: Mapping[str, Difference], noun: str, verb: str) -> Iterator[str]:
     if found:
         detail = f" ({next(iter(found.values())).text})" if len(found) == 1 else ""
         yield f"{counted(len(found), noun)} {verb}: {listed(list(found))}{detail}"

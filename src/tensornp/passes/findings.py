@@ -155,27 +155,13 @@ def _steep(what: str, calls: Sequence[Call], norms: Sequence[float], sign: int) 
         yield round(growth), Finding("growth", fact, "", calls[first].index, calls[first].source)
 
 
-def dead_calls(record: PassRecord) -> list[Call]:
-    """Return a call of each activation with dead units: the one in which fewest units were 0."""
+def _dead_units(record: PassRecord) -> Iterator[Finding]:
     least: dict[str, Call] = {}
     for call in record.modules():
-        if call.zero_units is not None and call.phase == FORWARD:
+        if call.zero_units is not None and call.zero_units[2] >= _MIN_POSITIONS and call.phase == FORWARD:
             key = call.name or call.class_name
             least[key] = min(least.get(key, call), call, key=_num_zero)
-    return [one for one in least.values() if _is_dead(one)]
-
-
-def _num_zero(call: Call) -> int:
-    return call.zero_units[0] if call.zero_units is not None else 0
-
-
-def _is_dead(call: Call) -> bool:
-    num_zero, num_units, num_positions = call.zero_units or (0, 1, 0)
-    return num_positions >= _MIN_POSITIONS and num_zero >= _MIN_DEAD * num_units
-
-
-def _dead_units(record: PassRecord) -> Iterator[Finding]:
-    dead = dead_calls(record)
+    dead = [one for one in least.values() if one.zero_units and _num_zero(one) >= _MIN_DEAD * one.zero_units[1]]
     if len(dead) == 1 and dead[0].zero_units is not None:
         fact = zero_units_text(dead[0].zero_units, f" of {dead[0].title}")
         yield Finding("dead units", fact, "", dead[0].index, dead[0].source)
@@ -183,6 +169,10 @@ def _dead_units(record: PassRecord) -> Iterator[Finding]:
         names = [f"{one.title}: {one.zero_units[0]:,} of {one.zero_units[1]:,}" for one in dead if one.zero_units]
         fact = f"{counted(len(dead), 'activation')} have units that were 0 at all positions"
         yield Finding("dead units", fact, listed(names), dead[0].index, dead[0].source)
+
+
+def _num_zero(call: Call) -> int:
+    return call.zero_units[0] if call.zero_units is not None else 0
 
 
 def _buffers(record: PassRecord) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
     for call, row in recorder.masked_rows:
         if count := int(rows[row].max):
             were = "was" if count == 1 else "were"
-            call.detail = f"{counted(count, 'row')} of its input {were} -Inf throughout"
+            call.detail = f"{counted(count, 'row')} of its input {were} −Inf throughout"
     return PassRecord(
         recorder.calls,
         [one.gradient for one in recorder.gradients.parameters],

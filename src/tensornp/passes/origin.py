@@ -135,7 +135,7 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
     elif how == _CELL:
-        fact, explanation = f"{word} was first produced in the cell, outside of all modules", _cell_text(record, word)
+        fact, explanation = f"{word} was first produced in the cell, outside of all modules", ""
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} was first produced in the code of {where.title}, before it called {call.title}", ""
@@ -155,12 +155,6 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
     is_again = RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
     again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
-
-
-def _cell_text(record: PassRecord, word: str) -> str:
-    outermost = (one for one in record.children(record.calls[0]) if one.kind == MODULE)
-    words = {value.figures.word for one in outermost for value in one.outputs.values() if value.figures is not None}
-    return "" if word in words else "no module returned it"
 
 
 def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
@@ -193,7 +187,7 @@ def _made_of(record: PassRecord, call: Call, output: Value) -> str:
     if call.detail:
         masked = [one for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf]
         mask = record.calls[masked[0].maker or 0] if masked else None
-        return call.detail.replace("-Inf", "−Inf") + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
+        return call.detail + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
     dtype, reach = name_of(output.dtype), max((abs(end) for one in known for end in (one.min, one.max)), default=0.0)
     if output.figures is not None and output.figures.max == math.inf and dtype in _RANGES and known:
         limit = largest(dtype)

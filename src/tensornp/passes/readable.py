@@ -129,6 +129,8 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def stored_of(tensor: Any) -> torch.Tensor:
     """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
+    if not tensor.is_nested and not is_of_torch(tensor):
+        raise ValueError("a class of its own, of a sparse layout")
     raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
     if not tensor.is_nested:
         return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()

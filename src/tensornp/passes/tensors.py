@@ -223,6 +223,8 @@ class Tensors:
             return
         readable, value.note = readable_of(tensor)
         if readable is None:
+            if not value.note and tensor.numel():
+                value.note = "freed: not read"
             return
         if row is None:
             is_stored = value.note == STORED

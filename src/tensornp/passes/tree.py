@@ -80,7 +80,8 @@ class CallTree:
 
     def __init__(self, record: PassRecord, told: Iterable[int] = ()) -> None:
         self.calls = record.calls
-        self._told = frozenset(told)
+        # The block has no line.
+        self._told = frozenset(told) - {0}
         self._each: list[Branch] = []
         self.top = self._branches()
         self._fold_of = {
@@ -192,7 +193,7 @@ class CallTree:
         return branch.below if len(branch.entries) == 1 else [self._each[call.index] for call in branch.entries]
 
     def seen(self, opened: AbstractSet[int]) -> list[SeenBranch]:
-        """Return the branches of a live tree in which these are open."""
+        """Return the visible branches of a live tree with these open."""
         found: list[SeenBranch] = []
         stack = _placed(self.top, -1, 0)
         while stack:

@@ -12,7 +12,7 @@ from tensornp.errors import BadRequestError
 from tensornp.passes.records import Call
 from tensornp.render.passes.call import panel_html, values_of
 from tensornp.render.passes.card import alarms_of, title_of
-from tensornp.widget.answering import AnsweringWidget
+from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.passes.call_tree import LiveCalls
@@ -62,7 +62,7 @@ class CallsWidget(AnsweringWidget):
         self._options, self._has_values = options or DisplayOptions(), has_values
         self._made_tree: LiveCalls | None = None
         self._navigator: NavigatorWidget | None = None
-        answers = {
+        answers: Answers = {
             "lines": lambda request: lines_answer(request, self._tree), "open": self._open, "values": self._values,
         }  # fmt: skip
         super().__init__(answers, anchor=anchor, place=f"{anchor}-values", label=title_of(run._record)[:_MAX_LABEL])
