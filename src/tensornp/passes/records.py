@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -98,7 +98,7 @@ class Value:
         Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
         None if the values were not read; `note` has the reason.
-    sample : tuple of float
+    sample : sequence of float
         Up to 256 elements at even distances.
     grad : Figures or None
         The gradient that came for it: the first that was not finite, else the last.
@@ -115,7 +115,7 @@ class Value:
     maker: int | None = None
     relation: str = ""
     figures: Figures | None = None
-    sample: tuple[float, ...] = ()
+    sample: Sequence[float] = ()
     grad: Figures | None = None
     grad_order: int = -1
     note: str = ""
