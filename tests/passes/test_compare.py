@@ -109,8 +109,8 @@ def test_calls_of_one_side_are_named():
     first, second = chain(leaf("a"), leaf("b"), leaf("c")), chain(leaf("a"), leaf("c"))
     found = compared(first, second)
     assert (found.equal, found.verdict) == (False, "other calls")
-    assert found.problems == ("1 call is in the first alone: b (Linear)",)
-    assert compared(second, first).problems == ("1 call is in the second alone: b (Linear)",)
+    assert found.problems == ("1 call in the first alone: b (Linear)",)
+    assert compared(second, first).problems == ("1 call in the second alone: b (Linear)",)
     twice = chain(leaf("a"), leaf("a", nth=1))
     assert [call.nth for call in compared(twice, chain(leaf("a"))).missing] == [1]
 

@@ -59,12 +59,7 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
         layers([3.0] * 6, [2.0 ** (20 - i) for i in range(6)]),
         ["gradient norms grow ×2 a layer, from 32,768 at layers.5 to 1,048,576 at layers.0"],
     ),
-    "growth of parts": (
-        layers([3.0 * 5**i for i in range(5)], name="net.layers.{}.mlp.2"),
-        ["norms grow ×5 a layer, from 3 at net.layers.0.mlp.2 to 1,875 at net.layers.4.mlp.2"],
-    ),
     "dead units": (dead(("mlp.1", (37, 512, 512))), ["37 of 512 units of mlp.1 (ReLU) were 0 at all 512 positions"]),
-    "a dead unit": (dead(("a", (1, 8, 64))), ["1 of 8 units of a (ReLU) was 0 at all 64 positions"]),
     "all units dead": (dead(("a", (8, 8, 64))), ["8 of 8 units of a (ReLU) were 0 at all 64 positions"]),
     "several activations": (
         dead(("a", (6, 8, 64)), ("b", (4, 8, 64))),
@@ -77,10 +72,6 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
         chain(leaf("layers.8", dtype="float16"), leaf("layers.9", ends=(-40000.0, 3.0), dtype="float16"), inside="Net"),
         ["layers.9 (Linear) came within a factor of 2 of the limit of float16; the largest number was 40,000; the "
          "limit is 65,504"],
-    ),
-    "no gradient": (
-        chain(leaf("fc"), grads=gradients(("fc.weight", FINE), ("fc.bias", None))),
-        ["1 of 2 parameters got no gradient: fc.bias"],
     ),
     "modules without a gradient": (
         chain(
@@ -116,10 +107,6 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
         chain(leaf("0", "Codebook"), buffers={"0.embed": (1, value((NAN,), relation="buffer"))}),
         ["0.embed contains NaN after this pass"],
     ),
-    "buffers": (
-        chain(leaf("0"), buffers={name: (1, value((0.0, INF), relation="buffer")) for name in ("0.a", "0.b")}),
-        ["0.a, 0.b contain Inf after this pass"],
-    ),
 }  # fmt: skip
 
 
@@ -132,14 +119,11 @@ def test_each_finding_is_one_sentence(name: str):
 HEALTHY: dict[str, PassRecord] = {
     "nothing": block(),
     "norms that stay": layers([3.0, 3.3, 2.9, 3.5, 3.1, 3.0]),
-    "three layers": layers([1, 10, 100]),
     "growth by little": layers([1.3**i for i in range(12)]),
     "growth over few layers": layers([1.0, 1.6, 2.5, 4.0]),
     "layers of several shapes": chain(*(leaf(f"layers.{i}", norm=9.0**i, shape=(i + 1, 2)) for i in range(6))),
     "norms that are not finite": layers([1.0, NAN, INF, 0.0, NAN, INF]),
     "numbers inside names": layers([9.0**i for i in range(6)], name="conv{}"),
-    "few positions": dead(("a", (8, 8, 31))),
-    "few dead units": dead(("a", (4, 100, 64))),
     "units alive in another call": dead(("a", (6, 8, 64)), ("a", (0, 8, 64))),
     "float32": chain(leaf("fc", ends=(0.0, 40000.0))),
     "no backward": block(grads=gradients(("fc.weight", None))),
@@ -150,11 +134,9 @@ HEALTHY: dict[str, PassRecord] = {
         leaf("a"), grads=[*gradients(("a.w", FINE)), Gradient("a.b", note="a shard")]
     ),
     "indices": chain(leaf("fc"), leaf("argmax", "Argmax", dtype="int64", requires_grad=False)),
-    "a step": chain(leaf("fc"), steps=[step(2)]),
     "an optimizer without parameters": chain(leaf("fc"), steps=[step(2, num_parameters=0, num_with_gradient=0)]),
     "a mask among buffers": chain(leaf("a"), buffers={"a.mask": (1, value((-INF, 0.0), relation="buffer"))}),
     "recomputed": chain(leaf("fc"), leaf("fc", phase=RECOMPUTED, nth=1)),
-    "several batches": chain(leaf("fc"), leaf("fc", nth=1)),
 }
 
 
@@ -275,15 +257,6 @@ def test_steps_and_gradients_of_a_training_are_checked(program: Any, optimizer: 
     assert kinds_of(program, optimizer) == kinds
 
 
-def test_the_generator_s_step_is_no_fault_of_the_judge():
-    generator, judge = net(), nn.Linear(2, 1)
-    optimizer = torch.optim.SGD(generator.parameters(), 0.1)
-    with tnp.follow() as run:
-        judge(generator(X)).sum().backward()
-        optimizer.step()
-    assert run.problems == []
-
-
 def test_dead_units_are_counted_over_calls():
     """A unit that is alive in one call is not dead."""
     model = nn.Sequential(nn.Linear(4, 20, bias=False), nn.ReLU())
@@ -296,27 +269,3 @@ def test_dead_units_are_counted_over_calls():
             model(x)
             model(other)
         assert [one.fact for one in run.findings if one.kind == "dead units"] == facts
-
-
-class Codebook(nn.Module):
-    """A codebook with the running mean of its codes, of which some are never used."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("embed", torch.eye(3))
-        self.register_buffer("size", torch.zeros(3))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the nearest codes."""
-        index = torch.cdist(x, self.embed).argmin(-1)
-        codes = self.embed[index]
-        self.size += torch.bincount(index, minlength=3)
-        self.embed /= self.size.unsqueeze(1)
-        return codes
-
-
-def test_a_buffer_that_the_pass_spoils_is_reported():
-    model = nn.Sequential(Codebook(), nn.Linear(3, 2))
-    with torch.no_grad(), tnp.follow(model) as run:
-        model(torch.eye(3)[:2])
-    assert any(one.startswith("0.embed contains NaN after this pass") for one in run.problems)

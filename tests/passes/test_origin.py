@@ -149,10 +149,11 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "its input was Inf throughout", "",
     ),
     "own code": (
-        after_a_fault(torch.log), MODULES, PRODUCED + "the code of 1 (Layer), before it called 1.out (Linear)",
-        "", "return x + self.out(h)  # the call of out",
+        after_a_fault(torch.log), MODULES,
+        "NaN first appeared in the code of 1 (Layer), before it called 1.out (Linear)", "",
+        "return x + self.out(h)  # the call of out",
     ),
-    "the cell": (in_the_cell, MODULES, PRODUCED + "the cell, outside of all modules", "", ""),
+    "the cell": (in_the_cell, MODULES, "NaN first appeared in the cell, outside of all modules", "", ""),
     "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from −", "torch.log("),
     "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
     "a weight, by operator": (lambda: BAD_WEIGHT(X), OPERATORS, "1.out.weight contained NaN when 1.out", "", ""),
@@ -180,7 +181,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
-        "it was first produced in the loss", "",
+        "it first appeared in the loss", "",
     ),
     "the loss, by operator": (
         lambda: loss_without_spread(net()(X)).backward(), OPERATORS, "in the backward of `sqrt`, test_origin.py",
@@ -316,7 +317,7 @@ def spoilt(ends: tuple[float, ...], **facts: Any) -> PassRecord:
 
 SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "own code after all calls": (
-        after_the_last(), PRODUCED + "the code of Net, model.py:9 `fc(x)`",
+        after_the_last(), "NaN first appeared in the code of Net, model.py:9 `fc(x)`",
         "no module inside returned it; the last call was fc (Linear)",
     ),
     "a leaf": (
@@ -345,7 +346,7 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
             leaf("fc", ends=(NAN,), params={"weight": weight((NAN,))}, nth=1, grad=(NAN,), grad_order=5),
             steps=[step(2)],
         ),
-        "the first gradient, of fc (Linear), contained NaN", "it was first produced in the loss",
+        "the first gradient, of fc (Linear), contained NaN", "it first appeared in the loss",
     ),
     "float32": (
         chain(leaf("0", ends=(-2e30, 20.0)), leaf("square", "Square", (-9.0, INF))),

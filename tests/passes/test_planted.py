@@ -25,7 +25,7 @@ def expected_of(plan: Plan, record: PassRecord) -> tuple[str, str]:
         return f"{word} was first produced in {call.title}", plan.name
     inside = record.children(call)
     place = f", before it called {inside[plan.at].title}" if plan.at < len(inside) else ""
-    return f"{word} was first produced in the code of {call.title}{place}", plan.name
+    return f"{word} first appeared in the code of {call.title}{place}", plan.name
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tensornp.passes.records import BACKWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
+from tensornp.passes.records import BACKWARD, FORWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
 from tensornp.passes.wording import at, number, ranges_text
 
 
@@ -18,7 +18,7 @@ class _Came(NamedTuple):
 
 
 def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
-    """Find the first odd gradient; with `num_calls`, only if it came for one of the first calls of the block."""
+    """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
     came = _gradients(record)
     first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
     if first is None:
@@ -31,13 +31,20 @@ def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding
         return operator_of_backward(record, operator)
     name, word = came[first].name, came[first].figures.word
     if first == 0:
-        fact, explanation = f"the first gradient, of {name}, contained {word}", "it was first produced in the loss"
+        fact, explanation = f"the first gradient, of {name}, contained {word}", "it first appeared in the loss"
     else:
         fact, explanation = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}", ""
-    if word == "Inf" and record.scaler is not None:
+    if word == "Inf" and record.scaler is not None and _was_skipped(record, index or 0):
         scaler, scale = record.scaler
         explanation = f"{scaler} (scale {number(scale)}) skips a step with such gradients"
     return Finding(word.lstrip("−").lower(), fact, explanation, index, _source(record, index))
+
+
+def _was_skipped(record: PassRecord, index: int) -> bool:
+    """Return whether no step came between a call and the next outermost call."""
+    step = next((one for one in record.steps if one.num_calls > index), None)
+    outermost = (one.index for one in record.children(record.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
+    return step is None or any(index < one < step.num_calls for one in outermost)
 
 
 def operator_of_backward(record: PassRecord, call: Call) -> Finding:
@@ -54,7 +61,7 @@ def operator_of_backward(record: PassRecord, call: Call) -> Finding:
 
 
 def _gradients(record: PassRecord) -> list[_Came]:
-    """Return the gradients of outputs and parameters in the order in which they came."""
+    """Return the gradients of outputs and parameters in the order of their arrival."""
     owners: dict[int, tuple[Call, Value]] = {}
     for call in sorted(record.modules(), key=lambda one: one.ended):
         for value in call.outputs.values():

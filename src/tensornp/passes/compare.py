@@ -33,7 +33,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CallDifference:
-    """A call in both passes with other results; the inputs and weights are equal, or not, or None if unread."""
+    """A call in both passes with other results.
+
+    `inputs_equal` and `weights_equal` are None if some were not read.
+    """
 
     call: Call
     other: Call
@@ -118,7 +121,7 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
         other = other_grads.get(_plain(one.name, one_root))
         if other is None or one.note or other.note:
             continue
-        if (difference := _difference_of_gradients(one.figures, other.figures)) is not None:
+        if (difference := _difference_of_figures(one.figures, other.figures, _ROUNDING)) is not None:
             grads[one.name] = difference
     missing = tuple(own[key] for key in own if key not in others)
     unexpected = tuple(others[key] for key in others if key not in own)
@@ -184,32 +187,25 @@ def _difference_of(a: Value, b: Value) -> Difference | None:
     return found
 
 
-def _difference_of_gradients(a: Figures | None, b: Figures | None) -> Difference | None:
-    if a is not None and b is not None:
-        return _difference_of_figures(a, b, _ROUNDING)
-    if a is b:
-        return None
-    return Difference(f"a gradient in the {'second' if a is None else 'first'} alone", figures=(a, b))
-
-
-def _difference_of_figures(a: Figures, b: Figures, slack: float) -> Difference | None:
+def _difference_of_figures(a: Figures | None, b: Figures | None, slack: float) -> Difference | None:
+    if a is None or b is None:
+        side = "second" if a is None else "first"
+        return Difference(f"a gradient in the {side} alone", figures=(a, b)) if a is not b else None
     if a.word != b.word:
         return Difference(f"{a.word or 'finite'} and {b.word or 'finite'}", figures=(a, b))
     reach = max(abs(end) for one in (a, b) for end in (one.min, one.max))
     size = max(a.norm, b.norm)
     scales = {"norm": size, "min": reach, "max": reach, "sum": size * math.sqrt(a.count)}
-    found = {name: _relative(getattr(a, name), getattr(b, name), scale) for name, scale in scales.items()}
+    found = {}
+    for name, scale in scales.items():
+        x, y = getattr(a, name), getattr(b, name)
+        is_same = x == y or (math.isnan(x) and math.isnan(y))
+        found[name] = 0.0 if is_same else abs(x - y) / scale if scale and math.isfinite(x - y) else math.inf
     name = max(found, key=lambda name: found[name])
     if found[name] <= slack:
         return None
     ends = " and ".join(format_number(getattr(one, name) + 0.0, 7) for one in (a, b))
     return Difference(f"{name} {ends}, {format_number(found[name], 2)} relative", found[name], (a, b))
-
-
-def _relative(x: float, y: float, scale: float) -> float:
-    if x == y or (math.isnan(x) and math.isnan(y)):
-        return 0.0
-    return abs(x - y) / scale if scale and math.isfinite(x - y) else math.inf
 
 
 def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | None:
@@ -246,6 +242,5 @@ def _names_text(found: Mapping[str, Difference], noun: str, verb: str) -> Iterat
 
 def _alone_text(calls: Sequence[Call], side: str) -> Iterator[str]:
     if calls:
-        verb = "is" if len(calls) == 1 else "are"
         titles = listed(list(dict.fromkeys(one.title for one in calls)))
-        yield f"{counted(len(calls), 'call')} {verb} in the {side} alone: {titles}"
+        yield f"{counted(len(calls), 'call')} in the {side} alone: {titles}"

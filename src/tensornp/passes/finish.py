@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,8 +13,8 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
-from tensornp.core.namespace.caller import name_of
-from tensornp.passes.recorder import Known, Recorder, Root
+from tensornp.passes.names import Known, Root, joined
+from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import RAISED, RETURNED, Figures, PassRecord, SourceLine, Value
 from tensornp.passes.row_table import Row
 from tensornp.passes.tensors import MAX_KEPT
@@ -31,7 +30,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
     rows, samples = recorder.tensors.table.read()
     _put_figures(recorder, rows, samples)
     _put_gradients(recorder, rows)
-    _put_names(recorder, namespace)
+    _put_names(recorder)
     block = recorder.calls[0]
     block.status, block.error = (RAISED, error_text(error)) if error is not None else (RETURNED, "")
     inputs = namespace.get("In")
@@ -56,7 +55,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
 
 def _at_end(recorder: Recorder, table: str) -> Iterator[tuple[tuple[Known, str], Value]]:
     """Yield the floating-point parameters or buffers of the modules that were called as they are now."""
-    for known in recorder.called():
+    for known in recorder.names.called():
         module = known.reference()
         held = module.__dict__.get(table, {}) if module is not None else {}
         for name, tensor in list(held.items()):
@@ -73,11 +72,10 @@ def _became_odd(
     for (known, name), value in at_end.items():
         before = recorder.calls[known.first].params.get(name)
         if value.is_odd and before is not None and not before.is_odd:
-            yield ".".join(filter(None, (recorder.calls[known.last].name, name))), (known.last, value)
+            yield joined(recorder.calls[known.last].name, name), (known.last, value)
 
 
 def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]) -> None:
-    known: dict[int, tuple[float, ...]] = {}
     for value in recorder.tensors.values:
         row: Any = value.figures
         if row is not None:
@@ -85,9 +83,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
         elif 0 in value.shape and not value.note:
             value.figures = Figures(math.nan, math.nan, 0.0, 0.0, 0)
         if type(number := value.sample) is int:
-            if number not in known:
-                known[number] = tuple(samples[number].tolist())
-            value.sample = known[number]
+            value.sample = samples[number]
         value.requires_grad = bool(value.requires_grad)
     for call in recorder.calls:
         if call.zero_units is not None:
@@ -123,20 +119,13 @@ def _put_gradients(recorder: Recorder, rows: Sequence[Row]) -> None:
         one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
 
 
-def _put_names(recorder: Recorder, namespace: Mapping[str, Any]) -> None:
+def _put_names(recorder: Recorder) -> None:
     """Give calls and gradients the names of weights; if there are several models, the name of the model leads."""
-    counts: Counter[str] = Counter()
-    for root in recorder.roots:
-        module = root.reference()
-        root.code = name_of(module, namespace) if module is not None else ""
-        root.label = label = root.code or root.class_name
-        counts[label] += 1
-        root.label += f" #{counts[label]}" if counts[label] > 1 else ""
-    with_weights = {root for root in recorder.roots if root.has_weights}
+    with_weights = {root for root in recorder.names.roots if root.has_weights}
     with_weights |= {known.root for index, known in recorder.known_of.items() if recorder.calls[index].params}
 
     def full(root: Root, name: str) -> str:
-        return ".".join(filter(None, ("" if with_weights == {root} else root.label, name)))
+        return joined("" if with_weights == {root} else root.label, name)
 
     for index, known in recorder.known_of.items():
         call = recorder.calls[index]
@@ -159,8 +148,7 @@ def _put_lines(recorder: Recorder, inputs: Sequence[str]) -> None:
 
 def _line_at(place: Any, inputs: Sequence[str]) -> SourceLine:
     """Return the line at a place as its file, or IPython, has it now; `inputs` are the cells of a notebook."""
-    code, line = place
-    file = code.co_filename
+    file, line = place
     cell = ""
     if inputs and not os.path.exists(file):
         source = "".join(linecache.getlines(file)).strip()
@@ -199,16 +187,16 @@ def _notes(recorder: Recorder, namespace: Mapping[str, Any]) -> Iterator[str]:
         if (
             pattern is not None
             and recorder.known_of
-            and not any(one.is_within if option == "only" else one.is_kept for one in recorder.called())
+            and not any(one.is_within if option == "only" else one.is_kept for one in recorder.names.called())
         ):
-            names = [one.name for one in recorder.called() if one.name][:3]
+            names = [one.name for one in recorder.names.called() if one.name][:3]
             yield f"{option}={quoted(pattern)} matches no module that was called, such as {', '.join(names)}"
     for name, one in namespace.items():
         if isinstance(one, torch.nn.Module) and one.__dict__.get("_compiled_call_impl") is not None:
             yield f"{legible(str(name))} is compiled in place: calls inside compiled code are not seen"
     if recorder.known_of or not recorder.has_others:
         return
-    names = [legible(one.label) for one in recorder.roots]
+    names = [legible(one.label) for one in recorder.names.roots]
     if not recorder.is_bound:
         yield "no module was called here; modules that other threads call are followed by name: tnp.follow(model)"
     elif recorder.has_compiled:

@@ -50,6 +50,7 @@ class Gradients:
         self._tensors, self._lock = tensors, lock
         self._handles: list[Any] = []
         self._values: set[int] = set()
+        self._by_id: dict[int, Awaited] = {}
 
     def of_value(self, tensor: torch.Tensor, value: Value) -> None:
         """Have the node that made a tensor report its gradient."""
@@ -64,7 +65,20 @@ class Gradients:
             self._values.add(id(value))
             self._handles.append(node.register_prehook(functools.partial(self._came_back, value, number)))
 
-    def of_parameter(self, one: Awaited, edges: list[Any]) -> bool:
+    def awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
+        """Return the parameter of a module; a tied one has its first name."""
+        tensor = module.__dict__["_parameters"][name]
+        found = self._by_id.get(id(tensor))
+        if found is None or found.parameter is not tensor:
+            found = self._by_id[id(tensor)] = Awaited(module, name, Gradient(f"{prefix}.{name}".lstrip(".")), root)
+            self.parameters.append(found)
+        return found
+
+    def of_parameters(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
+        """Await the gradients of some parameters; return those that have no node yet."""
+        return [one for one in parameters if not self._of_parameter(one, edges)]
+
+    def _of_parameter(self, one: Awaited, edges: list[Any]) -> bool:
         """Have the node that accumulates a gradient report it; return whether there is one.
 
         The caller holds the `edges` until the outermost call has used the parameter: from then on the graph does. Held

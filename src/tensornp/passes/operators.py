@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.autograd.graph import increment_version
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tensornp.core.lowlevel import modes
+import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
-from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.passes.readable import is_ordinary
 from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
-from tensornp.passes.tensors import is_ordinary
 
 _graph_task: Any = torch._C._current_graph_task_id
 _node_at_work: Any = torch._C._current_autograd_node
@@ -33,6 +34,7 @@ _OVERWRITING = frozenset(
     "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
 )
 """Operators that write a tensor without reading it."""
+_LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
 _SOFTMAX = frozenset(("_softmax", "_log_softmax", "_safe_softmax"))
 
 
@@ -92,24 +94,16 @@ class OperatorMode(TorchDispatchMode):
             _count_writes(kind, args, kwargs)
             return result
         if kind.written:
-            self._record(self._take_inputs, call, kind, args, kwargs)
+            self._recorder.record(self._take_inputs, call, kind, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
             call.status, call.error = RAISED, error_text(error)
-            self._record(self._raised, call, kind, args, kwargs)
+            self._recorder.record(self._raised, call, kind, args, kwargs)
             raise
         _count_writes(kind, args, kwargs)
-        self._record(self._ended, call, kind, args, kwargs, result)
+        self._recorder.record(self._ended, call, kind, args, kwargs, result)
         return result
-
-    def _record(self, method: Callable[..., None], *args: Any) -> None:
-        recorder = self._recorder
-        try:
-            with modes.outside_modes(), recorder.lock:
-                method(*args)
-        except Exception as error:
-            recorder.problems.append(told("an operator of a pass", error))
 
     def _placed(self, kind: _Kind, frame: Any) -> Call | None:
         """Return an operator in its place in the program, in the backward that of its forward; None outside `only`."""
@@ -121,7 +115,7 @@ class OperatorMode(TorchDispatchMode):
         if node is None:
             if not self._is_choosy or (inner is not None and (recorder.only is None or inner.is_within)):
                 call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
-                call.source = recorder.lines.place_of(frame)
+                call.source = place_of(frame)
                 # A step of an optimizer runs without gradients, and its closure with them.
                 is_step = recorder.open_steps and not torch.is_grad_enabled()
                 call.phase = RECOMPUTED if _graph_task() != -1 else OPTIMIZER if is_step else FORWARD
@@ -207,6 +201,21 @@ def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
     for argument, _, tensor in _given(kind, args, kwargs):
         if argument in kind.written and not tensor.is_inference():
             increment_version(tensor)
+
+
+def place_of(frame: FrameType | None) -> Any:
+    """Return file and number of the innermost line that is in neither torch nor tensornp, from `frame` outwards."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_library(file):
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+@functools.lru_cache(4096)
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES)
 
 
 @functools.lru_cache(4096)

@@ -27,7 +27,10 @@ _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weig
 
 
 class _Birth(NamedTuple):
-    """A place at which a value became odd; `path` names a weight or an input, `is_final` a weight at the end."""
+    """A place at which a value became odd; `path` names a weight or an input.
+
+    `is_final` is set for the state of a weight at the end.
+    """
 
     how: str
     call: Call
@@ -119,7 +122,7 @@ def _births(record: PassRecord, start: _Birth, is_sought: Callable[[Value], bool
 
 
 def _reads(record: PassRecord, call: Call, until: Call | None, is_sought: Callable[[Value], bool]) -> list[Value]:
-    """Return sought values among weights, inputs, and results of calls inside `call` that began before `until`."""
+    """Return sought weights, inputs, and results of calls inside that began before `until`."""
     values = [*call.params.values(), *call.inputs.values()]
     for one in record.children(call):
         if one.phase != BACKWARD and (until is None or one.index < until.index):
@@ -135,10 +138,10 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
     elif how == _CELL:
-        fact, explanation = f"{word} was first produced in the cell, outside of all modules", ""
+        fact, explanation = f"{word} first appeared in the cell, outside of all modules", ""
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
-        fact, explanation = f"{word} was first produced in the code of {where.title}, before it called {call.title}", ""
+        fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
     elif call.phase == BACKWARD:
         return operator_of_backward(record, call)
     elif call.kind == OPERATOR:
@@ -148,7 +151,7 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
             fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
     elif inside := [one for one in record.children(call) if one.kind == MODULE]:
         source = inside[-1].source
-        fact = f"{word} was first produced in the code of {call.title}"
+        fact = f"{word} first appeared in the code of {call.title}"
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
@@ -158,7 +161,7 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
 
 
 def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
-    """Return the step between the last call with a finite weight and its odd state; and whether it was seen finite."""
+    """Return the step that came between a finite and an odd weight; and whether it was finite."""
     last, name, path = len(record.calls) if birth.is_final else birth.call.index, birth.call.name, birth.path
     calls = (one for one in reversed(record.calls[:last]) if one.kind == MODULE and one.name == name)
     before = next((one for one in calls if path in one.params), None)

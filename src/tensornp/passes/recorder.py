@@ -6,30 +6,24 @@ break what a module has written in place (pytorch#61519).
 
 from __future__ import annotations
 
-import fnmatch
-import keyword
-import os
 import re
 import sys
 import threading
-import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-import tensornp
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
-from tensornp.core.namespace.caller import name_of
 from tensornp.passes.gradients import Awaited, Gradients
-from tensornp.passes.operators import OperatorMode
+from tensornp.passes.names import Known, Names, Root
+from tensornp.passes.operators import OperatorMode, place_of
+from tensornp.passes.readable import is_ordinary, tensors_in
 from tensornp.passes.records import (
     BLOCK,
     BUFFER,
@@ -40,54 +34,18 @@ from tensornp.passes.records import (
     RETURNED,
     STOPPED,
     Call,
-    Gradient,
     Step,
     Value,
 )
-from tensornp.passes.tensors import Tensors, is_ordinary, tensors_in
+from tensornp.passes.tensors import Tensors
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
 _graph_task: Any = torch._C._current_graph_task_id
-_LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
-_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "torch/_functorch/")
 _TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 _NORMS = re.compile(r"(?:Lazy)?(?:Conv|ConvTranspose|BatchNorm|InstanceNorm)(\d)d")
-_MOST_UNITS, _MOST_FRAMES = 4096, 16
-
-
-class Known:
-    """A module that was called or may be: its place in a model, and nothing that keeps it alive.
-
-    `code` is the expression that reaches it from its model, None if it is no registered part of that.
-    """
-
-    __slots__ = (
-        "class_name", "code", "first", "is_kept", "is_within", "last", "name", "num_calls", "parameters", "reference",
-        "root",
-    )  # fmt: skip
-
-    def __init__(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> None:
-        self.reference, self.root, self.name, self.code = weakref.ref(module), root, name, code
-        self.class_name = type(module).__name__
-        self.num_calls = self.first = self.last = 0
-        self.parameters: list[Awaited] | None = None
-        self.is_kept = self.is_within = False
-
-
-class Root:
-    """A model that was given, or is called by no other module: the name bound to it, and a label unique to it.
-
-    Both are asked for again at the end of the block.
-    """
-
-    __slots__ = ("class_name", "code", "has_weights", "label", "reference")
-
-    def __init__(self, module: torch.nn.Module, code: str, label: str) -> None:
-        self.reference, self.code, self.label = weakref.ref(module), code, label
-        self.class_name = type(module).__name__
-        self.has_weights = next(torch.nn.Module.parameters(module), None) is not None
+_MOST_UNITS = 4096
 
 
 class _Open:
@@ -123,7 +81,6 @@ class Recorder:
     ) -> None:
         self.calls: list[Call] = [Call(0, BLOCK)]
         self.known_of: dict[int, Known] = {}
-        self.roots: list[Root] = []
         self.steps: list[Step] = []
         self.open_steps: list[int] = []
         self.masked_rows: list[tuple[Call, int]] = []
@@ -131,17 +88,16 @@ class Recorder:
         self.has_operators, self.only, self.keep = has_operators, only, keep
         self.max_calls, self.is_full, self.is_over = max_calls, False, False
         self.has_others = self.has_compiled = False
-        self.lines, self.lock = SourceLines(), threading.RLock()
-        self._names, self._has_grads = names, has_grads
-        self._labels: Counter[str] = Counter()
-        self._modules: dict[int, Known] = {}
+        self.lock = threading.RLock()
+        self.names = Names(names, only, keep)
+        self._has_grads = has_grads
         self._stacks: dict[int, list[_Open]] = {}
         self._num_ended = 0
         self._first_node = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
         self._mode: OperatorMode | None = None
         for module in modules:
-            self._know(module)
-        self.is_bound = bool(self.roots)
+            self.names.add_root(module)
+        self.is_bound = bool(self.names.roots)
         self._sees_writes = has_operators and only is None and not self.is_bound
         self.tensors = Tensors(sees_writes=self._sees_writes)
         self.gradients = Gradients(self.tensors, self.lock)
@@ -174,8 +130,8 @@ class Recorder:
             if type(name) is str and not name.startswith("_") and is_tensor(tensor) and self._is_result(tensor):
                 self.calls[0].outputs[name] = self.tensors.value(tensor, has_sums=False)
         self.gradients.end()
+        self.names.end(namespace)
         self._stacks.clear()
-        self._names = dict
 
     def _is_result(self, tensor: torch.Tensor) -> bool:
         """Return whether autograd has computed a tensor in the block, or an operator that was followed made it."""
@@ -187,10 +143,6 @@ class Recorder:
             return found is not None and found.maker is not None
         except Exception:
             return False
-
-    def called(self) -> Iterator[Known]:
-        """Yield the modules that were called."""
-        return (one for one in self._modules.values() if one.num_calls)
 
     @property
     def has_threads(self) -> bool:
@@ -223,26 +175,28 @@ class Recorder:
         if self.is_over or self.is_full or torch_private.tracing_state() or modes.is_own_call():
             return False
         if self.is_bound:
-            is_followed = self.innermost() is not None or self._find(module) is not None
+            is_followed = self.innermost() is not None or self.names.find(module) is not None
         else:
             is_followed = self in _FOLLOWED.get()
         if not is_followed and len(self.calls) == 1:
             self.has_others = True
             inner = module.__dict__.get("_modules", {}).get("_orig_mod")
-            self.has_compiled = self.has_compiled or (inner is not None and self._find(inner) is not None)
-        return is_followed and not _is_made_by_compiler(module)
+            self.has_compiled = self.has_compiled or (inner is not None and self.names.find(inner) is not None)
+        # Compiled code calls modules that the compiler has made.
+        return is_followed and "compile_subgraph_reason" not in module.__dict__
 
     def _began(self, module: torch.nn.Module, args: Any) -> None:
         # First, and in few words: a compiler that traces this sees that it does nothing.
-        if torch.compiler.is_compiling():
-            return
-        if not self._follows(module):
+        if torch.compiler.is_compiling() or not self._follows(module):
             return
         is_grad_enabled = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        self.record(self._begin, module, args, place_of(sys._getframe(1)), is_grad_enabled)
+
+    def record(self, method: Callable[..., None], *args: Any) -> None:
+        """Call a method outside of modes; the program goes on if it fails."""
         try:
-            place = self.lines.place_of(sys._getframe(1))
             with self.lock, modes.outside_modes():
-                self._begin(module, args, place, is_grad_enabled)
+                method(*args)
         except RecursionError:
             # There is no room for another call.
             self.problems.append(_TOO_DEEP)
@@ -252,7 +206,9 @@ class Recorder:
     def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
         stack = self._stacks.setdefault(threading.get_ident(), [])
         outer = stack[-1] if stack else None
-        known = self._find(module) or self._know(module, outer)
+        known = self.names.find(module)
+        if known is None:
+            known = self.names.add_root(module) if outer is None else self.names.add_inside(module, outer.known)
         phase = FORWARD if _graph_task() == -1 else RECOMPUTED
         call = Call(len(self.calls), MODULE, known.name, known.class_name, nth=known.num_calls, phase=phase)
         call.parent, call.source = (outer.call.index if outer is not None else 0), place
@@ -267,25 +223,24 @@ class Recorder:
         self._take(call.inputs, call, tensors_in(args))
         call.params = self._params_of(module)
         if outer is None and is_grad_enabled and self._has_grads:
-            one.not_awaited = self._await(self._parameters_of(known, module), one.edges)
+            if known.parameters is None:
+                known.parameters = list(self._parameters_of(module, known.root))
+            one.not_awaited = self.gradients.of_parameters(known.parameters, one.edges)
 
-    def _await(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
-        """Await the gradients of some parameters; return those that have no node yet."""
-        return [one for one in parameters if not self.gradients.of_parameter(one, edges)]
+    def _parameters_of(self, module: torch.nn.Module, root: Root) -> Iterator[Awaited]:
+        """Yield the parameters in a module that is called from outside of all modules, each once."""
+        for child in torch.nn.Module.modules(module):
+            owner = self.names.find(child)
+            for name, tensor in child.__dict__.get("_parameters", {}).items():
+                if tensor is not None and tensor.requires_grad:
+                    yield self.gradients.awaited(child, name, owner.name if owner is not None else "", root)
 
     def _ended(self, module: torch.nn.Module, args: Any, *rest: Any) -> None:
         if torch.compiler.is_compiling():
             return
         stack = self._stacks.get(threading.get_ident())
-        if not stack or self.is_over or modes.is_own_call() or torch_private.tracing_state():
-            return
-        try:
-            with self.lock, modes.outside_modes():
-                self._end(stack, module, *rest)
-        except RecursionError:
-            self.problems.append(_TOO_DEEP)
-        except Exception as error:
-            self.problems.append(told("a call of a pass", error))
+        if stack and not self.is_over and not modes.is_own_call() and not torch_private.tracing_state():
+            self.record(self._end, stack, module, *rest)
 
     def _end(self, stack: list[_Open], module: torch.nn.Module, *rest: Any) -> None:
         at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
@@ -308,7 +263,7 @@ class Recorder:
             self._take(call.inputs, call, tensors_in(kwargs))
         if one.not_awaited:
             # Lazy parameters have got their shapes.
-            self._await(one.not_awaited, one.edges)
+            self.gradients.of_parameters(one.not_awaited, one.edges)
         if any(value.figures is None for value in call.params.values()):
             call.params = self._params_of(module)
         if not one.has_calls and module.__dict__.get("_modules"):
@@ -372,70 +327,13 @@ class Recorder:
         count = (most == 0).sum(dtype=torch.float32)
         return self.tensors.table.add(count, has_sums=False), num_units, tensor.numel() // num_units
 
-    def _find(self, module: torch.nn.Module) -> Known | None:
-        known = self._modules.get(id(module))
-        return known if known is not None and known.reference() is module else None
-
-    def _know(self, module: torch.nn.Module, outer: _Open | None = None) -> Known:
-        """Take in a module, and the names in a model that was given or is called by no other module."""
-        if outer is not None:
-            # It was put into the model inside the block, or is no registered part of it.
-            root, name = outer.known.root, f"{outer.known.name}.({type(module).__name__})".lstrip(".")
-            self._labels[f"{root.label}: {name}"] += 1
-            if (number := self._labels[f"{root.label}: {name}"]) > 1:
-                name = f"{name[:-1]} {number})"
-            return self._add_known(module, root, name, None)
-        code = name_of(module, self._names())
-        label = code or type(module).__name__
-        self._labels[label] += 1
-        root = Root(module, code, label if self._labels[label] == 1 else f"{label} #{self._labels[label]}")
-        self.roots.append(root)
-        known = self._add_known(module, root, "", "")
-        codes: dict[str, tuple[Any, str]] = {"": (module, "")}
-        try:
-            for name, child in torch.nn.Module.named_modules(module):
-                above, _, step = name.rpartition(".")
-                parent, code = codes.get(above, (None, ""))
-                if name:
-                    codes[name] = child, code + _step_to(parent, step)
-                    if self._find(child) is None:
-                        self._add_known(child, root, name, codes[name][1])
-        except Exception as error:
-            # Its own parts have no names then.
-            self.problems.append(told("the names of a model", error))
-        return known
-
-    def _add_known(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> Known:
-        known = self._modules[id(module)] = Known(module, root, name, code)
-        known.is_within, known.is_kept = _is_named(known, self.only), _is_named(known, self.keep)
-        return known
-
-    def _parameters_of(self, known: Known, module: torch.nn.Module) -> list[Awaited]:
-        """Return the parameters in a module that is called from outside of all modules; noted at its first call."""
-        if known.parameters is None:
-            known.parameters, seen = [], {}
-            for one in self.gradients.parameters:
-                seen[id(one.parameter)] = one
-            for child in torch.nn.Module.modules(module):
-                owner = self._find(child)
-                prefix = owner.name if owner is not None else ""
-                for name, tensor in child.__dict__.get("_parameters", {}).items():
-                    if tensor is None or not tensor.requires_grad:
-                        continue
-                    if id(tensor) not in seen:
-                        gradient = Gradient(f"{prefix}.{name}".lstrip("."))
-                        seen[id(tensor)] = Awaited(child, name, gradient, known.root)
-                        self.gradients.parameters.append(seen[id(tensor)])
-                    known.parameters.append(seen[id(tensor)])
-        return known.parameters
-
     def _step_began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # A class that calls the step of the one that it extends reports both.
         if torch.compiler.is_compiling() or not self._follows_step():
             return
         if id(optimizer) not in self.open_steps:
             num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
-            place: Any = self.lines.place_of(sys._getframe(1))
+            place: Any = place_of(sys._getframe(1))
             name, num_with_gradient = type(optimizer).__name__, _num_with_gradient(optimizer)
             self.steps.append(Step(name, place, len(self.calls), num_parameters, num_with_gradient))
         self.open_steps.append(id(optimizer))
@@ -459,26 +357,6 @@ class Recorder:
 
 def _num_with_gradient(optimizer: torch.optim.Optimizer) -> int:
     return sum(one.grad is not None for group in optimizer.param_groups for one in group["params"])
-
-
-class SourceLines:
-    """The lines from which calls came: code and line number while the block runs."""
-
-    def __init__(self) -> None:
-        self._is_library: dict[CodeType, bool] = {}
-
-    def place_of(self, frame: FrameType | None) -> Any:
-        """Return the innermost line that is in neither torch nor tensornp, from `frame` outwards."""
-        known = self._is_library
-        while frame is not None:
-            code = frame.f_code
-            is_library = known.get(code)
-            if is_library is None:
-                is_library = known[code] = code.co_filename.startswith(_LIBRARIES)
-            if not is_library:
-                return code, frame.f_lineno
-            frame = frame.f_back
-        return None
 
 
 def _remove_hooks(are_removed: Callable[[Recorder], bool]) -> None:
@@ -510,36 +388,3 @@ def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple
     for name, child in module.__dict__.get("_modules", {}).items():
         if isinstance(child, _NEVER_CALLED):
             yield from _own_parameters(child, f"{prefix}{name}.")
-
-
-def _is_named(known: Known, pattern: str | None) -> bool:
-    """Return whether a pattern matches a name, with that of its model or without, or an expression."""
-    if pattern is None:
-        return False
-    names = [known.name or known.class_name, ".".join(filter(None, (known.root.label, known.name)))]
-    if known.root.code and known.code is not None:
-        names.append(known.root.code + known.code)
-    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
-
-
-def _step_to(parent: Any, step: str) -> str:
-    """Return the code from a module to one that it has registered under a name."""
-    if isinstance(parent, torch.nn.ModuleDict):
-        return f"[{step!r}]"
-    if step.isdecimal() and isinstance(parent, (torch.nn.Sequential, torch.nn.ModuleList)):
-        return f"[{step}]"
-    return f".{step}" if step.isidentifier() and not keyword.iskeyword(step) else f".get_submodule({step!r})"
-
-
-def _is_made_by_compiler(module: torch.nn.Module) -> bool:
-    """Return whether a compiler has made the module, and calls it."""
-    if "torch._dynamo" not in sys.modules or type(module).__name__ != "GraphModule":
-        return False
-    frame: FrameType | None = sys._getframe(2)
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            return False
-        if any(part in frame.f_code.co_filename.replace(os.sep, "/") for part in _COMPILERS):
-            return True
-        frame = frame.f_back
-    return False

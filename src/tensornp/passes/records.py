@@ -1,9 +1,9 @@
-"""Records of a followed pass: calls, values, gradients, steps and findings, without any tensor or module."""
+"""Records of a followed pass: calls, values, gradients, steps and findings, without tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ NEW, VIEW, IN_PLACE, BUFFER = "new", "view", "in place", "buffer"
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of a program as it read at the end of the block; `cell` is its cell, ``In[3]``, or empty for a file."""
+    """A line of a program at the end of the block; `cell` is ``In[3]``, or empty for a file."""
 
     file: str
     line: int
@@ -62,12 +62,12 @@ class Figures:
     @property
     def has_nan(self) -> bool:
         """Whether an element is NaN."""
-        return self.count > 0 and math.isnan(self.min)
+        return self.word == "NaN"
 
     @property
     def is_finite(self) -> bool:
         """Whether all elements are finite."""
-        return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
+        return not self.word
 
     @property
     def is_odd(self) -> bool:
@@ -77,11 +77,9 @@ class Figures:
     @property
     def word(self) -> str:
         """ "NaN", "Inf", "−Inf", or empty for finite numbers."""
-        if self.has_nan:
-            return "NaN"
-        if self.count and self.max == math.inf:
-            return "Inf"
-        return "−Inf" if self.count and self.min == -math.inf else ""
+        if not self.count:
+            return ""
+        return "NaN" if math.isnan(self.min) else "Inf" if self.max == math.inf else "−Inf" * (self.min == -math.inf)
 
     def __repr__(self) -> str:
         return wording.line_of("Figures", f"of {self.count:,}", (), wording.figures_text(self))
@@ -100,7 +98,7 @@ class Value:
         Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
         None if the values were not read; `note` has the reason.
-    sample : tuple of float
+    sample : sequence of float
         Up to 256 elements at even distances.
     grad : Figures or None
         The gradient that came for it: the first that was not finite, else the last.
@@ -117,7 +115,7 @@ class Value:
     maker: int | None = None
     relation: str = ""
     figures: Figures | None = None
-    sample: tuple[float, ...] = ()
+    sample: Sequence[float] = ()
     grad: Figures | None = None
     grad_order: int = -1
     note: str = ""
@@ -234,7 +232,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about a pass, and an explanation from what was seen; `call` is the index of the call, ``run[call]``.
+    """One fact about a pass and its explanation; the call is ``run[finding.call]``.
 
     `kind` is "failed", "overwritten", "nan", "inf", "idle step", "added", "no gradient", "near the end", "growth",
     "dead units" or "buffer".

@@ -6,8 +6,8 @@ storage guarantees that no other storage has its address yet.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,28 +15,18 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain
-from tensornp.core.tensor.kinds import form_of
-from tensornp.core.tensor.paths import key_text
+from tensornp.passes.readable import STORED, extent, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
-STORED = "statistics of the stored elements"
 UNWRITTEN = "memory that nothing had written whole: not read"
 IN_A_TRANSFORM = "inside a torch.func transform: not read"
 MAX_KEPT = 256 * 2**20
 """Bytes of all copies."""
 _SWEEP = 64
 """Storages that are known before those that were freed are forgotten."""
-_MOST_LEAVES, _MOST_LEVELS, _MOST_OBJECTS = 1000, 6, 2
-"""Values of an argument that are looked at, levels of containers, and levels of objects among these."""
-_PLAIN_CLASSES = frozenset((int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
-_CODE = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer)
 
 
 class _Memory:
@@ -167,7 +157,7 @@ class Tensors:
         """Return the memory of a tensor and its place there; a sparse or nested one lies where its elements are."""
         if tensor.layout is torch.strided and not tensor.is_nested:
             return self._memory(tensor.untyped_storage()), _strided_place(tensor)
-        stored = _stored_of(tensor)
+        stored = stored_of(tensor)
         return self._memory(stored.untyped_storage()), (tensor.layout, _shape_of(tensor), *_strided_place(stored))
 
     def _memory(self, storage: torch.UntypedStorage) -> _Memory:
@@ -244,85 +234,12 @@ class Tensors:
         elif is_partial:
             self.table.complete(row, readable)
         if has_sample:
-            value.sample = self.table.sample(readable, row)  # type: ignore[assignment]
+            value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
     def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
         row = self.table.add(readable, has_sums=has_sums)
         self.counts[row] = count, 1.0 if is_stored else count / readable.numel()
         return row
-
-
-def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
-    """Return a strided tensor with the values of another, or None, and a note on them."""
-    if is_ordinary(tensor):
-        return _strided(tensor), ""
-    form = form_of(tensor)
-    if form.kind is kinds.LOCAL:
-        return readable_of(tensor._local_tensor)[0], "statistics of the local shard"  # type: ignore[attr-defined]
-    if form.state != "available":
-        return None, f"{form.state}: not read"
-    if form.kind is kinds.SPARSE:
-        raw = plain(tensor)
-        is_coo = raw.layout == torch.sparse_coo
-        # Elements that are stored several times are summed.
-        raw = quietly(raw.coalesce) if is_coo and not raw.is_coalesced() else raw
-        return _strided(torch_private.stored_elements(raw)[1] if is_coo else raw.values()), STORED
-    if form.kind is kinds.NESTED:
-        return _strided(_stored_of(tensor)), ""
-    if form.kind not in (kinds.STRIDED, kinds.ZERO):
-        return None, f"{form.kind.label or form.kind.name}: not read"
-    return _strided(plain(tensor)), ""
-
-
-def is_ordinary(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a dense one of torch's own class without lazy bits: most are."""
-    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or tensor.is_meta:
-        return False
-    device = "cpu" if tensor.is_cpu else tensor.device.type
-    if device not in _ORDINARY_KEYS:
-        _ORDINARY_KEYS[device] = _keys_of(torch.empty(0, device=device))
-    return _keys_of(tensor) == _ORDINARY_KEYS[device]
-
-
-def _keys_of(tensor: torch.Tensor) -> int:
-    return int(torch._C._dispatch_keys(tensor).raw_repr())
-
-
-_ORDINARY_KEYS: dict[str, int] = {}
-"""Dispatch keys of dense tensors without lazy bits, by type of device."""
-
-
-def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a tensor whose elements can be read, each element of an expanded one once; None for no elements."""
-    size = tensor.numel()
-    if not size:
-        return None
-    is_row = tensor.is_contiguous()
-    extent = size if is_row else _extent(tensor.shape, tensor.stride())
-    if (tensor.storage_offset() + extent) * tensor.itemsize > tensor.untyped_storage().nbytes():
-        return None
-    if not is_row:
-        for dim, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            if length > 1 and step == 0:
-                tensor = tensor.narrow(dim, 0, 1)
-    # Torch warns of complex32; a modulus may be beyond float16, too.
-    return quietly(tensor.to, torch.complex64) if tensor.dtype is torch.complex32 else tensor
-
-
-def _stored_of(tensor: Any) -> torch.Tensor:
-    """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
-    if not is_of_torch(tensor):
-        raise ValueError(f"{type(tensor).__name__} of a sparse layout")
-    raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
-    if not tensor.is_nested:
-        return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-    if tensor.layout is torch.strided:
-        if not tensor.is_contiguous():
-            raise ValueError("nested, with gaps")
-        return raw.values()
-    if tensor._lengths is not None:
-        raise ValueError("nested, with gaps")
-    return plain(tensor._values)
 
 
 def _strided_place(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -333,11 +250,7 @@ def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     """Return whether two places in one storage have the same elements, each in one piece."""
     if len(a) != len(b) or len(a) != 4 or a[0] != b[0] or a[3] != b[3]:
         return False
-    return bool(a[1].numel() == b[1].numel() == _extent(*a[1:3]) == _extent(*b[1:3]))
-
-
-def _extent(shape: Iterable[int], strides: Iterable[int]) -> int:
-    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    return bool(a[1].numel() == b[1].numel() == extent(*a[1:3]) == extent(*b[1:3]))
 
 
 def _version_of(tensor: torch.Tensor) -> int | None:
@@ -368,61 +281,9 @@ def _shape_of(tensor: Any) -> tuple[Any, ...]:
 
 def _unread(tensor: Any, maker: int | None, error: Exception) -> Value:
     """Return the attributes of a tensor that could not be read."""
-    facts = []
-    for name, otherwise in (("shape", ()), ("dtype", None), ("device", ""), ("requires_grad", False)):
-        try:
-            facts.append(getattr(tensor, name))
-        except Exception:
-            facts.append(otherwise)
-    shape, dtype, device, requires_grad = facts
-    value = Value(tuple(one if type(one) is int else "?" for one in shape), "", str(device), bool(requires_grad), maker)
-    value.dtype = name_of(dtype) if dtype is not None else ""
     is_wrapped = torch_private.is_functorch_wrapper(tensor)
-    value.note = IN_A_TRANSFORM if is_wrapped else f"not read: {type(error).__name__}"
+    value = Value((), "", "", False, maker, note=IN_A_TRANSFORM if is_wrapped else f"not read: {type(error).__name__}")
+    with suppress(Exception):
+        value.shape, value.dtype, value.device = _shape_of(tensor), name_of(tensor.dtype), str(tensor.device)
+        value.requires_grad = bool(tensor.requires_grad)
     return value
-
-
-def tensors_in(tree: Any) -> list[tuple[str, torch.Tensor]]:
-    """Return the tensors in arguments or a result, each with its path.
-
-    They are looked for in containers and among the attributes of objects, such as a cache; nothing of these runs. Large
-    and deep ones are only looked at in part.
-    """
-    if is_tensor(tree):
-        return [("", tree)]
-    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
-        return [("[0]", tree[0])]
-    found: list[tuple[str, torch.Tensor]] = []
-    waiting = [("", tree, 0, 0)]
-    for _ in range(_MOST_LEAVES):
-        if not waiting:
-            break
-        path, one, level, num_objects = waiting.pop()
-        if is_tensor(one):
-            found.append((path, one))
-        elif type(one) not in _PLAIN_CLASSES and level < _MOST_LEVELS:
-            is_object, children = _children_of(one)
-            num_objects += is_object
-            if num_objects <= _MOST_OBJECTS:
-                below = [(path + step, child, level + 1, num_objects) for step, child in children]
-                waiting += reversed(below)
-    return found
-
-
-def _children_of(obj: Any) -> tuple[bool, Iterator[tuple[str, Any]]]:
-    """Return whether an object is no container, and its first children, each with the step to it."""
-    if isinstance(obj, dict):
-        items = list(dict.items(obj))[:_MOST_LEAVES]
-        return False, ((f"[{key_text(key)}]", child) for key, child in items)
-    if isinstance(obj, (list, tuple)):
-        names = getattr(type(obj), "_fields", ())
-        return False, (
-            (f".{names[i]}" if i < len(names) else f"[{i}]", child) for i, child in enumerate(obj[:_MOST_LEAVES])
-        )
-    if callable(obj) or isinstance(obj, _CODE):
-        return True, iter(())
-    try:
-        return True, ((f".{name}", child) for name, child in dict(own_attributes(obj)).items())
-    except Exception:
-        # Another thread changes it just now, or it is broken.
-        return True, iter(())

@@ -22,7 +22,7 @@ def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = ""
 
 
 def call_line(call: Any) -> str:
-    """Return a call with its first input and output: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
+    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
     facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
     sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
     return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), " → ".join(sides))
@@ -49,7 +49,7 @@ def figures_text(figures: Any) -> str:
     if figures is None or not figures.count:
         return "no elements" if figures is not None else ""
     if figures.word:
-        return figures.word
+        return str(figures.word)
     ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
     about = "≈" if len(ends) == 1 and figures.min != figures.max else ""
     norm = "" if math.isnan(figures.norm) else f", norm {format_number(figures.norm)}"
@@ -79,7 +79,7 @@ def span(figures: Any) -> str:
 
 
 def ranges_text(name: str, values: Iterable[Any]) -> str:
-    """Return the ranges of values that were read: ``its input went from −1 to 2``, or why one was not read."""
+    """Return the ranges of values: ``its input went from −1 to 2``, or why one was not read."""
     values = list(values)
     spans = [span(one.figures) for one in values if one.figures is not None and one.figures.count]
     unread = next((one.note for one in values if one.figures is None and one.note), "")
@@ -87,7 +87,8 @@ def ranges_text(name: str, values: Iterable[Any]) -> str:
         return f"{name} was not read: {unread}" if unread else ""
     if len(spans) == 1:
         return f"{name} {'was' if spans[0].endswith('throughout') else 'went'} {spans[0]}"
-    return f"{name}s: {' and '.join(one.removeprefix('from ') for one in spans[:_MAX_NAMES])}"
+    ranges = " and ".join(one.removeprefix("from ") for one in spans[:_MAX_NAMES])
+    return f"{name.replace('input', 'inputs', 1)}: {ranges}"
 
 
 def listed(names: Sequence[str]) -> str:
