@@ -87,7 +87,7 @@ def test_operators_of_one_line_are_folded_and_near_trouble_they_are_shown():
     shown = [call.index for line in lines for call in line.calls]
     assert set(range(168, 177)) <= set(shown)
     assert len(shown) + lines[-1].num_hidden == 201 and not lines[-1].calls
-    assert ("add", 1, 100) in lines_of(PassRecord(built.calls[:120]))
+    assert ("add", 1, 100) in lines_of(PassRecord(built.calls[:120]), (1,))
 
 
 def test_states():
