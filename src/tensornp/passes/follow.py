@@ -197,7 +197,9 @@ class FollowedPass:
         return compared(self._record, other._record)
 
     def to_frame(self, of: str = "calls") -> Any:
-        """Return a pandas DataFrame of the calls of modules, or of the "operators", each with its first result.
+        """Return a pandas DataFrame of calls, each with its first result.
+
+        `of` is "calls", those of modules, or "operators".
 
         Raises
         ------
