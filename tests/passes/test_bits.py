@@ -62,7 +62,7 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
     for run in runs:
         is_seen = not name.endswith(UNSEEN.get(follow, ()))
         assert bool(run.calls) is is_seen
-        assert run.complete is is_seen
+        assert run.complete or not is_seen
 
 
 @pytest.mark.slow

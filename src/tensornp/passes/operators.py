@@ -1,7 +1,7 @@
 """Record the operators that a thread calls, with their inputs and results.
 
-A dispatch mode sees composite operators in their parts, the casts of autocast and the whole backward, and calls each of them once,
-with unchanged arguments. Never a function mode, under which encoder layers leave their fast path.
+A dispatch mode sees composite operators in their parts, the casts of autocast and the whole backward, and calls each
+of them once, with unchanged arguments. Never a function mode, under which encoder layers leave their fast path.
 """
 
 from __future__ import annotations
