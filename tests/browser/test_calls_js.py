@@ -154,7 +154,7 @@ def test_what_a_pass_names_is_text_and_never_html(calls: MakeCalls) -> None:
     built = Built()
     source, values = SourceLine(evil, 1, evil), {evil: value(note=evil, dtype=evil, maker=1)}
     facts = {"inputs": values, "outputs": values, "params": values, "error": evil, "status": RAISED, "detail": evil}
-    built.leaf(evil, evil, detail=evil, source=source, code=evil, **facts)
+    built.leaf(evil, evil, source=source, code=evil, **facts)
     shown = calls(built.record())
     shown.click(shown.grid.locator("tbody tr").first)
     expect(shown.panel).to_contain_text(evil)
