@@ -14,7 +14,6 @@ from torch import nn
 
 import tensornp as tnp
 from tensornp.passes.compare import PassComparison, compared
-from tensornp.passes.records import RAISED
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
 
