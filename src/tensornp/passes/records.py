@@ -171,7 +171,7 @@ class Call:
     forward : int or None
         In a backward, index of the forward operator whose node ran; `detail` is the name of the node if there is none.
     detail : str
-        What else was seen, such as "2 rows of its input were -Inf throughout".
+        A further fact, such as "2 rows of its input were -Inf throughout".
     zero_units : tuple of int or None
         For ReLU and ReLU6: units that were 0 at all positions, units, positions.
     """
@@ -286,7 +286,7 @@ class PassRecord:
     scaler : tuple of (str, float) or None
         Name and scale of an enabled gradient scaler among the names of the block.
     notes : tuple of str
-        What could not be followed, in sentences.
+        Facts that were not recorded, in sentences.
     """
 
     calls: list[Call]
