@@ -57,7 +57,7 @@ def _title(call: Call) -> list[Any]:
 
 _COLUMNS = {
     "name": _Column(rows.CALL, 40, 0, _title, is_right=False),
-    "shape": _Column(rows.SHAPES, 26, 1, _numel, is_right=False),
+    "shape": _Column(rows.SHAPES, 30, 1, _numel, is_right=False),
     "dtype": _Column(rows.DTYPE, 10, 6, is_right=False),
     "figures": _Column(rows.SAMPLE, 10, 4, is_right=False),
     "extremes": _Column(rows.EXTREMES, 17, 3, _largest),
