@@ -29,18 +29,9 @@ FINE, PASSED_ON, TROUBLE = "fine", "passed on", "trouble"
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One line of the tree.
+    """One line of the tree: calls that are alike, and the number of module calls inside without a line.
 
-    Attributes
-    ----------
-    label : str
-        The name below that of the parent; ``layers.{0..11}`` for repeats.
-    calls : tuple of Call
-        Calls that are alike; empty for a line that counts `num_hidden` more calls of the same parent.
-    level : int
-        The depth, from 0.
-    num_hidden : int
-        Module calls inside that have no line.
+    Without `calls`, it counts more calls of the same parent.
     """
 
     label: str
