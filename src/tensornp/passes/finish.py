@@ -82,7 +82,8 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
             value.figures = _figures(recorder, rows, row)
         elif 0 in value.shape and not value.note:
             value.figures = Figures(math.nan, math.nan, 0.0, 0.0, 0)
-        if type(number := value.sample) is int:
+        number: Any = value.sample
+        if type(number) is int:
             value.sample = samples[number]
         value.requires_grad = bool(value.requires_grad)
     for call in recorder.calls:
@@ -134,8 +135,9 @@ def _put_names(recorder: Recorder) -> None:
 
 def _put_lines(recorder: Recorder, inputs: Sequence[str]) -> None:
     lines: dict[Any, SourceLine] = {}
-    for one in (*recorder.calls, *recorder.steps):
-        place: Any = one.source
+    sources: list[Any] = [*recorder.calls, *recorder.steps]
+    for one in sources:
+        place = one.source
         if place is not None:
             if place not in lines:
                 lines[place] = _line_at(place, inputs)

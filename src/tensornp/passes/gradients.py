@@ -112,12 +112,11 @@ class Gradients:
         if self.is_over or number >= len(grads) or grads[number] is None:
             return
         with self._lock, modes.outside_modes():
-            if isinstance(target, Awaited):
-                if target.num_steps < self.num_steps:
-                    # The first gradient of all, or the first after a step.
-                    self._look_at_held(target)
-                target = target.gradient
-            self.events.append((target, len(self.events), self._tensors.read_gradient(grads[number])))
+            if isinstance(target, Awaited) and target.num_steps < self.num_steps:
+                # The first gradient of all, or the first after a step.
+                self._look_at_held(target)
+            row = self._tensors.read_gradient(grads[number])
+            self.events.append((target.gradient if isinstance(target, Awaited) else target, len(self.events), row))
 
     def _look_at_held(self, one: Awaited) -> None:
         """Read the `.grad` to which a gradient is about to be added."""

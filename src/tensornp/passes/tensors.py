@@ -176,7 +176,8 @@ class Tensors:
         if found is None or found[0] != version or (version is None and not self._sees_writes):
             return None
         value = found[1]
-        if value.requires_grad is None:
+        known: bool | None = value.requires_grad
+        if known is None:
             value.requires_grad = requires_grad
         if value.requires_grad is requires_grad:
             return value
