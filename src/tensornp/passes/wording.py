@@ -45,11 +45,9 @@ def sizes_text(shape: Sequence[int | str]) -> str:
 
 
 def figures_text(figures: Any) -> str:
-    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values; empty for None."""
-    if figures is None or not figures.count:
-        return "no elements" if figures is not None else ""
-    if figures.word:
-        return str(figures.word)
+    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values."""
+    if figures.word or not figures.count:
+        return str(figures.word or "no elements")
     ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
     about = "≈" if len(ends) == 1 and figures.min != figures.max else ""
     norm = "" if math.isnan(figures.norm) else f", norm {format_number(figures.norm)}"
