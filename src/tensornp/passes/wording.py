@@ -22,10 +22,12 @@ def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = ""
 
 
 def call_line(call: Any) -> str:
-    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
+    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32, NaN>``."""
     facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
     sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
-    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), " → ".join(sides))
+    word = next((one.figures.word for one in call.outputs.values() if one.is_odd), "")
+    text = ", ".join(filter(None, (" → ".join(sides), word)))
+    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), text)
 
 
 def value_line(value: Any) -> str:

@@ -117,7 +117,7 @@ def test_the_command_of_a_card_finds_the_operator(shell):
 
 def test_a_nan_of_the_cell_itself_is_found(shell):
     text = shown_by(shell, "%%follow\nloss = (model(x).sum() - 1000).log()")[1]
-    assert text.startswith("NaN was first produced in the cell") and "\n%%follow --operators shows" in text
+    assert text.startswith("NaN first appeared in the cell") and "\n%%follow --operators shows" in text
     text = shown_by(shell, "%%follow --operators -o run\nloss = (model(x).sum() - 1000).log()")[1]
     run = shell.namespace["run"]
     assert run[run.origin.call].name == "log" and "\n    loss = (model(x).sum() - 1000).log()\n" in text
