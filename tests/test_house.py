@@ -20,8 +20,8 @@ ROOMS = {
     "core/values": "block, scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
-    "passes": "wording, row_table -> records -> tree, backward, failure, compare, tensors "
-    "-> origin, gradients, operators -> findings, recorder -> finish -> follow",
+    "passes": "wording, row_table, readable -> records -> tree, backward, failure, compare, tensors, operators "
+    "-> origin, gradients -> findings, names -> recorder -> finish -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }

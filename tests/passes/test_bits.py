@@ -60,9 +60,9 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
     found, runs = state_after(PROGRAMS[name], FOLLOWS[follow])
     check(found, follow, name)
     for run in runs:
-        assert run._record.notes == ()
-        assert run.complete
-        assert bool(run.calls) is not name.endswith(UNSEEN[follow])
+        is_seen = not name.endswith(UNSEEN.get(follow, ()))
+        assert bool(run.calls) is is_seen
+        assert run.complete or not is_seen
 
 
 @pytest.mark.slow
@@ -79,6 +79,6 @@ def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_a
     check(found, follow, name, stop, stop_at)
     for run in runs:
         assert run.is_over
-        assert run._record.notes == ()
+        assert run._record.notes == () or not run.calls
     if found["num pauses"] > stop_at and stop != "return":
         assert any(run._record.error == stop.__name__ for run in runs)

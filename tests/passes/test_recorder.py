@@ -773,5 +773,5 @@ def test_frames_have_a_row_for_each_call():
     assert frame.index.tolist() == [call.title for call in run]
     assert frame["max"].tolist() == [call.outputs[""].figures.max for call in run]
     frame = run.to_frame("operators")
-    assert frame.index.tolist() == [one.name for one in run.operators]
-    assert frame["call"].iloc[-1] is None or isinstance(frame["call"].iloc[-1], str)
+    assert frame["class_name"].tolist() == [one.name for one in run.operators]
+    assert "first.0 (Linear)" in frame["inside"].tolist()

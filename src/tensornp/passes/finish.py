@@ -1,4 +1,4 @@
-"""Make the record of a block that has ended: statistics, names and lines instead of numbers and references."""
+"""Make the record of a block: statistics, names and lines instead of references."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 
 
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
-    """Return the statistics of a row; those of an expanded tensor count each element as often as it stands there."""
+    """Return the statistics of a row, with each element of an expanded tensor counted as often as it stands there."""
     low, high, total, norm = rows[row]
     count, times = recorder.tensors.counts[row]
     total, norm = total * times, norm * math.sqrt(times)
@@ -104,23 +104,19 @@ def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
 
 
 def _put_gradients(recorder: Recorder, rows: Sequence[Row]) -> None:
-    """Give values and parameters their gradients: the first that was not finite, else the last."""
+    """Give values and parameters their gradients."""
     for target, order, row in recorder.gradients.events:
-        figures = _figures(recorder, rows, row) if row is not None else None
-        if figures is None:
+        if row is None:
             target.note = target.note or "its gradient could not be read"
-        elif isinstance(target, Value):
-            if target.grad is None or target.grad.is_finite:
-                target.grad, target.grad_order = figures, order
-        elif target.figures is None or target.figures.is_finite:
-            target.figures, target.order = figures, order
+        else:
+            target.add_gradient(_figures(recorder, rows, row), order)
     for one in recorder.gradients.parameters:
         held = [_figures(recorder, rows, row) for row in one.held]
         one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
 
 
 def _put_names(recorder: Recorder) -> None:
-    """Give calls and gradients the names of weights; if there are several models, the name of the model leads."""
+    """Name calls and gradients as weights are named; next to other models, the name of the model leads."""
     with_weights = {root for root in recorder.names.roots if root.has_weights}
     with_weights |= {known.root for index, known in recorder.known_of.items() if recorder.calls[index].params}
 
@@ -147,7 +143,7 @@ def _put_lines(recorder: Recorder, inputs: Sequence[str]) -> None:
 
 
 def _line_at(place: Any, inputs: Sequence[str]) -> SourceLine:
-    """Return the line at a place as its file, or IPython, has it now; `inputs` are the cells of a notebook."""
+    """Return the line at a place as it is now; `inputs` are the cells of a notebook."""
     file, line = place
     cell = ""
     if inputs and not os.path.exists(file):

@@ -18,14 +18,19 @@ from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.scan.frame import frame_of
+from tensornp.passes.compare import PassComparison, compared
+from tensornp.passes.failure import failed_call
+from tensornp.passes.findings import findings_of
 from tensornp.passes.finish import finished
+from tensornp.passes.origin import origin_of
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import BLOCK, Call, Figures, Finding, PassRecord, Step
 
 LEVELS = ("modules", "operators")
-_COLUMNS = ("class_name", "nth", "phase", "status", "shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
-_OF_OPERATORS = ("call", "phase", "status", "line", "shape", "dtype", "min", "max")
-_OF = {"calls": _COLUMNS, "operators": _OF_OPERATORS}
+_COLUMNS = (
+    "class_name", "nth", "phase", "status", "inside", "line", "shape", "dtype", "min", "max", "mean", "norm",
+    "grad_norm",
+)  # fmt: skip
 
 
 class FollowedPass:
@@ -141,22 +146,16 @@ class FollowedPass:
     @property
     def findings(self) -> list[Finding]:
         """Everything concluded from the record, the most serious first."""
-        from tensornp.passes.findings import findings_of
-
         return findings_of(self._record)
 
     @property
     def origin(self) -> Finding | None:
         """The place where the first NaN or infinity was produced; None if all results were finite."""
-        from tensornp.passes.origin import origin_of
-
         return origin_of(self._record)
 
     @property
     def failed(self) -> Call | None:
         """The innermost call that raised the error of the block, or that Ctrl-C left; None if none did."""
-        from tensornp.passes.failure import failed_call
-
         return failed_call(self._record)
 
     @property
@@ -182,7 +181,7 @@ class FollowedPass:
         """Whether the block ended without an error and everything was recorded."""
         return not self._record.error and not self._record.notes
 
-    def _compared_with(self, other: Any) -> Any:
+    def _compared_with(self, other: Any) -> PassComparison:
         """Return the differences from another pass; ``tnp.compare(run_a, run_b)`` is the same.
 
         Raises
@@ -190,14 +189,14 @@ class FollowedPass:
         BadRequestError
             If `other` is not a followed pass, or one of both is not over.
         """
-        from tensornp.passes.compare import compared
-
         if not isinstance(other, FollowedPass):
             raise BadRequestError(f"other must be a followed pass, got {an_instance(other)}")
         return compared(self._record, other._record)
 
     def to_frame(self, of: str = "calls") -> Any:
-        """Return a pandas DataFrame of the calls of modules, or of the "operators", each with its first result.
+        """Return a pandas DataFrame of calls, each with its first result.
+
+        `of` is "calls", those of modules, or "operators".
 
         Raises
         ------
@@ -206,24 +205,21 @@ class FollowedPass:
         MissingLibraryError
             Without pandas.
         """
-        if of not in _OF:
+        if of not in ("calls", "operators"):
             raise BadRequestError(f"of must be 'calls' or 'operators', got {quoted(of)}")
         calls = self.calls if of == "calls" else self.operators
-        names = [call.title if of == "calls" else call.name for call in calls]
-        return frame_of(names, _OF[of], ([self._cell(call, column) for column in _OF[of]] for call in calls))
+        return frame_of([call.title for call in calls], _COLUMNS, map(self._row, calls))
 
-    def _cell(self, call: Call, column: str) -> Any:
-        """Return a fact about a call or its first result."""
-        if column == "call":
-            return self._record.calls[call.parent].title if call.parent else None
-        if column == "line":
-            return str(call.source) if call.source is not None else None
-        if hasattr(call, column):
-            return getattr(call, column)
+    def _row(self, call: Call) -> list[Any]:
+        """Return the facts about a call and its first result that a frame shows."""
         value = next(iter(call.outputs.values()), None)
-        if value is None or column in ("shape", "dtype"):
-            return getattr(value, column, None)
-        return value.grad.norm if column == "grad_norm" and value.grad else getattr(value.figures, column, None)
+        inside = self._record.calls[call.parent].title if call.parent else None
+        return [
+            call.class_name or call.name, call.nth, call.phase, call.status, inside, str(call.source or ""),
+            *(getattr(value, fact, None) for fact in ("shape", "dtype")),
+            *(getattr(getattr(value, "figures", None), fact, None) for fact in ("min", "max", "mean", "norm")),
+            getattr(value, "grad_norm", None),
+        ]  # fmt: skip
 
     def __getstate__(self) -> PassRecord:
         return self._record

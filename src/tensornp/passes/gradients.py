@@ -11,14 +11,17 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.gradients import backward_runs_elsewhere
+from tensornp.core.lowlevel.gradients import grad_in_hook, have_grads
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.records import Gradient, Value
 from tensornp.passes.tensors import Tensors
 
 
 class Awaited:
-    """A parameter whose gradient is awaited, by its name in a module; `held` are rows of its `.grad` before that."""
+    """A parameter whose gradient is awaited.
+
+    It is known by its name in a module; `held` are rows of its `.grad` before the gradient.
+    """
 
     __slots__ = ("gradient", "handle", "held", "module", "name", "num_steps", "root")
 
@@ -40,7 +43,7 @@ class Awaited:
 
 
 class Gradients:
-    """Prehooks of nodes; `events` are the gradients in the order in which they came, each with its target and row."""
+    """Prehooks of nodes; `events` are the gradients that came, in order, each with its target and row."""
 
     def __init__(self, tensors: Tensors, lock: Any) -> None:
         self.events: list[tuple[Value | Gradient, int, int | None]] = []
@@ -120,7 +123,7 @@ class Gradients:
         """Read the `.grad` to which a gradient is about to be added."""
         one.num_steps = self.num_steps
         tensor = one.parameter
-        held = tensor.grad if tensor is not None and tensor.is_leaf else None
+        held = grad_in_hook(tensor) if tensor is not None and tensor.is_leaf else None
         row = self._tensors.read_gradient(held) if held is not None else None
         one.held += [row] if row is not None else []
 
@@ -130,15 +133,13 @@ class Gradients:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        if backward_runs_elsewhere():
-            return
-        for one in self.parameters:
-            tensor = one.parameter
-            one.gradient.is_held_at_end = tensor is not None and tensor.is_leaf and tensor.grad is not None
+        leaves = [(one, tensor) for one in self.parameters if (tensor := one.parameter) is not None and tensor.is_leaf]
+        for (one, _), is_held in zip(leaves, have_grads([tensor for _, tensor in leaves]), strict=True):
+            one.gradient.is_held_at_end = is_held
 
 
 def _edge_of(tensor: torch.Tensor) -> Any:
-    """Return the edge of a tensor of any class, which sees nothing of it: torch makes a view of a leaf for it."""
+    """Return the edge of a tensor; its class sees nothing of the view that torch makes."""
     if type(tensor) is not torch.nn.Parameter or not tensor.is_leaf:
         with torch_private.without_dispatch_classes():
             return get_gradient_edge(tensor)

@@ -1,7 +1,7 @@
-"""Operators that a thread calls, each with its inputs and results: a dispatch mode, through which all of them pass.
+"""Record the operators that a thread calls, with their inputs and results.
 
-It sees composite operators in their parts, the casts of autocast and the whole backward, and calls each of them once,
-with unchanged arguments. Never a function mode, under which encoder layers leave their fast path.
+A dispatch mode sees composite operators in their parts, the casts of autocast and the whole backward, and calls each
+of them once, with unchanged arguments. Never a function mode, under which encoder layers leave their fast path.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class OperatorMode(TorchDispatchMode):
         return result
 
     def _placed(self, kind: _Kind, frame: Any) -> Call | None:
-        """Return an operator in its place in the program, in the backward that of its forward; None outside `only`."""
+        """Return an operator in its place, in the backward that of its forward; None outside `only`."""
         recorder = self._recorder
         inner = recorder.innermost()
         is_recomputed = inner is not None and inner.call.phase == RECOMPUTED
@@ -195,7 +195,7 @@ class OperatorMode(TorchDispatchMode):
 
 
 def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
-    """Count the writes of an operator on lists of tensors, as torch does where there is no mode, and not under one."""
+    """Count the writes of an operator on lists of tensors: torch counts none under a mode."""
     if kind is None or not kind.written or not kind.name.startswith("_foreach_") or _num_modes():
         return
     for argument, _, tensor in _given(kind, args, kwargs):
@@ -204,7 +204,7 @@ def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
 
 
 def place_of(frame: FrameType | None) -> Any:
-    """Return file and number of the innermost line that is in neither torch nor tensornp, from `frame` outwards."""
+    """Return file and number of the innermost line outside of torch and tensornp."""
     while frame is not None:
         file = frame.f_code.co_filename
         if not _is_library(file):

@@ -111,7 +111,7 @@ _ORDINARY_KEYS: dict[str, int] = {}
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a tensor whose elements can be read, each element of an expanded one once; None for no elements."""
+    """Return a readable tensor with each element of an expanded one once; None for no elements."""
     size = tensor.numel()
     if not size:
         return None

@@ -1,4 +1,4 @@
-"""Record the calls of a block: global hooks report those of modules, and a dispatch mode those of operators.
+"""Record the calls of a block, reported by global hooks and a dispatch mode.
 
 Not hooks of each module: encoder layers look for those, and leave their fast path. Never full backward hooks, which
 break what a module has written in place (pytorch#61519).
@@ -20,6 +20,7 @@ from torch.optim import optimizer as torch_optimizer
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
+from tensornp.core.lowlevel.gradients import have_grads
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.names import Known, Names, Root
 from tensornp.passes.operators import OperatorMode, place_of
@@ -125,7 +126,7 @@ class Recorder:
         _FOLLOWED.set(tuple(one for one in _FOLLOWED.get() if one is not self))
 
     def end(self, namespace: Mapping[str, Any]) -> None:
-        """Take in the results that the block has bound to names, and forget everything that leads to its objects."""
+        """Read the results that the block has bound to names, and forget its objects."""
         for name, tensor in list(namespace.items()):
             if type(name) is str and not name.startswith("_") and is_tensor(tensor) and self._is_result(tensor):
                 self.calls[0].outputs[name] = self.tensors.value(tensor, has_sums=False)
@@ -134,7 +135,7 @@ class Recorder:
         self._stacks.clear()
 
     def _is_result(self, tensor: torch.Tensor) -> bool:
-        """Return whether autograd has computed a tensor in the block, or an operator that was followed made it."""
+        """Return whether autograd or a recorded operator computed a tensor in the block."""
         try:
             node = tensor.grad_fn
             if node is not None and node._sequence_nr() >= self._first_node:
@@ -356,7 +357,7 @@ class Recorder:
 
 
 def _num_with_gradient(optimizer: torch.optim.Optimizer) -> int:
-    return sum(one.grad is not None for group in optimizer.param_groups for one in group["params"])
+    return sum(have_grads([one for group in optimizer.param_groups for one in group["params"]]))
 
 
 def _remove_hooks(are_removed: Callable[[Recorder], bool]) -> None:

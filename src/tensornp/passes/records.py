@@ -126,6 +126,16 @@ class Value:
         """Whether its values were read and are odd, see `Figures.is_odd`."""
         return self.figures is not None and self.figures.is_odd
 
+    @property
+    def grad_norm(self) -> float | None:
+        """The norm of `grad`."""
+        return self.grad.norm if self.grad is not None else None
+
+    def add_gradient(self, figures: Figures, order: int) -> None:
+        """Take in a gradient that came."""
+        if self.grad is None or self.grad.is_finite:
+            self.grad, self.grad_order = figures, order
+
     def __repr__(self) -> str:
         return wording.value_line(self)
 
@@ -217,6 +227,11 @@ class Gradient:
     held: Figures | None = None
     is_held_at_end: bool = False
     note: str = ""
+
+    def add_gradient(self, figures: Figures, order: int) -> None:
+        """Take in a gradient that came."""
+        if self.figures is None or self.figures.is_finite:
+            self.figures, self.order = figures, order
 
 
 @dataclass(slots=True)

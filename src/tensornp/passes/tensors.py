@@ -30,7 +30,7 @@ _SWEEP = 64
 
 
 class _Memory:
-    """A storage and the states of tensors in it: by place the version and the value; `last` is the newest of all."""
+    """A storage and the states of tensors in it: version and value by place; `last` is the newest."""
 
     __slots__ = ("is_unwritten", "last", "reference", "states")
 
@@ -81,7 +81,7 @@ class Tensors:
             return _unread(tensor, maker, error)
 
     def made(self, tensor: torch.Tensor, maker: int) -> Value:
-        """Return the state of a result of an operator, whose `requires_grad` torch sets as the operator returns."""
+        """Return the state of a result of an operator; torch sets `requires_grad` as the operator returns."""
         value = self.value(tensor, maker, has_sums=False)
         if value.maker == maker:
             value.requires_grad = None  # type: ignore[assignment]
@@ -154,7 +154,7 @@ class Tensors:
             value.tensor = plain(tensor).detach().to("cpu", copy=True)
 
     def _place_of(self, tensor: torch.Tensor) -> tuple[_Memory, Any]:
-        """Return the memory of a tensor and its place there; a sparse or nested one lies where its elements are."""
+        """Return the memory of a tensor, or of its stored elements, and its place there."""
         if tensor.layout is torch.strided and not tensor.is_nested:
             return self._memory(tensor.untyped_storage()), _strided_place(tensor)
         stored = stored_of(tensor)
