@@ -56,7 +56,7 @@ class Built:
         """Make a call, inside which others may be made; a single value is an input or output without a path."""
         for side in ("inputs", "outputs"):
             facts[side] = {"": facts[side]} if isinstance(facts.get(side), Value) else facts.get(side, {})
-        nth = sum(one.name == name for one in self.calls if kind == MODULE)
+        nth = sum(one.name == name and one.kind == kind == MODULE for one in self.calls)
         facts = {"status": RETURNED, "nth": nth, "parent": self._open[-1], **facts}
         call = Call(len(self.calls), kind, name, class_name, **facts)
         self.calls.append(call)

@@ -17,8 +17,8 @@ from tensornp.passes.records import LEFT, MODULE, OPERATOR, RAISED, RECOMPUTED, 
 
 MAX_LINES = 60
 """Lines up to which branches are open at first."""
-_MAX_BESIDE, _NEAR = 40, 4
-"""Calls of one parent on a card, and those on each side of trouble that come first."""
+_MAX_BESIDE = 40
+"""Calls of one parent on a card."""
 _MIN_FOLDED, _MIN_LEAVES = 2, 4
 """Numbered modules that are folded, and numbered modules without calls inside."""
 _NUMBERED = re.compile(r"((?:.*\.)?)(0|[1-9][0-9]{0,17})((?:\..*)?)", re.DOTALL)
@@ -175,16 +175,10 @@ class CallTree:
         return [*([(num_hidden, level)] if num_hidden else []), *((one, level) for one in reversed(shown))]
 
     def _some(self, branches: Sequence[Branch]) -> Sequence[Branch]:
-        """Return the branches in trouble, those near them, then modules, then operators, in their order."""
-        if len(branches) <= _MAX_BESIDE:
-            return branches
-        loud = {i for i, one in enumerate(branches) if self._is_loud[one.entries[0].index]}
-        near = {at for i in loud for at in range(i - _NEAR, i + _NEAR + 1)}
-        order = sorted(
-            range(len(branches)),
-            key=lambda i: (i not in loud, i not in near, branches[i].entries[0].kind == OPERATOR, i),
-        )
-        return [branches[i] for i in sorted(order[:_MAX_BESIDE])]
+        """Return as many siblings as a card has room for, around the first in trouble."""
+        loud = next((i for i, one in enumerate(branches) if self._is_loud[one.entries[0].index]), 0)
+        first = max(min(loud - _MAX_BESIDE // 2, len(branches) - _MAX_BESIDE), 0)
+        return branches[first : first + _MAX_BESIDE]
 
     # --- the lines of a live tree
 

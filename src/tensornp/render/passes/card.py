@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
-from tensornp.passes.tree import CallLine, CallTree, odd_word
+from tensornp.passes.tree import CallTree, odd_word
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import QUIET, SOURCE
 from tensornp.render.layout.table import (
     Drawn,
     Table,
-    TableRow,
     only,
     table_html,
     table_text,
@@ -24,7 +23,7 @@ from tensornp.render.layout.table import (
     without_empty,
 )
 from tensornp.render.layout.words import listed
-from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, outer_of, row_of
+from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, row_of
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -134,14 +133,8 @@ def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[
     """Return the tree as a table, and the facts that all of its rows share."""
     if not record.calls:
         return Table(HEADINGS, ()), []
-    outer = outer_of(record)
-    rows: list[TableRow] = []
-    above = [CallLine("", tuple(record.calls[:1]))]
-    for line in CallTree(record, alarms).lines():
-        del above[line.level + 1 :]
-        alarm = alarms.get(line.calls[0].index, "") if line.calls else ""
-        rows.append(row_of(line, above[-1], alarm, outer))
-        above.append(line)
+    lines = CallTree(record, alarms).lines()
+    rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in lines]
     table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
     return without_empty(table, (CALL, SHAPES)), [f"outputs are {dtype}" for dtype in common]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -32,8 +33,8 @@ _NUM_BARS, _MAX_BINS, _FEW, _MAX_SAMPLES = 8, 32, 4, 16
 _WIDTH, _HEIGHT = 48, 14
 
 
-def row_of(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -> TableRow:
-    """Return the row of a line below `above`, with an alarm; an error passed through the calls `outer`."""
+def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
+    """Return the row of a line, with an alarm."""
     if not line.calls:
         return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
     first = line.calls[0]
@@ -44,7 +45,7 @@ def row_of(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
     cells |= {
         CALL: Drawn(f"{label} {beside}".strip(), escape(label) + quiet),
         SAMPLE: sample_cell(*samples_of(line)),
-        MARKS: marks_of(line, above, alarm, outer),
+        MARKS: marks_of(line, record, alarm),
     }
     cells_in_order = tuple(cells[heading] for heading in HEADINGS)
     has_facts = any(call.outputs for call in line.calls)
@@ -69,14 +70,8 @@ def beside_of(line: CallLine) -> str:
     """Return the class of a line's modules, or the place of an operator's line of source."""
     first = line.calls[0]
     if not first.class_name and first.source is not None:
-        source = first.source
-        return cut(f"{source.place} line {source.line}" if source.cell else f"{source.place}:{source.line}", _MAX_CLASS)
+        return cut(str(replace(first.source, text="")), _MAX_CLASS)
     return cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
-
-
-def outer_of(record: PassRecord) -> frozenset[int]:
-    """Return the calls that an error passed through: its text stands at the innermost one."""
-    return frozenset(call.parent for call in record.calls if call.status == RAISED and call.parent is not None)
 
 
 # --- cells
@@ -134,13 +129,13 @@ def greatest_norm(figures: Iterable[Figures]) -> str:
     return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))
 
 
-def samples_of(line: CallLine) -> tuple[list[Figures], list[tuple[float, ...]]]:
+def samples_of(line: CallLine) -> tuple[list[Figures], list[Sequence[float]]]:
     """Return the statistics and samples of what the calls of a line returned."""
     outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
     return [one.figures for one in outputs if one.figures is not None], [one.sample for one in outputs]
 
 
-def sample_cell(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]) -> str:
+def sample_cell(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> str:
     """Return a histogram as block characters and as a picture; empty for few or equal values."""
     histogram = histogram_of(figures, samples)
     if histogram is None:
@@ -150,7 +145,7 @@ def sample_cell(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]
     return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
 
 
-def histogram_of(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]]) -> Histogram | None:
+def histogram_of(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> Histogram | None:
     """Return the histogram of samples between the extremes; None for few or equal values."""
     values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
     low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
@@ -164,21 +159,20 @@ def histogram_of(figures: Sequence[Figures], samples: Sequence[tuple[float, ...]
 # --- marks
 
 
-def marks_of(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -> str:
+def marks_of(line: CallLine, record: PassRecord, alarm: str) -> str:
     """Return what else stands out in calls that are alike, without what the alarm says."""
-    return cut(", ".join(filter(None, _marks(line, above, alarm, outer))), _MAX_TEXT)
+    return cut(", ".join(filter(None, _marks(line, record, alarm))), _MAX_TEXT)
 
 
-def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -> Iterator[str]:
+def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
     call = line.calls[0]
-    if call.kind == OPERATOR:
-        num_calls = len(line.calls) // len(above.calls)
-    else:
-        num_calls = _calls_of_each(line) // _calls_of_each(above)
+    num_calls = _num_calls(line, record)
     yield f"{num_calls:,} calls" if num_calls > 1 else ""
     yield call.phase if call.phase != FORWARD else ""
     if call.status == RAISED and not alarm:
-        yield f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
+        # The text of an error stands at the innermost call.
+        is_outer = any(one.status == RAISED for one in record.children(call))
+        yield f"raised {'' if is_outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
     taken, given = main_value(call.inputs), main_value(call.outputs)
     # With operators, a relation is that of the operator inside.
@@ -192,9 +186,13 @@ def _marks(line: CallLine, above: CallLine, alarm: str, outer: frozenset[int]) -
     yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""
 
 
-def _calls_of_each(line: CallLine) -> int:
-    """Return the number of calls of each module of a line."""
-    return len(line.calls) // len({call.name for call in line.calls})
+def _num_calls(line: CallLine, record: PassRecord) -> int:
+    """Return how often each call around a line has called its module or operator."""
+    parents = [record.calls[index] for index in {call.parent or 0 for call in line.calls}]
+    if line.calls[0].kind == OPERATOR:
+        return len(line.calls) // len(parents)
+    of_each, of_parents = (len(some) // len({call.name for call in some}) for some in (line.calls, parents))
+    return of_each // of_parents
 
 
 def _cast(taken: Value | None, given: Value | None) -> str:

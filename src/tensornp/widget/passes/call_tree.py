@@ -76,15 +76,14 @@ class LiveCalls:
     """
 
     def __init__(self, record: PassRecord, alarms: Mapping[int, str], code: str = "") -> None:
-        self._calls, self._alarms, self._code = record.calls, alarms, code
-        self._outer = rows.outer_of(record)
+        self._record, self._calls, self._alarms, self._code = record, record.calls, alarms, code
         self._tree = CallTree(record, alarms)
         self._opened = self._tree.opened(has_open_repeats=False)
         self._titles = [call.title for call in record.calls[1:]]
         self._greatest = {
             column: max(filter(math.isfinite, _norms(column, self._calls)), default=0.0) for column in _MARKED
         }
-        self._columns = _columns(record, self._outer)
+        self._columns = _columns(record)
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         """Return the requested view."""
@@ -98,11 +97,11 @@ class LiveCalls:
         """Return some of them."""
         if not asked.is_list:
             seen = self._seen(asked)
-            return [self._line(one, asked, seen) for one in seen[first : first + count]]
+            return [self._line(one, asked) for one in seen[first : first + count]]
         calls = self._listed(asked)
         branches = [Branch(call.title, (call,)) for call in calls[first : first + count]]
         seen = [SeenBranch(one, -1, 0, first + i + 1, len(calls)) for i, one in enumerate(branches)]
-        return [self._line(one, asked, ()) for one in seen]
+        return [self._line(one, asked) for one in seen]
 
     def revealed(self, asked: Asked, number: int) -> tuple[Asked, int]:
         """Return the view with the parents of a call open, and the call's line."""
@@ -148,16 +147,15 @@ class LiveCalls:
         known.sort(key=lambda call: (keys[call.index] != keys[call.index], keys[call.index]), reverse=asked.descending)
         return [*known, *(call for call in calls if keys[call.index] is None)]
 
-    def _line(self, one: SeenBranch, asked: Asked, seen: Sequence[SeenBranch]) -> dict[str, Any]:
+    def _line(self, one: SeenBranch, asked: Asked) -> dict[str, Any]:
         branch, own = one.branch, self._tree.id_of(one.branch)
         line, first = CallLine(branch.label, branch.entries), branch.entries[0]
-        above = CallLine("", seen[one.parent].branch.entries if one.parent >= 0 else tuple(self._calls[:1]))
         has_below = not asked.is_list and bool(self._tree.below(branch))
         is_open = has_below and own in self._opened ^ asked.toggled
         number = own if len(branch.entries) == 1 else -1
         alarm = self._alarms.get(number, "")
         is_quiet, marked = state_of(first) == PASSED_ON and not alarm, _marked(asked)
-        label, marks = cut(branch.label, _MAX_TEXT), rows.marks_of(line, above, alarm, self._outer)
+        label, marks = cut(branch.label, _MAX_TEXT), rows.marks_of(line, self._record, alarm)
         told = rows.cells_of(line)
         cells = {name: told.get(column.heading, "") for name, column in _COLUMNS.items()}
         source = legible(str(first.source)) if first.source is not None else ""
@@ -202,17 +200,11 @@ def _norms(column: str, calls: Sequence[Call]) -> list[float]:
     return [norm for call in calls if order is not None and (norm := order(call)) is not None]
 
 
-def _columns(record: PassRecord, outer: frozenset[int]) -> list[dict[str, Any]]:
-    """Return the columns with content; dtype only if there are several."""
-    calls, block = record.calls[1:], CallLine("", tuple(record.calls[:1]))
-    outputs = [value for call in calls for value in call.outputs.values()]
-    has_figures = any(value.figures for value in outputs)
-    is_told = {
-        "dtype": len({value.dtype for value in outputs}) > 1,
-        "figures": any(value.sample for value in outputs),
-        "grad": any(value.grad is not None for value in outputs),
-        "marks": any(rows.marks_of(CallLine("", (call,)), block, "", outer) for call in calls),
-    } | dict.fromkeys(("extremes", "norm"), has_figures)
+def _columns(record: PassRecord) -> list[dict[str, Any]]:
+    """Return the columns, gradients if some came, and dtypes if there are several."""
+    outputs = [value for call in record.calls[1:] for value in call.outputs.values()]
+    has_grads, has_dtypes = any(one.grad is not None for one in outputs), len({one.dtype for one in outputs}) > 1
+    is_told = {"grad": has_grads, "dtype": has_dtypes}
     return [
         {
             "name": name, "heading": column.heading, "isRight": column.is_right, "isLargeFirst": column.is_right,

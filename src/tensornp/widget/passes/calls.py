@@ -28,18 +28,8 @@ _MAX_LABEL = 100
 class CallsWidget(AnsweringWidget):
     """The calls of a finished pass, which dock into the static tree of class `anchor`.
 
-    Holds the pass, also copies that it kept, until the cell runs again.
-
-    Parameters
-    ----------
-    opened : str
-        The expression of the pass; empty if there is none.
-    options : DisplayOptions, optional
-        Options for kept values.
-    binder : callable, optional
-        Binds a name in the user's namespace.
-    has_values : bool
-        Whether the navigator can show kept values.
+    Holds the pass, also copies that it kept, until the cell runs again. `opened` is its expression, empty if there is
+    none; `has_values` says whether the navigator can show kept values.
     """
 
     _esm = module("calls")
