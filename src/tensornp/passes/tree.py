@@ -20,7 +20,7 @@ MAX_LINES = 60
 _MAX_BESIDE = 40
 """Calls of one parent on a card."""
 _MIN_FOLDED, _MIN_LEAVES = 2, 4
-"""Numbered modules that are folded, and numbered modules without calls inside."""
+"""Numbered modules that are folded, and numbered modules without modules inside."""
 _NUMBERED = re.compile(r"((?:.*\.)?)(0|[1-9][0-9]{0,17})((?:\..*)?)", re.DOTALL)
 """A name around its last number."""
 FINE, PASSED_ON, TROUBLE = "fine", "passed on", "trouble"
@@ -29,18 +29,9 @@ FINE, PASSED_ON, TROUBLE = "fine", "passed on", "trouble"
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One line of the tree.
+    """One line of the tree: calls that are alike, and the number of module calls inside without a line.
 
-    Attributes
-    ----------
-    label : str
-        The name below that of the parent; ``layers.{0..11}`` for repeats.
-    calls : tuple of Call
-        Calls that are alike; empty for a line that counts `num_hidden` more calls of the same parent.
-    level : int
-        The depth, from 0.
-    num_hidden : int
-        Module calls inside that have no line.
+    Without `calls`, it counts more calls of the same parent.
     """
 
     label: str
@@ -239,7 +230,8 @@ def _folded(branches: Sequence[Branch]) -> list[Branch]:
     each = _together(branches, [(one.label, one.signature) for one in branches])
     keys = [_numbered(one) for one in each]
     sizes = Counter(keys)
-    least = (_MIN_FOLDED if one.below else _MIN_LEAVES for one in each)
+    has_modules = (any(child.entries[0].kind == MODULE for child in one.below) for one in each)
+    least = (_MIN_FOLDED if has_some else _MIN_LEAVES for has_some in has_modules)
     return _together(
         each, [key if key and sizes[key] >= n else i for i, (key, n) in enumerate(zip(keys, least, strict=True))]
     )

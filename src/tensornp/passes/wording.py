@@ -22,10 +22,12 @@ def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = ""
 
 
 def call_line(call: Any) -> str:
-    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32>``."""
+    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32, NaN>``."""
     facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
     sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
-    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), " → ".join(sides))
+    word = next((one.figures.word for one in call.outputs.values() if one.is_odd), "")
+    text = ", ".join(filter(None, (" → ".join(sides), word)))
+    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), text)
 
 
 def value_line(value: Any) -> str:
@@ -45,11 +47,9 @@ def sizes_text(shape: Sequence[int | str]) -> str:
 
 
 def figures_text(figures: Any) -> str:
-    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values; empty for None."""
-    if figures is None or not figures.count:
-        return "no elements" if figures is not None else ""
-    if figures.word:
-        return str(figures.word)
+    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values."""
+    if figures.word or not figures.count:
+        return str(figures.word or "no elements")
     ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
     about = "≈" if len(ends) == 1 and figures.min != figures.max else ""
     norm = "" if math.isnan(figures.norm) else f", norm {format_number(figures.norm)}"

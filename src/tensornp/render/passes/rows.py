@@ -67,11 +67,13 @@ def cells_of(line: CallLine) -> dict[str, str]:
 
 
 def beside_of(line: CallLine) -> str:
-    """Return the class of a line's modules, or the place of an operator's line of source."""
+    """Return the class of a line and which call it is; for an operator, its place."""
     first = line.calls[0]
     if not first.class_name and first.source is not None:
         return cut(str(replace(first.source, text="")), _MAX_CLASS)
-    return cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
+    nth = f"call {first.nth + 1:,}" if first.nth and len(line.calls) == 1 else ""
+    class_name = cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
+    return ", ".join(filter(None, (class_name, nth)))
 
 
 # --- cells

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,7 +21,6 @@ from tensornp.widget.tree_requests import NONSENSE, asked_by
 from tensornp.widget.weight_lines import picture_of
 
 _MAX_TEXT = 400
-_DIGITS = re.compile(r"(\d+)")
 
 
 class _Column(NamedTuple):
@@ -46,18 +44,9 @@ def _largest(call: Call) -> float | None:
     return max(abs(figures.min), abs(figures.max)) if figures is not None and figures.count else None
 
 
-def _numel(call: Call) -> int | None:
-    value = rows.main_value(call.outputs)
-    return math.prod(value.shape) if value is not None else None
-
-
-def _title(call: Call) -> list[Any]:
-    return [int(part) if part.isdecimal() else part for part in _DIGITS.split(call.title)]
-
-
 _COLUMNS = {
-    "name": _Column(rows.CALL, 40, 0, _title, is_right=False),
-    "shape": _Column(rows.SHAPES, 26, 1, _numel, is_right=False),
+    "name": _Column(rows.CALL, 40, 0, is_right=False),
+    "shape": _Column(rows.SHAPES, 30, 1, is_right=False),
     "dtype": _Column(rows.DTYPE, 10, 6, is_right=False),
     "figures": _Column(rows.SAMPLE, 10, 4, is_right=False),
     "extremes": _Column(rows.EXTREMES, 17, 3, _largest),
@@ -169,19 +158,9 @@ class LiveCalls:
             "wholeName": cut(first.title, _MAX_TEXT) if number >= 0 else label,
             # Marks may have no room.
             "title": "\n".join(filter(None, [source, marks])),
-            "alarm": self._alarm(number, is_open=is_open), "odd": None, "isQuiet": is_quiet,
+            "alarm": {"text": alarm, "number": number, "goal": ""} if alarm else None, "odd": None, "isQuiet": is_quiet,
             "className": rows.beside_of(line),
         }  # fmt: skip
-
-    def _alarm(self, number: int, *, is_open: bool) -> dict[str, Any] | None:
-        """Return the alarm of a call, or of one inside a closed call."""
-        if number in self._alarms:
-            return {"text": self._alarms[number], "number": number, "goal": ""}
-        inside = next((one for one in self._alarms if number in self._tree.around(one)), -1)
-        if inside < 0 or is_open:
-            return None
-        name = self._calls[inside].title.removeprefix(f"{self._calls[number].name}.")
-        return {"text": f"{self._alarms[inside]} in {legible(name)}", "number": inside, "goal": ""}
 
     def _bar(self, column: str, calls: Sequence[Call]) -> tuple[float, float] | None:
         """Return the greatest norm relative to that of all calls; None if it is not finite."""
