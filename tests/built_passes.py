@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
-from tensornp.passes.records import RAISED, RECOMPUTED, Figures, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.findings import findings_of
+from tensornp.passes.records import (
+    BLOCK,
+    MODULE,
+    OPERATOR,
+    RAISED,
+    RECOMPUTED,
+    RETURNED,
+    Call,
+    Figures,
+    Finding,
+    Gradient,
+    PassRecord,
+    Value,
+)
 
 WIDE = (4, 128, 256)
 ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (512x1024 and 128x256)"
@@ -21,40 +34,64 @@ def figures(scale: float, count: int = 100) -> Figures:
     return Figures(-3 * scale, 3 * scale, 0.0, scale * math.sqrt(count), count)
 
 
-def value(shape: tuple[int, ...] = WIDE, scale: float = 1.0, *, is_nan: bool = False, **facts: object) -> Value:
+def value(shape: tuple[int, ...] = WIDE, scale: float = 1.0, *, is_nan: bool = False, **facts: Any) -> Value:
     """Return a value of normal numbers, or one with a NaN."""
     rng = random.Random(f"{shape} {scale}")
     sample = tuple(scale * max(-3.0, min(3.0, rng.gauss(0, 1))) for _ in range(256))
     own = NAN if is_nan else figures(scale, math.prod(shape))
     given = {"dtype": "float32", "device": "cpu", "requires_grad": True, "figures": own, "sample": sample, **facts}
-    return Value(shape=shape, **{"path": "", **given})  # type: ignore[arg-type]
+    return Value(shape=shape, **given)
 
 
-class Builder:
-    """Calls in the order in which they begin, each inside the one whose block it is made in."""
+class Built:
+    """Calls in the order of their begin, each inside the one in whose block it is made, below the block of a pass."""
 
     def __init__(self) -> None:
-        self.calls: list[ModuleCall] = []
-        self._open: list[int] = []
+        self.calls = [Call(0, BLOCK, status=RETURNED)]
+        self._open = [0]
         self._ended = 0
 
     @contextmanager
-    def call(self, name: str, class_name: str, **facts: object) -> Iterator[None]:
-        """Make a call, inside which others may be made."""
-        index, parent = len(self.calls), self._open[-1] if self._open else None
-        nth = sum(one.name == name for one in self.calls)
-        call = ModuleCall(index, name, class_name, nth=nth, parent=parent, depth=len(self._open))
-        self.calls.append(replace(call, **facts))  # type: ignore[arg-type]
-        self._open.append(index)
-        yield
+    def call(self, name: str, class_name: str, kind: str = MODULE, **facts: Any) -> Iterator[Call]:
+        """Make a call, inside which others may be made; a single value is an input or output without a path."""
+        for side in ("inputs", "outputs"):
+            facts[side] = {"": facts[side]} if isinstance(facts.get(side), Value) else facts.get(side, {})
+        nth = sum(one.name == name and one.kind == kind == MODULE for one in self.calls)
+        facts = {"status": RETURNED, "nth": nth, "parent": self._open[-1], **facts}
+        call = Call(len(self.calls), kind, name, class_name, **facts)
+        self.calls.append(call)
+        self._open.append(call.index)
+        yield call
         self._open.pop()
-        self.calls[index] = replace(self.calls[index], order=self._ended)
-        self._ended += 1
+        call.ended, self._ended = self._ended, self._ended + 1
 
-    def leaf(self, name: str, class_name: str, **facts: object) -> None:
-        """Make a call that makes no others."""
-        with self.call(name, class_name, **facts):
-            pass
+    def leaf(self, name: str, class_name: str, kind: str = MODULE, **facts: Any) -> Call:
+        """Make a call without calls inside."""
+        with self.call(name, class_name, kind, **facts) as call:
+            return call
+
+    def operator(self, name: str, **facts: Any) -> Call:
+        """Make a call of an operator."""
+        return self.leaf(name, "", OPERATOR, **facts)
+
+    def record(self, **facts: Any) -> PassRecord:
+        """Return the pass of these calls."""
+        return PassRecord(self.calls, **facts)
+
+
+class Run:
+    """A finished pass, as the page and the card read it."""
+
+    is_over = True
+
+    def __init__(self, record: PassRecord, findings: Sequence[Finding] | None = None) -> None:
+        self._record, self.calls = record, tuple(record.modules())
+        self.findings = list(findings_of(record) if findings is None else findings)
+        self.origin = next((one for one in self.findings if one.kind in ("nan", "inf")), None)
+
+    def find(self, name: str) -> list[Call]:
+        """Return the calls of one module."""
+        return [one for one in self.calls if one.name == name]
 
 
 def transformer(
@@ -69,7 +106,7 @@ def transformer(
     model = _Model(nan_in, raised_in, grads=grads and raised_in is None)
     with model.call("", "Encoder", (4, 128), (4, 10), code="model"):
         ids = value((4, 128), dtype="int64", requires_grad=False, figures=Figures(0, 5021, 1.2e6, 6e4, 512))
-        with model.call("embed", "Embedding", (4, 128), inputs=(ids,)):
+        with model.call("embed", "Embedding", (4, 128), inputs={"[0]": ids}):
             pass
         for i in range(num_layers):
             model.layer(i)
@@ -77,16 +114,16 @@ def transformer(
         model.leaf("head", "Linear", (4, 256), (4, 10), 0.3)
     for i in reversed(range(num_layers - num_recomputed, num_layers)):
         model.layer(i, phase=RECOMPUTED)
-    parameters = tuple(Gradient(f"layers.{i}.norm1.weight", figures(0.01), i) for i in range(num_layers))
+    parameters = [Gradient(f"layers.{i}.norm1.weight", figures(0.01), i) for i in range(num_layers)]
     error = "" if raised_in is None else ERROR
-    return PassRecord(tuple(model.built.calls), parameters if model.grads else (), error, had_backward=model.grads)
+    return model.built.record(grads=parameters if model.grads else [], error=error)
 
 
 class _Model:
     """A transformer whose calls know what was planted: after a NaN all is NaN, after an error nothing is called."""
 
     def __init__(self, nan_in: str | None, raised_in: str | None, *, grads: bool) -> None:
-        self.built, self.grads = Builder(), grads
+        self.built, self.grads = Built(), grads
         self._nan_in, self._raised_in = nan_in, raised_in
         self._has_nan = self._has_raised = False
 
@@ -98,7 +135,7 @@ class _Model:
         got: tuple[int, ...] = WIDE,
         gave: tuple[int, ...] = WIDE,
         scale: float = 1.0,
-        **more: object,
+        **more: Any,
     ) -> Iterator[None]:
         """Make a call; none after an error."""
         if self._has_raised:
@@ -108,21 +145,23 @@ class _Model:
         self._has_raised = name == self._raised_in
         is_nan = self._has_nan or _is_in(self._nan_in, name)
         back = None if not self.grads else NAN if self._nan_in is not None else figures(0.01 * scale, math.prod(gave))
-        facts: dict[str, object] = {
-            "inputs": (value(got, scale, is_nan=came),),
-            "outputs": (value(gave, scale, is_nan=is_nan, grad=back, grad_orders=() if back is None else (0,)),),
+        facts: dict[str, Any] = {
+            "inputs": {"[0]": value(got, scale, is_nan=came)},
+            "outputs": value(gave, scale, is_nan=is_nan, grad=back, grad_order=-1 if back is None else 0),
         }
         if _is_in(self._raised_in, name):
-            facts |= {"outputs": (), "status": RAISED, "error": ERROR}
-        with self.built.call(name, class_name, **{**facts, **more}):
+            facts |= {"outputs": {}, "status": RAISED, "error": ERROR}
+        with self.built.call(name, class_name, **{**facts, **more}) as call:
+            for one in call.outputs.values():
+                one.maker = call.index
             yield
 
-    def leaf(self, *args: Any, **more: object) -> None:
+    def leaf(self, *args: Any, **more: Any) -> None:
         """Make a call that makes no others."""
         with self.call(*args, **more):
             pass
 
-    def layer(self, i: int, **more: object) -> None:
+    def layer(self, i: int, **more: Any) -> None:
         """Make the calls of a layer."""
         name, scale, up = f"layers.{i}", 1.0 + 0.1 * i, (4, 128, 1024)
         with self.call(name, "Block", WIDE, WIDE, scale, **more):

@@ -115,7 +115,7 @@ def _check_followed(case: Case, level: str) -> None:
         module(case.tensor)
     (call,) = run.calls
     assert (call.status, run._record.notes) == ("returned", ())
-    assert all(value.figures or value.note for value in call.outputs), "no figures, and no word why"
+    assert all(value.figures or value.note for value in call.outputs.values()), "no figures, and no word why"
     assert "Identity" in tnp.card(run).text
     if level == "operators" and tnp.inspect(case.tensor).data_state == "available":
         with tnp.follow(level=level) as run, contextlib.suppress(Exception):

@@ -40,7 +40,7 @@ from .models.explorer import WeightsExplorer as WeightsExplorer
 from .models.weights import weights as weights
 from .passes.follow import FollowedPass as FollowedPass
 from .passes.follow import follow as follow
-from .passes.records import ModuleCall as ModuleCall
+from .passes.records import Finding as Finding
 from .processes.ranks import ranks as ranks
 from .render.pictures.image import Image as Image
 from .render.pictures.image import image as image

@@ -148,38 +148,9 @@ interface SeenWindow {
 }
 
 /** A value of a call under one heading: what has made it has a number. */
-interface CallCell {
-  text: string;
-  number?: number;
-  isAlarm?: boolean;
-  /** Whether it is the name of what belongs to the value above. */
-  isBelow?: boolean;
-  /** The number by which its values can be seen. */
-  kept?: number;
-  /** What is said behind it. */
-  alarm?: string;
-}
-
-/** One call that was opened. */
+/** One call that was opened; `html` is its static card. */
 interface SeenCall {
   name: string;
-  className: string;
   code: string;
-  /** The line that would keep all elements; empty where they are here. */
-  hint: string;
-  facts: [string, string][];
-  error: string;
-  notes: string[];
-  /** Lines of programs, each among those around it. */
-  places: { where: string; lines: { line: number; text: string; isIt: boolean }[] }[];
-  pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
-  headings: { text: string; isRight: boolean }[];
-  groups: CallGroup[];
-  operators: { headings: { text: string; isRight: boolean }[]; groups: CallGroup[] };
-}
-
-interface CallGroup {
-  title: string;
-  rows: CallCell[][];
-  more: string;
+  html: string;
 }

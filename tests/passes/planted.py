@@ -1,7 +1,7 @@
-"""Random models whose passes are simulated call by call, with one NaN, Inf, bad weight or bad input in them.
+"""Random models, simulated call by call, with one NaN, Inf, bad weight or bad input in them.
 
-What a value holds is all that is simulated: whatever is made of a bad value is bad. A simulated value knows of which
-others it was made, so that gradients can be sent back through them.
+Only one fact is simulated: everything computed from a bad value is bad. Each value knows the values it was computed
+from, so that gradients can be sent back through them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
-from made_passes import FINE, INF, NAN, figures, value, weight
+from made import FINE, INF, NAN, block, figures, value, weight
 
 from tensornp.passes.records import (
     FORWARD,
     LEFT,
+    MODULE,
+    OPERATOR,
     RAISED,
     RECOMPUTED,
     RETURNED,
-    STOPPED_EARLY,
+    STOPPED,
+    Call,
     Figures,
     Gradient,
-    ModuleCall,
     PassRecord,
+    SourceLine,
     Value,
 )
 
@@ -31,13 +34,13 @@ BAD = {"nan": (NAN,), "inf": (-3.0, INF)}
 
 @dataclass(frozen=True)
 class Module:
-    """A module of a random model; without any below it is a leaf."""
+    """A module of a random model; a leaf has none below."""
 
     name: str
     below: tuple[Module, ...] = ()
 
     def all(self) -> Iterator[Module]:
-        """Yield it, and what is below it."""
+        """Yield the module and all below."""
         yield self
         for one in self.below:
             yield from one.all()
@@ -45,88 +48,80 @@ class Module:
 
 @dataclass(eq=False)
 class Made:
-    """A value of the simulation."""
+    """A value of the simulation, and the values it was computed from."""
 
+    value: Value
     is_bad: bool
-    maker: int | None
     of: tuple[Made, ...] = ()
 
 
 @dataclass
 class Plan:
-    """What is planted: of which kind, in which module, and where in it."""
+    """The planted fault: its kind, the name of the module, and the place among the calls of its code."""
 
     kind: str = ""
     name: str = ""
     at: int = 0
     what: str = "nan"
-    expected: str = ""
 
 
 @dataclass
 class Simulation:
-    """One forward of a model."""
+    """A forward of a model."""
 
     draw: st.DrawFn
     plan: Plan
     has_own_code: bool = True
-    drops: bool = True
     num_ended: int = 0
-    calls: list[ModuleCall | None] = field(default_factory=list)
-    got: list[list[Made]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    got: dict[int, list[Made]] = field(default_factory=dict)
     gave: dict[int, Made] = field(default_factory=dict)
-    is_outermost: bool = False
 
-    def run(self, module: Module, parent: int | None, got: list[Made]) -> Made:
-        """Call a module, and return what it gives."""
-        plan, index = self.plan, len(self.calls)
-        is_planted = plan.name == module.name
-        self.calls.append(None)
-        self.got.append(got)
-        holds_bad = is_planted and plan.kind == "weight"
-        given = tuple(self.value(one, f"[{i}]") for i, one in enumerate(got))
+    def made(self, of: list[Made], *, is_bad: bool = False, maker: int | None = None) -> Made:
+        """Return a new value, bad if any of those it is computed from is."""
+        is_bad = is_bad or any(one.is_bad for one in of)
+        ends = BAD[self.plan.what] if is_bad else FINE
+        return Made(value(ends, maker=maker, dtype="float16", requires_grad=True), is_bad, tuple(of))
+
+    def run(self, module: Module, parent: int, got: list[Made]) -> Made:
+        """Call a module and return its output."""
+        is_planted = self.plan.name == module.name
+        is_odd = is_planted and self.plan.kind == "weight"
+        held = Made(weight(BAD[self.plan.what] if is_odd else FINE, dtype="float16"), is_odd)
+        call = Call(len(self.calls) + 1, MODULE, module.name, "Block" if module.below else "Linear", parent=parent)
+        call.inputs = {f"[{i}]": one.value for i, one in enumerate(got)}
+        call.params, call.status = {"weight": held.value}, RETURNED
+        self.calls.append(call)
+        self.got[call.index] = got
         if module.below:
-            result = self.inside(module, index, [*got, *([Made(True, None)] if holds_bad else [])])
+            result = self.inside(module, call, [*got, held])
         else:
-            is_born = is_planted and plan.kind in ("leaf", "overflow")
-            result = Made(is_born or holds_bad or any(one.is_bad for one in got), index, tuple(got))
-        if self.is_outermost or result.maker is None:
-            result = replace(result, maker=index, of=(result,) if result.maker is not None else result.of)
-        self.gave[index] = result
-        self.calls[index] = ModuleCall(
-            index, module.name, "Block" if module.below else "Linear", parent=parent, order=self.num_ended,
-            inputs=given, outputs=(self.value(result, ""),), params=(self.weight(holds_bad), weight(path="bias")),
-        )  # fmt: skip
+            is_born = is_planted and self.plan.kind in ("leaf", "overflow")
+            result = self.made([*got, held], is_bad=is_born, maker=call.index)
+        if result.value.maker is None:
+            # The code of the module has computed it, or an input or a weight is returned, which torch gives a new view.
+            result = self.made([result], maker=call.index) if result in (*got, held) else result
+            result.value.maker = call.index
+        call.outputs, call.ended = {"": result.value}, self.num_ended
         self.num_ended += 1
+        self.gave[call.index] = result
         return result
 
-    def inside(self, module: Module, index: int, scope: list[Made]) -> Made:
+    def inside(self, module: Module, call: Call, scope: list[Made]) -> Made:
         """Run the code of a module that calls others."""
-        plan = self.plan
+        is_planted = self.plan.kind == "own code" and self.plan.name == module.name
         for i, child in enumerate(module.below):
-            got = self.draw(st.lists(st.sampled_from(scope), min_size=1, max_size=2, unique=True))
-            if plan.kind == "own code" and plan.name == module.name and plan.at == i:
-                got = [Made(True, None, tuple(got))]
+            got = self.draw(st.lists(st.sampled_from(scope), min_size=1, max_size=2, unique_by=id))
+            if is_planted and self.plan.at == i:
+                got = [self.made(got, is_bad=True)]
             elif self.has_own_code and self.draw(st.booleans()):
-                got = [Made(any(one.is_bad for one in got), None, tuple(got))]
-            scope.append(self.run(child, index, got))
-        if plan.kind == "own code" and plan.name == module.name and plan.at == len(module.below):
-            return Made(True, None, tuple(scope))
-        if self.draw(st.booleans()) and (not scope[-1].is_bad or self.drops):
+                got = [self.made(got)]
+            scope.append(self.run(child, call.index, got))
+        if is_planted and self.plan.at == len(module.below):
+            return self.made(scope, is_bad=True)
+        if self.draw(st.booleans()):
             return scope[-1]
-        used = [one for one in scope if not (self.drops and self.draw(st.booleans()))]
-        return Made(any(one.is_bad for one in used), None, tuple(used))
-
-    def value(self, made: Made, path: str) -> Value:
-        """Return a value as it is recorded."""
-        return value(BAD[self.plan.what] if made.is_bad else FINE, path, made.maker, dtype="float16")
-
-    def weight(self, is_bad: bool) -> Value:
-        return weight(BAD[self.plan.what] if is_bad else FINE, dtype="float16")
-
-    def record(self) -> PassRecord:
-        """Return what was recorded."""
-        return PassRecord(tuple(call for call in self.calls if call is not None))
+        return self.made([one for one in scope if self.draw(st.booleans())])
 
 
 @st.composite
@@ -142,92 +137,93 @@ def models(draw: st.DrawFn) -> Module:
 
 @st.composite
 def forwards(draw: st.DrawFn, kinds: tuple[str, ...]) -> tuple[Plan, PassRecord]:
-    """Draw the pass of a model with something of one of some kinds planted in it."""
+    """Draw the pass of a model with a fault of one of some kinds."""
     model = draw(models())
     kind = draw(st.sampled_from(kinds))
     places = [one for one in model.all() if kind in ("", "input", "weight") or bool(one.below) is (kind == "own code")]
     one = model if kind == "input" else draw(st.sampled_from(places))
     at = draw(st.integers(0, len(one.below))) if kind == "own code" else 0
     plan = Plan(kind, one.name, at, "inf" if kind == "overflow" else draw(st.sampled_from(["nan", "inf"])))
-    run = Simulation(draw, plan, is_outermost=draw(st.booleans()))
-    inputs = [Made(kind == "input" and i == 0, None) for i in range(draw(st.integers(1, 2)))]
-    run.run(model, None, inputs)
-    return plan, run.record()
+    run = Simulation(draw, plan)
+    inputs = [run.made([], is_bad=kind == "input" and i == 0) for i in range(draw(st.integers(1, 2)))]
+    run.run(model, 0, inputs)
+    return plan, block(*run.calls)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Call, PassRecord]:
+    """Draw operators with up to three earlier results as inputs; the last result is bound to a name.
+
+    One of them produces a bad value. Some pass no bad value on.
+    """
+    count, what = draw(st.integers(1, 14)), draw(st.sampled_from(["nan", "inf"]))
+    birth = draw(st.integers(0, count - 1))
+    calls: list[Call] = []
+    for i in range(count):
+        taken = draw(st.lists(st.sampled_from(calls), max_size=3, unique_by=id)) if calls else []
+        inputs = {str(one.index): one.outputs[""] for one in taken}
+        stops = draw(st.integers(0, 4)) == 0
+        is_bad = i == birth or (not stops and any(one.is_odd for one in inputs.values()))
+        result = value(BAD[what] if is_bad else FINE, maker=i + 1, requires_grad=True)
+        source = SourceLine("model.py", i + 1, f"h = step_{i}(h)")
+        calls.append(Call(i + 1, OPERATOR, f"op{i}", source=source, inputs=inputs, outputs={"": result}))
+    record = block(*calls, has_operators=True)
+    record.calls[0].outputs["h"] = calls[-1].outputs[""]
+    return calls[birth], record
 
 
 @st.composite
 def backwards(draw: st.DrawFn) -> tuple[Plan, PassRecord]:
-    """Draw a pass, all of whose forward is finite, with a bad gradient that is born in the backward of a leaf.
-
-    Each call takes what others gave as it is: who took what is known then.
-    """
+    """Draw a finite forward with a bad gradient that is first produced in the backward of a leaf."""
     model = draw(models())
     one = draw(st.sampled_from([one for one in model.all() if not one.below]))
     plan = Plan("backward", one.name, what=draw(st.sampled_from(["nan", "inf"])))
-    run = Simulation(draw, Plan(what=plan.what), has_own_code=False, is_outermost=draw(st.booleans()))
-    run.run(model, None, [Made(False, None)])
-    record = run.record()
-    call = next(call for call in record.calls if call.name == one.name)
-    is_weight_bad = draw(st.booleans())
+    run = Simulation(draw, Plan(what=plan.what), has_own_code=False)
+    run.run(model, 0, [run.made([])])
+    faulty = next(call for call in run.calls if call.name == one.name)
     bad: set[int] = set()
-    stack = list(run.got[call.index])
-    while stack:
-        made = stack.pop()
+    todo = list(run.got[faulty.index])
+    while todo:
+        made = todo.pop()
         if id(made) not in bad:
             bad.add(id(made))
-            stack.extend(made.of)
-    odd, fine = figures(*BAD[plan.what]), figures(*FINE)
-    calls, grads = [], []
-    for each in record.calls:
-        is_bad = id(run.gave[each.index]) in bad
-        calls.append(
-            replace(
-                each, outputs=tuple(replace(v, grad=odd if is_bad else fine, grad_orders=(0,)) for v in each.outputs)
-            )
-        )
-        # The weight of a module that calls others is bad where it was used before a call inside that got a bad one.
-        inside = [one for one in record.calls if f"{one.name}.".startswith(f"{each.name}.".lstrip("."))]
-        was_used = any(id(run.gave[one.index]) in bad for one in inside if one is not each) and draw(st.booleans())
-        has_bad = was_used if each.class_name == "Block" else is_bad or (each.index == call.index and is_weight_bad)
-        name = f"{each.name}.weight".lstrip(".")
-        grads.append((each.order, Gradient(name, odd if has_bad else fine)))
-    ordered = sorted(grads, key=lambda pair: -pair[0])
-    told = tuple(replace(one, order=i) for i, (_, one) in enumerate(ordered))
-    plan.expected = "seen" if is_weight_bad or any(id(run.gave[c.index]) in bad for c in record.calls) else ""
-    return plan, PassRecord(tuple(calls), told, had_backward=True)
+            todo += made.of
+    grads = []
+    for call in sorted(run.calls, key=lambda one: -one.ended):
+        made = run.gave[call.index]
+        if made.value.grad is None:
+            made.value.grad = figures(BAD[plan.what] if id(made) in bad else FINE)
+            made.value.grad_order = 2 * (run.num_ended - call.ended)
+        is_bad = id(made) in bad or (call is faulty and draw(st.booleans()))
+        if call.class_name == "Linear":
+            found = figures(BAD[plan.what] if is_bad else FINE)
+            grads.append(Gradient(f"{call.name}.weight", found, 2 * (run.num_ended - call.ended) + 1))
+    return plan, block(*run.calls, grads=grads)
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> PassRecord:
-    """Draw a pass of which anything is missing, or is odd."""
+    """Draw a pass of odd facts; the indices of calls stay valid."""
     _, record = draw(st.one_of(forwards(("leaf", "weight", "input", "own code")), backwards()))
-    # Of one seed: to draw each fact by itself takes too long.
+    # One seed: drawing each fact takes too long.
     random = draw(st.randoms(use_true_random=True))
     ends = (-INF, -5e-324, 0.0, 5e-324, 1.7e308, INF, NAN)
-    dtypes = ("float16", "torch.bfloat16", "complex64", "qint8", "int64", "float8_e8m0fnu", "", "mine")
-    shapes = ((), (0,), (3,), (3, 4), (2, 3, 4), (2, 3, 4, 5))
-    classes = ("Linear", "Conv2d", "ConvTranspose1d", "Embedding", "LayerNorm", "BatchNorm1d", "ReLU")
+    shapes = ((), (0,), (3,), (3, 4), (2, 3, 4, 5))
 
     def odd(known: Figures | None) -> Figures | None:
         return random.choice([None, known, Figures(*random.choices(ends, k=4), random.choice([0, 1, 12]))])
 
-    def value_of(one: Value) -> Value:
-        return replace(
-            one, figures=odd(one.figures), shape=random.choice(shapes), dtype=random.choice(dtypes), grad=odd(one.grad),
-            requires_grad=random.random() < 0.5, maker=random.choice([one.maker, random.randint(-1, 40)]),
-            path=random.choice(["", "[0]", one.path]),
-        )  # fmt: skip
-
-    def call_of(call: ModuleCall) -> ModuleCall:
-        some = random.choice([0, 1, 2, 2])
-        return replace(
-            call, name=random.choice([call.name, "", "0", "layers.3", "layers.٣", "a..b", "." * 9]),
-            class_name=random.choice(classes), phase=random.choice([FORWARD, RECOMPUTED]), nth=random.randint(0, 2),
-            status=random.choice([RETURNED, RAISED, LEFT, STOPPED_EARLY]), order=random.choice([call.order, -1]),
-            inputs=tuple(map(value_of, call.inputs[:some])), outputs=tuple(map(value_of, call.outputs[:some])),
-            params=tuple(map(value_of, call.params[:some])),
-        )  # fmt: skip
-
-    calls = tuple(call_of(call) for call in record.calls if random.random() < 0.8)
-    grads = tuple(replace(one, figures=odd(one.figures)) for one in record.grads)
-    return PassRecord(calls, grads, random.choice(["", "RuntimeError: no"]), random.random() < 0.5)
+    for call in record.calls[1:]:
+        for one in (*call.inputs.values(), *call.outputs.values(), *call.params.values()):
+            one.figures, one.grad, one.shape = odd(one.figures), odd(one.grad), random.choice(shapes)
+            one.dtype = random.choice(["float16", "bfloat16", "complex64", "qint8", "int64", "", "mine"])
+            one.maker = random.choice([one.maker, None, random.randrange(1, len(record.calls))])
+            one.requires_grad, one.note = random.random() < 0.5, random.choice(["", "on meta"])
+        call.name = random.choice([call.name, "", "0", "layers.3", "layers.٣", "a..b", "." * 9])
+        call.class_name = random.choice(["Linear", "Conv2d", "ReLU", "Mine"])
+        call.phase, call.nth = random.choice([FORWARD, RECOMPUTED]), random.randint(0, 2)
+        call.status, call.ended = random.choice([RETURNED, RAISED, LEFT, STOPPED]), random.choice([call.ended, -1])
+        call.zero_units = random.choice([None, (0, 0, 0), (3, 4, 64)])
+    record.grads = [replace(one, figures=odd(one.figures), held=odd(one.held)) for one in record.grads]
+    record.error = random.choice(["", "RuntimeError: no"])
+    return record

@@ -1,135 +1,214 @@
-"""Which call a block failed in, and why its input did not fit."""
+"""Errors that end a block: the call that raised, what it got, and the lines that wrote over a value."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+from collections.abc import Callable
 
 import pytest
-from made_passes import FINE, chain, leaf, one_call, value, weight
+import torch
+from made import block, chain, leaf, value, weight
+from torch import nn
+from torch.nn import functional
 
-from tensornp.passes.records import LEFT, RAISED, STOPPED_EARLY, PassRecord
-from tensornp.passes.verdict.failure import failed_call, failure_of
+import tensornp as tnp
+from tensornp.passes.failure import failed_call, failure_of
+from tensornp.passes.records import LEFT, RAISED, RETURNED, STOPPED, PassRecord
 
 ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+X, Z = torch.randn(2, 3, 8, 8), torch.randn(4, 8)
 
 
-def failed(class_name: str, got: tuple[int, ...], needs: tuple[int, ...], ends=FINE, **facts) -> PassRecord:
-    """Return a pass that ended in a call with a weight, before which another one returned."""
-    dtype, device = facts.pop("dtype", "float32"), facts.pop("device", "cpu")
-    given = value(ends, "[0]", 0, shape=got, dtype=dtype, device=device)
-    return PassRecord((
-        one_call(0, "1", "ReLU", got=[value()], gave=[value(shape=got)], order=0),
-        one_call(1, "2.0", class_name, got=[given], params=[weight(shape=needs)], status=RAISED, error=ERROR, order=1),
-    ), error=ERROR)  # fmt: skip
+def misfit(inputs: dict[str, torch.Tensor], **facts: object) -> PassRecord:
+    """Return a pass that ended in a call with a weight, behind a GELU."""
+    raised = leaf("2", "Linear", status=RAISED, error=ERROR, outputs={}, inputs=inputs, **facts)
+    return chain(leaf("1", "GELU"), raised, error=ERROR)
 
 
-GAVE = "; the call before (1) gave"
-MISFITS = {
-    "linear": (
-        failed("Linear", (3, 5), (2, 6)),
-        f"2.0 (Linear) got (3, 5) and its weight is (2, 6): it takes 6 features{GAVE} (3, 5)",
-    ),
-    "convolution": (
-        failed("Conv2d", (8, 4, 9, 9), (16, 3, 3, 3)),
-        f"2.0 (Conv2d) got (8, 4, 9, 9) and its weight is (16, 3, 3, 3): it takes 3 channels in each group{GAVE} "
-        "(8, 4, 9, 9)",
-    ),
-    "convolution of one image": (
-        failed("Conv2d", (4, 9, 9), (16, 3, 3, 3)),
-        f"2.0 (Conv2d) got (4, 9, 9) and its weight is (16, 3, 3, 3): it takes 3 channels in each group{GAVE} "
-        "(4, 9, 9)",
-    ),
-    "convolution, axes": (
-        failed("Conv1d", (9,), (16, 3, 3)),
-        f"2.0 (Conv1d) got (9,) and its weight is (16, 3, 3): it takes 2 or 3 axes{GAVE} (9,)",
-    ),
-    "transposed convolution": (
-        failed("ConvTranspose1d", (2, 6, 9), (3, 8, 4)),
-        f"2.0 (ConvTranspose1d) got (2, 6, 9) and its weight is (3, 8, 4): it takes 3 channels{GAVE} (2, 6, 9)",
-    ),
-    "batch norm": (
-        failed("BatchNorm2d", (2, 6, 9, 9), (3,)),
-        f"2.0 (BatchNorm2d) got (2, 6, 9, 9) and its weight is (3,): it takes 3 channels{GAVE} (2, 6, 9, 9)",
-    ),
-    "layer norm": (
-        failed("LayerNorm", (2, 6), (5,)),
-        f"2.0 (LayerNorm) got (2, 6) and its weight is (5,): it takes (5,) at the end{GAVE} (2, 6)",
-    ),
-    "embedding": (
-        failed("Embedding", (2, 6), (100, 8), (0.0, 105.0), dtype="int64"),
-        f"2.0 (Embedding) got (2, 6) and its weight is (100, 8): it takes indices below 100, and got 105{GAVE} (2, 6)",
+FAILURES = {
+    "shapes": (
+        misfit({"[0]": value(shape=(16, 24), maker=1)}, params={"weight": weight(shape=(8, 32))}),
+        f"2 (Linear) raised {ERROR}",
+        "its input was (16, 24) float32 from 1 (GELU); its weight is (8, 32) float32",
     ),
     "dtypes": (
-        failed("Linear", (3, 6), (2, 6), dtype="torch.float16"),
-        "2.0 (Linear) got a float16 tensor, and its weight is a float32 one",
+        misfit({"[0]": value(dtype="float16")}), f"2 (Linear) raised {ERROR}",
+        "its input was (3, 4) float16; its weight is (3, 4) float32",
     ),
     "devices": (
-        failed("Linear", (3, 6), (2, 6), device="cuda:0"),
-        "2.0 (Linear) got a tensor on cuda:0, and its weight is on cpu",
+        misfit({"[0]": value(device="cuda:0")}), f"2 (Linear) raised {ERROR}",
+        "its input was (3, 4) float32 on cuda:0; its weight is (3, 4) float32 on cpu",
     ),
-    "what fits": (failed("Linear", (3, 6), (2, 6)), f"2.0 (Linear) raised {ERROR}; it got (3, 6)"),
-    "a depthwise convolution": (
-        failed("Conv2d", (3, 6, 9, 9), (6, 1, 3, 3)), f"2.0 (Conv2d) raised {ERROR}; it got (3, 6, 9, 9)",
+    "several inputs": (
+        misfit({"[0]": value(), "[1]": value()}, params={}), f"2 (Linear) raised {ERROR}",
+        "its inputs were (3, 4) float32 and (3, 4) float32",
     ),
-    "a class that is not known": (failed("Mine", (3, 5), (2, 6)), f"2.0 (Mine) raised {ERROR}; it got (3, 5)"),
+    "the cell": (chain(leaf("fc"), error=ERROR), "RuntimeError in the cell, after fc (Linear) had returned", ""),
+    "before all calls": (block(error="KeyboardInterrupt"), "KeyboardInterrupt in the cell", ""),
+    "Ctrl-C": (block(leaf("", "Net", status=LEFT), error="KeyboardInterrupt"), "KeyboardInterrupt in Net", ""),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", MISFITS)
-def test_a_failure_is_told_with_what_does_not_fit(situation):
-    record, sentence = MISFITS[situation]
-    assert failure_of(record) == sentence
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_reported_with_what_the_call_got(name: str):
+    record, fact, explanation = FAILURES[name]
+    finding = failure_of(record)
+    assert finding is not None
+    assert (finding.kind, finding.fact, finding.explanation) == ("failed", fact, explanation)
+
+
+def test_a_block_without_an_error_has_no_failure():
+    assert failure_of(chain(leaf("fc"))) is None
 
 
 def nested(*statuses: str, error: str = ERROR) -> PassRecord:
-    """Return a pass of calls of which each came inside of the one before."""
-    calls = (
-        one_call(i, ".".join("a" * i), parent=i - 1 if i else None, order=len(statuses) - i, status=status, error=error)
-        for i, status in enumerate(statuses)
-    )
-    return PassRecord(tuple(calls), error=error)
+    """Return a pass of calls, each inside the one before."""
+    calls = [leaf(".".join("a" * i), parent=i, status=one, error=ERROR) for i, one in enumerate(statuses)]
+    return block(*calls, error=error)
 
 
 @pytest.mark.parametrize(
     ("record", "index"),
     [
-        (nested(RAISED, RAISED, RAISED), 2),
-        (nested(RAISED, RAISED, "returned"), 1),
-        (nested("returned", RAISED, RAISED), None),
-        (nested(LEFT, LEFT), None),
-        (nested(STOPPED_EARLY, STOPPED_EARLY), None),
+        (nested(RAISED, RAISED, RAISED), 3),
+        (nested(RAISED, RAISED, RETURNED), 2),
+        (nested(RETURNED, RAISED, RAISED), None),
+        (nested(LEFT, LEFT), 2),
+        (nested(STOPPED, STOPPED), None),
         (nested(RAISED, RAISED, error=""), None),
-        (PassRecord(error=ERROR), None),
+        (block(error=ERROR), None),
     ],
 )
-def test_the_innermost_call_that_raised_is_the_failure(record, index):
-    """A raised child of a call that returned is none, nor is what was left by Ctrl-C or by a checkpoint."""
+def test_the_innermost_call_that_raised_is_the_failure(record: PassRecord, index: int | None):
+    """Calls inside of a call that returned, and those that a checkpoint stopped, did not fail."""
     call = failed_call(record)
     assert (call.index if call else None) == index
 
 
-def test_a_call_whose_error_was_caught_before_another_returned_is_no_failure():
-    """The last child that ended had returned: the error came from the code of the model itself."""
+def test_a_call_whose_error_was_handled_is_no_failure():
     calls = (
-        one_call(0, "", "Net", status=RAISED, error=ERROR, order=3),
-        one_call(1, "fast", "Fast", status=RAISED, error="no", parent=0, order=1),
-        one_call(2, "slow", "Slow", gave=[value()], parent=0, order=2),
+        leaf("", "Net", status=RAISED, error=ERROR),
+        leaf("fast", "Fast", status=RAISED, error="ValueError: no", parent=1),
+        leaf("slow", "Slow", parent=1),
     )
-    call = failed_call(PassRecord(calls, error=ERROR))
-    assert call is not None and call.title == "Net"
+    call = failed_call(block(*calls, error=ERROR))
+    assert call is not None
+    assert call.title == "Net"
 
 
-def test_what_was_left_has_ended_after_what_raised():
-    """An error was caught, then came Ctrl-C: what it left has no order."""
-    left = replace(one_call(0, "", "Net", status=LEFT), order=-1)
-    raised = one_call(1, "fast", "Fast", status=RAISED, error="no", parent=0, order=0)
-    record = PassRecord((left, raised), error="KeyboardInterrupt")
-    assert failed_call(record) is None
-    assert failure_of(record) == "KeyboardInterrupt in Net, after 2 calls"
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_the_failure_of_a_model_is_the_call_whose_shapes_do_not_fit(level: str):
+    model = nn.Sequential(nn.Linear(8, 24), nn.GELU(), nn.Linear(32, 8))
+    with pytest.raises(RuntimeError, match="mat1 and mat2"), tnp.follow(level=level) as run:
+        model(torch.ones(16, 8))
+    finding = run.findings[0]
+    assert finding.fact.startswith("2 (Linear) raised RuntimeError: mat1 and mat2 shapes")
+    assert finding.explanation == "its input was (16, 24) float32 from 1 (GELU); its weight is (8, 32) float32"
+    assert run.failed is run[finding.call]
 
 
-def test_an_error_of_the_cell_itself_is_told_by_what_returned_before():
-    record = chain(leaf("fc"), leaf("norm", "LayerNorm"))
-    assert failure_of(replace(record, error=ERROR)) == "RuntimeError after 2 calls; the last that returned was norm"
-    assert failure_of(PassRecord(error="KeyboardInterrupt")) == "KeyboardInterrupt after 0 calls"
-    assert failure_of(record) == ""
+def residual() -> None:
+    """Write in place over the result of a convolution; a later write, of another shape, does no harm."""
+    h = nn.Conv2d(3, 8, 3, padding=1)(X)
+    h += nn.Conv2d(8, 8, 3, padding=1)(h)  # culprit
+    z = nn.Linear(8, 4)(h.mean((2, 3)))
+    functional.relu(z, inplace=True).sum().backward()
+
+
+def adversarial() -> None:
+    """Step between the forward and the backward of another loss: torch names a view of a weight."""
+    made, judge = nn.Linear(8, 8)(Z), nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(judge.parameters(), 0.1)
+    loss = judge(made).mean()
+    judge(made.detach()).mean().backward()
+    optimizer.step()  # culprit
+    loss.backward()
+
+
+def adam() -> None:
+    """Step with states that have the shapes of the weights, and are written too."""
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(model.parameters())
+    loss = model(model(Z)).sum()
+    model(Z).sum().backward()
+    optimizer.step()  # culprit
+    loss.backward()
+
+
+def part() -> None:
+    """Write a row."""
+    h = nn.Linear(8, 8)(Z).exp()
+    h[0] = 0  # culprit
+    h.sum().backward()
+
+
+def column() -> None:
+    """Write a column of an operand."""
+    h, w = nn.Linear(8, 8)(Z), torch.randn(8, 8, requires_grad=True)
+    product = h @ w
+    h[:, 0] = 0  # culprit
+    product.sum().backward()
+
+
+def row_read() -> None:
+    """Read and write a row."""
+    h = nn.Linear(8, 8)(Z).tanh()
+    h[0] += 1  # culprit
+    h.sum().backward()
+
+
+def several() -> None:
+    """Write twice; both lines are named."""
+    h = nn.Linear(8, 8)(Z).sigmoid()
+    y = h * h
+    h.add_(1)  # culprit
+    h.mul_(2)  # culprit
+    y.sum().backward()
+
+
+def detached() -> None:
+    """Copy into memory again and again."""
+    sums, held = [], torch.zeros(8)
+    for row in nn.Linear(8, 8)(Z):
+        held.copy_(row.detach())  # culprit
+        sums.append((row * held).sum())
+    torch.stack(sums).sum().backward()
+
+
+def either() -> None:
+    """Write over two tensors of one shape; both lines are named."""
+    model = nn.Linear(8, 8)
+    one, other = model(Z).sigmoid(), model(Z + 1).sigmoid()
+    one.mul_(2)  # culprit
+    other.mul_(3)  # culprit
+    (one.sum() + other.sum()).backward()
+
+
+PROGRAMS = [residual, adversarial, adam, part, column, row_read, several, detached, either]
+
+
+def failed_pass(program: Callable[[], None], level: str) -> tnp.FollowedPass:
+    """Follow a program that fails."""
+    torch.manual_seed(0)
+    with contextlib.suppress(RuntimeError), tnp.follow(level=level) as run:
+        program()
+    return run
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_lines_that_wrote_over_a_value_are_named(program: Callable[[], None]):
+    """Lines that wrote over other shapes are not."""
+    finding = failed_pass(program, "operators").findings[0]
+    assert finding.kind == "overwritten"
+    assert "that the backward needs unchanged" in finding.fact
+    num_culprits = 2 if program in (several, either) else 1
+    text = f"{finding.fact} {finding.explanation}"
+    assert (text.count("test_failure.py:"), text.count("# culprit`")) == (num_culprits, num_culprits)
+    assert finding.source is not None
+    assert "# culprit" in finding.source.text
+
+
+def test_without_operators_the_error_leads_to_them():
+    finding = failed_pass(part, "modules").findings[0]
+    assert finding.fact == "RuntimeError in the cell, after Linear had returned"
+    assert "--operators" in finding.explanation

@@ -1,195 +1,257 @@
-"""What else a pass tells: each with its numbers, alike ones in one sentence, and nothing of a pass that is well."""
+"""Findings next to the origin: one sentence each with its numbers, and none for a healthy pass."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pickle
+from typing import Any
 
 import pytest
-from made_passes import FINE, INF, NAN, chain, gradients, leaf, line, one_call, value, weight, with_grads
+import torch
+from made import FINE, INF, NAN, block, chain, figures, gradients, leaf, line, step, value, weight
+from torch import nn
 
-from tensornp.passes.records import RECOMPUTED, PassRecord
-from tensornp.passes.verdict.findings import findings_of
-from tensornp.passes.verdict.problems import problems_of
+import tensornp as tnp
+from tensornp.passes.findings import findings_of
+from tensornp.passes.records import RECOMPUTED, Gradient, PassRecord
 
-ZERO = (0.0, 0.0)
+X = torch.ones(2, 3)
 
 
-def layers(norms, grads=(), name="layers.{}", inside="Net", **facts) -> PassRecord:
-    """Return a pass of numbered layers with norms of what they gave, and of what came back."""
-    backs = [{"grad": FINE, "grad_norm": norm} for norm in grads] or [{}] * len(norms)
+def layers(norms: list[float], grads: list[float] | None = None, name: str = "layers.{}", **facts: Any) -> PassRecord:
+    """Return a pass of numbered layers with norms of their outputs and gradients."""
+    backs = [{"grad": FINE, "grad_norm": norm} for norm in grads or []] or [{}] * len(norms)
     calls = (
         leaf(name.format(i), "Block", norm=norm, **back, **facts)
         for i, (norm, back) in enumerate(zip(norms, backs, strict=True))
     )
-    return chain(*calls, inside=inside)
+    return chain(*calls, inside="Net")
 
 
-def recomputed(record: PassRecord, name: str, ends: tuple[float, ...]) -> PassRecord:
-    """Return the pass with a call that a checkpoint made again."""
-    at = len(record.calls)
-    call = one_call(at, name, "Linear", got=[value()], gave=[value(ends)], phase=RECOMPUTED, order=at + 9, nth=1)
-    return replace(record, calls=(*record.calls, call))
+def dead(*units: tuple[str, tuple[int, int, int]]) -> PassRecord:
+    """Return a pass of activations with their number of dead units, of units and of positions."""
+    names = [name for name, _ in units]
+    nths = [names[:i].count(name) for i, name in enumerate(names)]
+    return chain(*(leaf(name, "ReLU", zero_units=one, nth=nth) for (name, one), nth in zip(units, nths, strict=True)))
 
 
-SITUATIONS = {
+def held(name: str, ends: tuple[float, float]) -> Gradient:
+    """Return the gradient of a parameter whose `.grad` was there before."""
+    return Gradient(name, figures(FINE), 0, figures(ends))
+
+
+SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
     "growth": (
-        layers([1.6**i for i in range(12)]),
-        ["norms grow ×1.6 a layer, from 1 at layers.0 to 176 at layers.11"],
+        layers([1.6**i for i in range(12)]), ["norms grow ×1.6 a layer, from 1 at layers.0 to 176 at layers.11"],
     ),
     "growth that begins late": (
         layers([3, 3.1, 3, 3.2, 3, 30, 300, 3000]),
         ["norms grow ×10 a layer, from 3 at layers.4 to 3,000 at layers.7"],
     ),
-    "decay": (
-        layers([0.4**i for i in range(6)]),
-        ["norms fall ×0.4 a layer, from 1 at layers.0 to 0.0102 at layers.5"],
-    ),
     "a gradient that vanishes": (
         layers([3.0] * 8, [1e-9 * 10**i for i in range(8)]),
         ["gradient norms fall ×0.1 a layer, from 0.01 at layers.7 to 1e−09 at layers.0"],
     ),
-    "a gradient that explodes": (
-        layers([3.0] * 6, [2.0 ** (20 - i) for i in range(6)]),
-        ["gradient norms grow ×2 a layer, from 32,768 at layers.5 to 1,048,576 at layers.0"],
+    "dead units": (dead(("mlp.1", (37, 512, 512))), ["37 of 512 units of mlp.1 (ReLU) were 0 at all 512 positions"]),
+    "all units dead": (dead(("a", (8, 8, 64))), ["8 of 8 units of a (ReLU) were 0 at all 64 positions"]),
+    "several activations": (
+        dead(("a", (6, 8, 64)), ("b", (4, 8, 64))),
+        ["2 activations have units that were 0 at all positions; a (ReLU): 6 of 8, b (ReLU): 4 of 8"],
     ),
-    "parts of layers": (
-        layers([3.0 * 5**i for i in range(5)], name="net.layers.{}.mlp.2"),
-        ["norms grow ×5 a layer, from 3 at net.layers.0.mlp.2 to 1,875 at net.layers.4.mlp.2"],
+    "several calls": (
+        dead(("a", (6, 8, 64)), ("a", (4, 8, 64))), ["4 of 8 units of a (ReLU, call 2) were 0 at all 64 positions"],
     ),
-    "dead units": (
-        chain(leaf("mlp.0"), leaf("mlp.1", "ReLU", ZERO)),
-        ["mlp.1 (ReLU) gave 12 values, all of them 0: its units are dead"],
+    "near the end": (
+        chain(leaf("layers.8", dtype="float16"), leaf("layers.9", ends=(-40000.0, 3.0), dtype="float16"), inside="Net"),
+        ["layers.9 (Linear) came within a factor of 2 of the limit of float16; the largest number was 40,000; the "
+         "limit is 65,504"],
     ),
-    "several of them": (
-        chain(leaf("0"), leaf("1", "ReLU", ZERO), leaf("2"), leaf("3", "GELU", ZERO)),
-        ["2 activations gave 0 and nothing else: 1 (ReLU), 3 (GELU)"],
-    ),
-    "a constant": (
-        chain(leaf("fc"), leaf("drop", "Dropout", (0.5, 0.5))),
-        ["drop (Dropout) gave one value only, 0.5"],
-    ),
-    "an infinity throughout, of which the verdict tells": (chain(leaf("fc"), leaf("fc2", ends=(INF, INF))), []),
-    "a constant that is 0, behind its sign": (
-        chain(leaf("fc"), leaf("drop", "Dropout", (-0.0, 0.0))),
-        ["drop (Dropout) gave one value only, 0"],
-    ),
-    "near the edge": (
-        chain(leaf("layers.8", dtype="float16"), leaf("layers.9", ends=(-40000.0, 3.0), dtype="float16")),
-        ["layers.9 comes within a factor of 2 of float16's range (65,504); it reached 40,000"],
-    ),
-    "near the edge of bfloat16": (
-        chain(leaf("a", ends=(0.0, 2e38), dtype="torch.bfloat16"), leaf("b", ends=(0.0, 3e38), dtype="torch.bfloat16")),
-        ["2 calls come within a factor of 2 of bfloat16's range (3.39e+38): a, b; they reached 3e+38"],
-    ),
-    "no gradient": (
-        with_grads(chain(leaf("fc")), gradients(("fc.weight", FINE), ("fc.bias", None))),
-        ["fc.bias got no gradient"],
-    ),
-    "no gradients": (
-        with_grads(PassRecord(), gradients(*((f"fc.{i}", None) for i in range(5)))),
-        ["5 parameters got no gradient: fc.0, fc.1, fc.2, …"],
-    ),
-    "a gradient that is lost": (
+    "modules without a gradient": (
         chain(
-            leaf("0", requires_grad=True),
-            leaf("1", source=line(20, "with torch.no_grad():")),
-            leaf("2"),
-            inside="Net",
+            leaf("a"), inside="Net", grads=gradients(("a.w", FINE), ("b.0.w", None), ("b.1.w", None), ("c.w", None))
         ),
-        ["1 (Linear) returned a tensor without a gradient, though its inputs had one, model.py:20 `with "
+        ["3 of 4 parameters got no gradient: b, c"],
+    ),
+    "a model next to another": (
+        block(
+            leaf("one"), leaf("two"),
+            grads=gradients(("one.w", FINE), ("one.b", None), ("two.w", None), ("two.b", None)),
+        ),
+        ["1 of 4 parameters got no gradient: one.b"],
+    ),
+    "a call that cut the graph": (
+        chain(
+            leaf("0"), leaf("1", requires_grad=False, source=line(20, "with torch.no_grad():")), leaf("2"),
+            inside="Net", grads=gradients(("2.weight", FINE), ("0.weight", None)),
+        ),
+        ["1 of 2 parameters got no gradient: 0; 1 (Linear) returned a tensor without a gradient, model.py:20 `with "
          "torch.no_grad():`"],
     ),
-    "recomputed otherwise": (
-        recomputed(chain(leaf("fc")), "fc", (-1.0, 3.0)),
-        ["fc came out otherwise when it was recomputed: RNG or state had moved"],
+    "a step without gradients": (
+        chain(leaf("fc"), steps=[step(2), step(2, num_with_gradient=0), step(3, num_with_gradient=0)]),
+        ["a step of Adam began without gradients, model.py:30 `optimizer.step()`; `.grad` was None for each of its 2 "
+         "parameters"],
     ),
-    "a weight that is not finite": (
-        chain(leaf("emb", "Embedding", params=(weight((NAN,)),))), ["emb.weight held NaN before the pass"],
+    "gradients that were added": (
+        chain(leaf("fc"), grads=[held("a", (-1.0, 1.0)), held("b", (NAN, NAN)), held("c", (0.0, 0.0))]),
+        ["`.grad` of 2 parameters was not empty when a gradient came; the gradient was added to it: a, b"],
     ),
-    "weights that are not finite": (
-        chain(leaf("a", params=(weight((NAN,)),)), leaf("b", params=(weight((-1.0, INF)),))),
-        ["2 parameters held Inf or NaN before the pass: a.weight, b.weight"],
-    ),
-    "buffers that are not finite": (
-        chain(leaf("bn", params=[weight((NAN,), name, requires_grad=False, relation="buffer") for name in "ab"])),
-        ["2 buffers held NaN before the pass: bn.a, bn.b"],
-    ),
-    "an input that is not finite": (
-        chain(leaf("fc", got=(value((NAN,), "['x']"),))), ["the input ['x'] held NaN when fc (Linear) was called"],
-    ),
-    "called twice": (
-        chain(leaf("shared"), leaf("act", "GELU"), leaf("shared", nth=1), leaf("act", "GELU", nth=1), inside="Net"),
-        ["shared is called 2 times; one set of weights"],
+    "a buffer": (
+        chain(leaf("0", "Codebook"), buffers={"0.embed": (1, value((NAN,), relation="buffer"))}),
+        ["0.embed contains NaN after this pass"],
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_each_finding_is_one_sentence(situation):
-    record, sentences = SITUATIONS[situation]
-    assert [one.sentence for one in findings_of(record)] == sentences
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_each_finding_is_one_sentence(name: str):
+    record, sentences = SITUATIONS[name]
+    assert [str(one) for one in findings_of(record)] == sentences
 
 
-HEALTHY = {
-    "nothing": PassRecord(),
+HEALTHY: dict[str, PassRecord] = {
+    "nothing": block(),
     "norms that stay": layers([3.0, 3.3, 2.9, 3.5, 3.1, 3.0]),
-    "three layers": layers([1, 10, 100]),
     "growth by little": layers([1.3**i for i in range(12)]),
-    "growth over few": layers([1.0, 1.6, 2.5, 4.0]),
+    "growth over few layers": layers([1.0, 1.6, 2.5, 4.0]),
     "layers of several shapes": chain(*(leaf(f"layers.{i}", norm=9.0**i, shape=(i + 1, 2)) for i in range(6))),
     "norms that are not finite": layers([1.0, NAN, INF, 0.0, NAN, INF]),
-    "numbers that are no names": layers([9.0**i for i in range(6)], name="conv{}"),
-    "a constant made of one": chain(leaf("0", got=(value((1.0, 1.0), "[0]"),), ends=(2.0, 2.0), params=())),
-    "a number": chain(leaf("loss", "MSELoss", got=(value(),), ends=(0.5, 0.5), shape=())),
-    "the edge of float32": chain(leaf("fc", ends=(0.0, 40000.0))),
-    "no backward": replace(PassRecord(), grads=gradients(("fc.weight", None))),
-    "no gradient anywhere": chain(leaf("fc"), leaf("fc2")),
-    "a reentrant checkpoint": recomputed(chain(leaf("fc", got=(value(path="[0]", requires_grad=True),))), "fc", FINE),
-    "recomputed as before": recomputed(chain(leaf("fc")), "fc", FINE),
-    "NaN as before": recomputed(chain(leaf("fc", ends=(NAN,))), "fc", (NAN,)),
-    "several batches": chain(leaf("fc"), leaf("fc", nth=1)),
-    "a mask": chain(leaf("fc", got=(value((-INF, 0.0), "[0]"),))),
-    "indices": chain(leaf("argmax", "Argmax", got=(value(requires_grad=True),), dtype="int64")),
+    "few positions": dead(("a", (8, 8, 31))),
+    "few dead units": dead(("a", (4, 100, 64))),
+    "units alive in another call": dead(("a", (6, 8, 64)), ("a", (0, 8, 64))),
+    "float32": chain(leaf("fc", ends=(0.0, 40000.0))),
+    "no backward": block(grads=gradients(("fc.weight", None))),
+    "a gradient that is held at the end": chain(
+        leaf("a"), grads=[*gradients(("a.w", FINE)), Gradient("a.b", is_held_at_end=True)]
+    ),
+    "a gradient that was not read": chain(
+        leaf("a"), grads=[*gradients(("a.w", FINE)), Gradient("a.b", note="a shard")]
+    ),
+    "indices": chain(leaf("fc"), leaf("argmax", "Argmax", dtype="int64", requires_grad=False)),
+    "a mask among buffers": chain(leaf("a"), buffers={"a.mask": (1, value((-INF, 0.0), relation="buffer"))}),
+    "recomputed": chain(leaf("fc"), leaf("fc", phase=RECOMPUTED, nth=1)),
 }
 
 
-@pytest.mark.parametrize("situation", HEALTHY)
-def test_of_what_is_well_nothing_is_said(situation):
-    assert findings_of(HEALTHY[situation]) == ()
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_pass_has_no_findings(name: str):
+    assert findings_of(HEALTHY[name]) == []
 
 
 def test_of_a_layer_and_its_parts_that_grow_alike_the_layer_is_named():
     calls = []
     for i in range(6):
-        at = 2 * i
-        calls.append(one_call(at, f"layers.{i}", "Block", got=[value()], gave=[value(norm=4.0**i)], order=at + 1))
-        calls.append(
-            one_call(at + 1, f"layers.{i}.fc", "Linear", got=[value()], gave=[value(norm=4.0**i)], parent=at, order=at)
-        )
-    (finding,) = findings_of(PassRecord(tuple(calls)))
-    assert (finding.name, finding.figures) == ("layers.0", pytest.approx((4, 1, 1024)))
+        y = value(norm=4.0**i)
+        calls.append(leaf(f"layers.{i}", "Block", outputs={"": y}))
+        calls.append(leaf(f"layers.{i}.fc", outputs={"": y}, parent=2 * i + 1))
+    (finding,) = findings_of(block(*calls))
+    assert finding.fact == "norms grow ×4 a layer, from 1 at layers.0 to 1,024 at layers.5"
+    assert finding.call == 1
 
 
-def test_problems_begin_with_the_verdict_and_end_with_a_number():
+def test_findings_stand_in_one_order():
     calls = [
-        leaf("0", requires_grad=True, params=(weight((NAN,)),), ends=(NAN,)),
-        leaf("1", "ReLU", ZERO),
+        leaf("0", params={"weight": weight((NAN,))}, ends=(NAN,)),
+        leaf("1", "ReLU", (NAN,), zero_units=(8, 8, 64)),
         leaf("2", ends=(0.0, 60000.0), dtype="float16"),
-        leaf("3", "Dropout", (2.0, 2.0)),
-        leaf("4"),
-        leaf("4", nth=1),
+        leaf("3", ends=(NAN,)),
     ]
-    record = with_grads(chain(*calls, inside="Net"), gradients(("0.bias", None)))
-    problems = problems_of(replace(record, error="RuntimeError: no"))
-    assert problems == [
-        "0.weight held NaN before the pass; what Net gave was finite",
-        "RuntimeError after 7 calls; the last that returned was Net",
-        "1 (ReLU) returned a tensor without a gradient, though its inputs had one",
-        "0.bias got no gradient",
-        "1 (ReLU) gave 12 values, all of them 0: its units are dead",
-        "3 more",
-    ]
+    record = chain(
+        *calls, inside="Net", error="ValueError: no", steps=[step(2, num_with_gradient=0)],
+        grads=[held("3.weight", FINE), Gradient("3.bias")], buffers={"0.embed": (2, value((NAN,)))},
+    )  # fmt: skip
+    found = findings_of(record)
+    kinds = ["failed", "nan", "idle step", "added", "no gradient", "near the end", "dead units", "buffer"]
+    assert [one.kind for one in found] == kinds
+    assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_a_pass_that_is_well_has_no_problems():
-    assert problems_of(chain(leaf("fc"), leaf("fc2"), inside="Net")) == []
+class Experts(nn.Module):
+    """A model that calls one expert, and may use the weights of another in its own code."""
+
+    def __init__(self, *, is_second_used: bool) -> None:
+        super().__init__()
+        self.ex = nn.ModuleList(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(3))
+        self.head, self.is_second_used = nn.Linear(3, 2), is_second_used
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the head behind one or two experts."""
+        x = self.ex[0](x)
+        return self.head(self.ex[1][0].forward(x) if self.is_second_used else x)
+
+
+@pytest.mark.parametrize("is_second_used", [False, True])
+def test_modules_without_a_call_are_named(is_second_used: bool):
+    """Also if the gradients were removed after the step."""
+    model = Experts(is_second_used=is_second_used)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with tnp.follow() as run:
+        model(X).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    named = "2 of 8 parameters got no gradient: ex.2" if is_second_used else "4 of 8 parameters got no gradient: ex.1, "
+    assert any(one.startswith(named) for one in run.problems)
+
+
+def net() -> nn.Module:
+    """Return a model of two layers."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+
+
+def step_of(model: nn.Module, optimizer: torch.optim.Optimizer, to_none: bool | None = True) -> None:
+    """Train for one step; gradients stay as they are if `to_none` is None."""
+    if to_none is not None:
+        optimizer.zero_grad(set_to_none=to_none)
+    model(X).sum().backward()
+    optimizer.step()
+
+
+def by_closure(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Train by a closure that computes the gradients inside of the step."""
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(X).square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.zero_grad()
+    optimizer.step(closure)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("program", "optimizer", "kinds"),
+    [
+        (lambda model, optimizer: step_of(model, optimizer, None), torch.optim.SGD, ["added"]),
+        (step_of, torch.optim.SGD, []),
+        (step_of, torch.optim.Adam, []),
+        (lambda model, optimizer: step_of(model, optimizer, False), torch.optim.SGD, []),
+        (lambda model, optimizer: [step_of(model, optimizer, None) for _ in range(2)], torch.optim.SGD, ["added"]),
+        (lambda model, optimizer: (optimizer.zero_grad(), optimizer.step()), torch.optim.SGD, ["idle step"]),
+        (lambda _, optimizer: torch.optim.SGD(net().parameters(), 0.1).step(), torch.optim.SGD, ["idle step"]),
+        (by_closure, torch.optim.LBFGS, []),
+    ],
+    ids=["added", "zeroed", "Adam", "zeros", "twice", "no backward", "another model", "closure"],
+)
+def test_steps_and_gradients_of_a_training_are_checked(program: Any, optimizer: Any, kinds: list[str]):
+    """The first backward, whose gradients stay, comes before the block."""
+    model = net()
+    made = optimizer(model.parameters(), lr=0.01)
+    model(X).sum().backward()
+    with tnp.follow(model) as run:
+        program(model, made)
+    assert [one.kind for one in run.findings] == kinds
+
+
+def test_dead_units_are_counted_over_calls():
+    """A unit that is alive in one call is not dead."""
+    model = nn.Sequential(nn.Linear(4, 20, bias=False), nn.ReLU())
+    with torch.no_grad():
+        model[0].weight.fill_(-1)
+        model[0].weight[:16] = 1
+    x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
+    for other, facts in ((x, ["4 of 20 units of 1 (ReLU) were 0 at all 64 positions"]), (x - 0.5, [])):
+        with tnp.follow(model) as run:
+            model(x)
+            model(other)
+        assert [one.fact for one in run.findings if one.kind == "dead units"] == facts

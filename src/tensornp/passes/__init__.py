@@ -1,4 +1,4 @@
-"""What a forward and a backward pass did, call by call: `recording` follows, `verdict` concludes from frozen records.
+"""Follow the calls of a block: `follow` records them, `findings` concludes from the record.
 
 In: modules that are called in a block. Out: `FollowedPass`, which holds no tensor.
 """

@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -35,6 +35,18 @@ class Unguarded:
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None if it has none, or must not be read."""
         return self.read(_grad.__get__, tensor)
+
+
+def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:
+    """Return for each leaf whether it has a gradient; True for all if another thread runs a backward."""
+    is_unknown = backward_runs_elsewhere()
+    return [is_unknown or _grad.__get__(one) is not None for one in tensors]
+
+
+def grad_in_hook(leaf: torch.Tensor) -> torch.Tensor | None:
+    """Return the gradient of a leaf in a hook of the backward that is about to add to it."""
+    found: torch.Tensor | None = _grad.__get__(leaf)
+    return found
 
 
 def backward_runs_elsewhere() -> bool:

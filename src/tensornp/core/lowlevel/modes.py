@@ -38,13 +38,13 @@ def outside_modes(function: _F | None = None) -> _F | AbstractContextManager[Non
     Autograd records nothing there. Ctrl-C acts as in any `with` block.
     """
     if function is None:
-        return _NOTHING if _state.is_outside else _outside()
+        return _NOTHING if _state.is_outside else _Outside()
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if _state.is_outside:
             return function(*args, **kwargs)
-        with _outside():
+        with _Outside():
             return function(*args, **kwargs)
 
     return cast(_F, never_compiled(call))
@@ -71,23 +71,35 @@ def with_overrides() -> Generator[None, None, None]:
             yield
 
 
-@contextmanager
-def _outside() -> Generator[None, None, None]:
-    # Function modes come first: they would see the calls that leave the other modes.
-    with (
-        torch_private.DisableTorchFunction(),
-        torch_private.InferenceMode(False),
-        torch.no_grad(),
-        ExitStack() as stack,
-    ):
-        if torch_private.is_in_dispatch_mode_or_transform():
-            _leave_dispatch_modes_and_transforms(stack)
-        was_own_call = _state.is_own_call
-        _state.is_outside = _state.is_own_call = True
+class _Outside:
+    """Leaves the modes; a class, since each value of a followed pass is read in such a block."""
+
+    __slots__ = ("_function", "_has_grad", "_stack", "_was_own_call")
+
+    def __enter__(self) -> None:
+        self._stack: ExitStack | None = None
+        self._has_grad, self._was_own_call = torch.is_grad_enabled(), _state.is_own_call
+        # Function modes come first: they would see the calls that leave the other modes.
+        self._function = torch_private.DisableTorchFunction()
+        self._function.__enter__()
         try:
-            yield
-        finally:
-            _state.is_outside, _state.is_own_call = False, was_own_call
+            torch_private.set_grad_enabled(False)
+            if torch.is_inference_mode_enabled() or torch_private.is_in_dispatch_mode_or_transform():
+                self._stack = ExitStack()
+                self._stack.enter_context(torch_private.InferenceMode(False))
+                torch_private.set_grad_enabled(False)
+                _leave_dispatch_modes_and_transforms(self._stack)
+            _state.is_outside = _state.is_own_call = True
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, cls: Any, error: Any, traceback: Any) -> None:
+        _state.is_outside, _state.is_own_call = False, self._was_own_call
+        if self._stack is not None:
+            self._stack.close()
+        torch_private.set_grad_enabled(self._has_grad)
+        self._function.__exit__(cls, error, traceback)
 
 
 def _leave_dispatch_modes_and_transforms(stack: ExitStack) -> None:

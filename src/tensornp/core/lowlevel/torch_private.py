@@ -35,6 +35,7 @@ pop_function_mode: Any = torch._C._pop_torch_function_stack
 push_function_mode: Any = torch._C._push_on_torch_function_stack
 tracing_state = _get_tracing_state
 set_tracing_state: Any = _private._set_tracing_state
+set_grad_enabled: Any = torch._C._set_grad_enabled
 is_functorch_wrapper = is_functorch_wrapped_tensor
 is_functional_wrapper: Any = torch._is_functional_tensor
 """Whether functionalization wraps a tensor; its `numpy()` would return garbage."""

@@ -1,4 +1,4 @@
-"""The live trees of followed passes, which dock into their cards, and go when their cells run again."""
+"""The live trees of followed passes, which dock into their cards."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 class LivePasses:
-    """Makes the trees of passes live.
-
-    What is held of a pass is its record, without the copies that it may have kept.
-
-    These go with the pass, unless no name reaches it: then its tree holds it.
-    """
+    """Makes the trees of passes live; each tree holds its pass until its cell runs again."""
 
     def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
         self._shell, self._config, self._bind = shell, config, bind
@@ -28,18 +23,18 @@ class LivePasses:
         self._made: tuple[FollowedPass, str, str] | None = None
 
     def note(self, run: FollowedPass, anchor: str, expression: str) -> None:
-        """Remember that the card of class `anchor` was made of a pass, which `expression` reaches."""
+        """Remember a pass, the anchor of its card, and its expression."""
         self._made = run, anchor, expression
 
     def after_cell(self, result: Any = None) -> None:
-        """Put a tree into the card of the pass that the cell which has just ended has returned."""
+        """Put a tree into the card of a pass that is the value of the cell."""
         value = getattr(result, "result", None)
         if value is not None:
             self.show(value)
         self._made = None
 
     def show(self, run: Any, opened: str = "") -> None:
-        """Put a tree into the card that was just made of a pass; of anything else there is none."""
+        """Put a tree into the card that was just made of a pass; ignore other objects."""
         made, self._made = self._made, None
         if made is not None and made[0] is run:
             # The card is complete by itself.
@@ -48,7 +43,7 @@ class LivePasses:
             )
 
     def _show(self, run: FollowedPass, anchor: str, opened: str) -> None:
-        if not run.is_over or not run.calls or not can_show_live(self._shell, self._config):
+        if not run.is_over or len(run._record.calls) < 2 or not can_show_live(self._shell, self._config):
             return
         from tensornp.widget.passes.calls import CallsWidget
 
@@ -60,10 +55,10 @@ class LivePasses:
         self._residents.keep(widget, output)
 
     def before_cell(self, *_: Any) -> None:
-        """Close what the cell, which runs again, has left on the page."""
+        """Close the trees of a cell that runs again."""
         self._residents.before_cell()
 
     def close(self) -> None:
-        """Take all out of the page."""
+        """Take all trees out of the page."""
         self._made = None
         self._residents.close()

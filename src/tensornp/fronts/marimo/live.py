@@ -115,7 +115,7 @@ def _tree_of(explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, a
 
 
 def _calls_of(run: FollowedPass, opened: str, anchor: str) -> CallsWidget | None:
-    if not run.is_over or not run.calls:
+    if not run.is_over or len(run._record.calls) < 2:
         return None
     from tensornp.widget.passes.calls import CallsWidget
 

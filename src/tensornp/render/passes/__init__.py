@@ -1,4 +1,4 @@
 """The calls of a followed pass.
 
-In: records of calls. Out: text and HTML. Start with `followed_pass.py`.
+In: records of calls. Out: text and HTML. Start with `card.py`.
 """

@@ -1,4 +1,4 @@
-"""A pass that was followed, on a page.
+"""A followed pass on a page.
 
-In: the record of a pass. Out: lines of a tree, and what is known of one call, as plain data. Start with `calls.py`.
+In: the record of a pass. Out: lines of a tree as plain data, and the HTML of one call. Start with `calls.py`.
 """

@@ -1,0 +1,148 @@
+"""Gradients as they come: prehooks of graph nodes report them, and nothing is set on a tensor."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
+
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.gradients import grad_in_hook, have_grads
+from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.passes.records import Gradient, Value
+from tensornp.passes.tensors import Tensors
+
+
+class Awaited:
+    """A parameter whose gradient is awaited.
+
+    It is known by its name in a module; `held` are rows of its `.grad` before the gradient.
+    """
+
+    __slots__ = ("gradient", "handle", "held", "module", "name", "num_steps", "root")
+
+    def __init__(self, module: torch.nn.Module, name: str, gradient: Gradient, root: Any) -> None:
+        self.module, self.name, self.gradient, self.root = weakref.ref(module), name, gradient, root
+        self.handle: Any = None
+        self.held: list[int] = []
+        self.num_steps = -1
+
+    @property
+    def parameter(self) -> torch.Tensor | None:
+        """The parameter that the module has by that name now."""
+        module = self.module()
+        try:
+            found: torch.Tensor | None = module.__dict__["_parameters"][self.name]
+        except (AttributeError, KeyError):
+            return None
+        return found
+
+
+class Gradients:
+    """Prehooks of nodes; `events` are the gradients that came, in order, each with its target and row."""
+
+    def __init__(self, tensors: Tensors, lock: Any) -> None:
+        self.events: list[tuple[Value | Gradient, int, int | None]] = []
+        self.parameters: list[Awaited] = []
+        self.num_steps = 0
+        self.is_over = False
+        self._tensors, self._lock = tensors, lock
+        self._handles: list[Any] = []
+        self._values: set[int] = set()
+        self._by_id: dict[int, Awaited] = {}
+
+    def of_value(self, tensor: torch.Tensor, value: Value) -> None:
+        """Have the node that made a tensor report its gradient."""
+        if id(value) in self._values or not value.requires_grad:
+            return
+        try:
+            node, number = tensor.grad_fn, tensor.output_nr
+        except Exception:
+            # Torch makes the node of a view when it is asked for, and may refuse; so may a class.
+            return
+        if node is not None and not torch_private.is_functorch_wrapper(tensor):
+            self._values.add(id(value))
+            self._handles.append(node.register_prehook(functools.partial(self._came_back, value, number)))
+
+    def awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
+        """Return the parameter of a module; a tied one has its first name."""
+        tensor = module.__dict__["_parameters"][name]
+        found = self._by_id.get(id(tensor))
+        if found is None or found.parameter is not tensor:
+            found = self._by_id[id(tensor)] = Awaited(module, name, Gradient(f"{prefix}.{name}".lstrip(".")), root)
+            self.parameters.append(found)
+        return found
+
+    def of_parameters(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
+        """Await the gradients of some parameters; return those that have no node yet."""
+        return [one for one in parameters if not self._of_parameter(one, edges)]
+
+    def _of_parameter(self, one: Awaited, edges: list[Any]) -> bool:
+        """Have the node that accumulates a gradient report it; return whether there is one.
+
+        The caller holds the `edges` until the outermost call has used the parameter: from then on the graph does. Held
+        for longer, they would keep the parameter too, and the shape that it had.
+        """
+        tensor = one.parameter
+        if tensor is None or not tensor.requires_grad:
+            return True
+        if isinstance(tensor, UninitializedTensorMixin):
+            return False
+        try:
+            edge = _edge_of(tensor)
+            handle = edge.node.register_prehook(functools.partial(self._came_back, one, edge.output_nr))
+        except Exception:
+            # An odd class may refuse.
+            return False
+        edges.append(edge)
+        if one.handle is not None and handle.hooks_dict_ref() is one.handle.hooks_dict_ref():
+            # It is the same node still.
+            handle.remove()
+            return True
+        one.handle = handle
+        self._handles.append(handle)
+        return True
+
+    @never_compiled
+    def _came_back(self, target: Value | Awaited, number: int, grads: tuple[Any, ...]) -> None:
+        if self.is_over or number >= len(grads) or grads[number] is None:
+            return
+        with self._lock, modes.outside_modes():
+            if isinstance(target, Awaited) and target.num_steps < self.num_steps:
+                # The first gradient of all, or the first after a step.
+                self._look_at_held(target)
+            row = self._tensors.read_gradient(grads[number])
+            self.events.append((target.gradient if isinstance(target, Awaited) else target, len(self.events), row))
+
+    def _look_at_held(self, one: Awaited) -> None:
+        """Read the `.grad` to which a gradient is about to be added."""
+        one.num_steps = self.num_steps
+        tensor = one.parameter
+        held = grad_in_hook(tensor) if tensor is not None and tensor.is_leaf else None
+        row = self._tensors.read_gradient(held) if held is not None else None
+        one.held += [row] if row is not None else []
+
+    def end(self) -> None:
+        """Remove the prehooks, and note which parameters have a `.grad` now."""
+        self.is_over = True
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        leaves = [(one, tensor) for one in self.parameters if (tensor := one.parameter) is not None and tensor.is_leaf]
+        for (one, _), is_held in zip(leaves, have_grads([tensor for _, tensor in leaves]), strict=True):
+            one.gradient.is_held_at_end = is_held
+
+
+def _edge_of(tensor: torch.Tensor) -> Any:
+    """Return the edge of a tensor; its class sees nothing of the view that torch makes."""
+    if type(tensor) is not torch.nn.Parameter or not tensor.is_leaf:
+        with torch_private.without_dispatch_classes():
+            return get_gradient_edge(tensor)
+    # As torch does, at half the cost.
+    with torch.enable_grad():
+        view: Any = tensor.view_as(tensor)
+    return GradientEdge(view.grad_fn.next_functions[0][0], 0)

@@ -1,0 +1,127 @@
+"""Names of modules in the models that a block calls, and expressions that reach them."""
+
+from __future__ import annotations
+
+import fnmatch
+import keyword
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tensornp.core.namespace.caller import name_of
+from tensornp.passes.gradients import Awaited
+
+
+class Root:
+    """A model that was given, or is called by no other module; `label` names it next to other models."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.reference, self.class_name = weakref.ref(module), type(module).__name__
+        self.has_weights = next(torch.nn.Module.parameters(module), None) is not None
+        self.code = self.label = ""
+
+
+class Known:
+    """A module that was called or may be: its place in a model, and nothing that keeps it alive.
+
+    `code` is the expression that reaches it from its model, None if it is no registered part of that; `first` and
+    `last` are its calls.
+    """
+
+    def __init__(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> None:
+        self.reference, self.root, self.name, self.code = weakref.ref(module), root, name, code
+        self.class_name = type(module).__name__
+        self.num_calls = self.first = self.last = 0
+        self.parameters: list[Awaited] | None = None
+        self.is_kept = self.is_within = False
+
+    def has_name(self, pattern: str | None) -> bool:
+        """Return whether a pattern matches the name, with that of the model or without, or the expression."""
+        if pattern is None:
+            return False
+        names = [self.name or self.class_name, joined(self.root.label, self.name)]
+        if self.root.code and self.code is not None:
+            names.append(self.root.code + self.code)
+        return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+class Names:
+    """The modules of a block; `namespace` returns the names that the block sees.
+
+    A model is named when it is first called, and again at the end of the block. A module outside of all registered
+    parts gets its class as name, ``layers.0.(Linear 2)``.
+    """
+
+    def __init__(self, namespace: Callable[[], Mapping[str, Any]], only: str | None, keep: str | None) -> None:
+        self.roots: list[Root] = []
+        self._namespace, self._only, self._keep = namespace, only, keep
+        self._counts: Counter[Any] = Counter()
+        self._modules: dict[int, Known] = {}
+
+    def find(self, module: torch.nn.Module) -> Known | None:
+        """Return a known module."""
+        known = self._modules.get(id(module))
+        return known if known is not None and known.reference() is module else None
+
+    def called(self) -> Iterator[Known]:
+        """Yield the modules that were called."""
+        return (one for one in self._modules.values() if one.num_calls)
+
+    def add_inside(self, module: torch.nn.Module, outer: Known) -> Known:
+        """Take in a module that another one calls, and that no model has registered."""
+        name = joined(outer.name, f"({type(module).__name__})")
+        self._counts[outer.root, name] += 1
+        number = self._counts[outer.root, name]
+        return self._add(module, outer.root, f"{name[:-1]} {number})" if number > 1 else name, None)
+
+    def add_root(self, module: torch.nn.Module) -> Known:
+        """Take in a model and its modules."""
+        root = Root(module)
+        self.roots.append(root)
+        self._label(root, self._namespace(), self._counts)
+        known = self._add(module, root, "", "")
+        codes: dict[str, tuple[Any, str]] = {"": (module, "")}
+        for name, child in torch.nn.Module.named_modules(module):
+            above, _, step = name.rpartition(".")
+            parent, code = codes.get(above, (None, ""))
+            codes[name] = child, code + _step_to(parent, step) if name else ""
+            if name and self.find(child) is None:
+                self._add(child, root, name, codes[name][1])
+        return known
+
+    def end(self, namespace: Mapping[str, Any]) -> None:
+        """Name the models as they are named at the end of the block."""
+        self._namespace = dict
+        counts: Counter[Any] = Counter()
+        for root in self.roots:
+            self._label(root, namespace, counts)
+
+    def _add(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> Known:
+        known = self._modules[id(module)] = Known(module, root, name, code)
+        known.is_within, known.is_kept = known.has_name(self._only), known.has_name(self._keep)
+        return known
+
+    def _label(self, root: Root, namespace: Mapping[str, Any], counts: Counter[Any]) -> None:
+        module = root.reference()
+        root.code = name_of(module, namespace) if module is not None else ""
+        root.label = root.code or root.class_name
+        counts[root.label] += 1
+        if (number := counts[root.label]) > 1:
+            root.label += f" #{number}"
+
+
+def joined(*names: str) -> str:
+    """Return names with dots between them; empty ones are left out."""
+    return ".".join(filter(None, names))
+
+
+def _step_to(parent: Any, step: str) -> str:
+    """Return the code from a module to one that it has registered under a name."""
+    if isinstance(parent, torch.nn.ModuleDict):
+        return f"[{step!r}]"
+    if step.isdecimal() and isinstance(parent, (torch.nn.Sequential, torch.nn.ModuleList)):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and not keyword.iskeyword(step) else f".get_submodule({step!r})"

@@ -1,0 +1,250 @@
+"""Record the operators that a thread calls, with their inputs and results.
+
+A dispatch mode sees composite operators in their parts, the casts of autocast and the whole backward, and calls each
+of them once, with unchanged arguments. Never a function mode, under which encoder layers leave their fast path.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd.graph import increment_version
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import tensornp
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.passes.readable import is_ordinary
+from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
+
+_graph_task: Any = torch._C._current_graph_task_id
+_node_at_work: Any = torch._C._current_autograd_node
+_next_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+_num_modes: Any = torch._C._len_torch_dispatch_stack
+_BACKWARD = re.compile(r"Backwards?\d*$")
+_OVERWRITING = frozenset(
+    "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
+)
+"""Operators that write a tensor without reading it."""
+_LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
+_SOFTMAX = frozenset(("_softmax", "_log_softmax", "_safe_softmax"))
+
+
+class _Kind:
+    """Facts from the schema of an operator: the names of its arguments, and those that it writes."""
+
+    def __init__(self, func: Any) -> None:
+        schema = func._schema
+        space, _, name = schema.name.partition("::")
+        self.name: str = name if space in ("aten", "prims") else f"{space}.{name}"
+        self.arguments: list[str] = [one.name for one in schema.arguments]
+        written = [one for one in schema.arguments if one.alias_info is not None and one.alias_info.is_write]
+        self.written: list[str] = [one.name for one in written]
+        self.unread = frozenset(one.name for one in written if one.kwarg_only or name in _OVERWRITING)
+        is_alias = not written and any(one.alias_info is not None for one in schema.returns)
+        self.is_view = is_alias or name in ("lift_fresh", "_unsafe_view")
+        self.is_empty = name.startswith(("empty", "new_empty", "_empty"))
+        self.reads = not (name.startswith("new_") or name.endswith("_like"))
+        # Operators on lists have counted their writes, or never do.
+        self.is_counted = not name.startswith(("_foreach_", "_fused_"))
+
+
+class OperatorMode(TorchDispatchMode):
+    """The mode that reports the operators of the thread that has entered it to a recorder.
+
+    Compiled code stays compiled under it and is seen as the operators that it calls.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self._recorder = recorder
+        self._is_choosy = recorder.only is not None or recorder.is_bound
+        self._by_number: dict[int, Call | None] = {}
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Return that compiled code is not to be run eagerly for our sake."""
+        return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # It would bring the whole compiler with the first operator; `never_compiled` says the same.
+        return False
+
+    @never_compiled
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and record its inputs and results."""
+        __tracebackhide__ = True
+        kwargs = kwargs or {}
+        call, kind = None, _kind_of(func)
+        if kind is not None and self._recorder.follows_here():
+            call = self._placed(kind, sys._getframe(1))
+        if call is None or kind is None or kind.is_view:
+            result = func(*args, **kwargs)
+            _count_writes(kind, args, kwargs)
+            return result
+        if kind.written:
+            self._recorder.record(self._take_inputs, call, kind, args, kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            call.status, call.error = RAISED, error_text(error)
+            self._recorder.record(self._raised, call, kind, args, kwargs)
+            raise
+        _count_writes(kind, args, kwargs)
+        self._recorder.record(self._ended, call, kind, args, kwargs, result)
+        return result
+
+    def _placed(self, kind: _Kind, frame: Any) -> Call | None:
+        """Return an operator in its place, in the backward that of its forward; None outside `only`."""
+        recorder = self._recorder
+        inner = recorder.innermost()
+        is_recomputed = inner is not None and inner.call.phase == RECOMPUTED
+        node = _node_at_work() if _graph_task() != -1 and not is_recomputed else None
+        call = None
+        if node is None:
+            if not self._is_choosy or (inner is not None and (recorder.only is None or inner.is_within)):
+                call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
+                call.source = place_of(frame)
+                # A step of an optimizer runs without gradients, and its closure with them.
+                is_step = recorder.open_steps and not torch.is_grad_enabled()
+                call.phase = RECOMPUTED if _graph_task() != -1 else OPTIMIZER if is_step else FORWARD
+        else:
+            call = self._of_node(kind, node)
+        # Of several operators that see the same number, the first has made the node.
+        self._by_number.setdefault(_next_number() - 1, call)
+        return call
+
+    def _of_node(self, kind: _Kind, node: Any) -> Call | None:
+        """Return an operator of a backward: sequence numbers lead from a node to the operator that made it.
+
+        Each thread counts for itself; with several threads no line is given.
+        """
+        name, number = type(node).__name__, node._sequence_nr()
+        forward = None if self._recorder.has_threads else self._by_number.get(number)
+        if self._is_choosy and forward is None:
+            return None
+        call = Call(-1, OPERATOR, kind.name, parent=0, phase=BACKWARD, detail=name)
+        is_own = forward is not None and _is_node_of(name, forward.name)
+        # A function of the user's has the number of the first operator in it.
+        if forward is not None and (is_own or not name[-1:].isdecimal()):
+            call.parent, call.source = forward.parent, forward.source
+            if is_own and forward.index >= 0:
+                call.forward, call.detail = forward.index, ""
+        return call
+
+    def _take_inputs(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
+        tensors = self._recorder.tensors
+        given = list(_given(kind, args, kwargs))
+        for one in (*args, *kwargs.values()):
+            if type(one) is float and not math.isfinite(one):
+                call.asked_for = "NaN" if math.isnan(one) else "Inf"
+        if kind.reads:
+            for argument, path, tensor in given:
+                if argument not in kind.unread:
+                    call.inputs[path] = tensors.value(tensor, has_sums=False)
+            if kind.name in _SOFTMAX:
+                self._count_masked_rows(call, *args[:2])
+        if kind.written:
+            before = (tensors.before_write(tensor) for argument, _, tensor in given if argument in kind.written)
+            call.overwrote = tuple(value for value in before if value is not None)
+
+    def _count_masked_rows(self, call: Call, tensor: torch.Tensor, dim: int) -> None:
+        """Count the rows of a softmax that are -Inf throughout, on their own device."""
+        if is_ordinary(tensor) and tensor.dim() and tensor.numel():
+            count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
+            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count, has_sums=False)))
+
+    def _raised(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
+        if not kind.written:
+            self._take_inputs(call, kind, args, kwargs)
+        self._recorder.add_operator(call)
+
+    def _ended(self, call: Call, kind: _Kind, args: Any, kwargs: Any, result: Any) -> None:
+        recorder = self._recorder
+        tensors = recorder.tensors
+        if kind.is_empty:
+            for _, tensor in _tensors_in("", result):
+                tensors.allocated(tensor)
+            return
+        index = len(recorder.calls)
+        if kind.written:
+            for argument, path, tensor in _given(kind, args, kwargs):
+                if argument in kind.written:
+                    call.outputs[path] = tensors.written(tensor, index, is_counted=kind.is_counted)
+        else:
+            # Results in memory that was seen before are views, whatever the schema says.
+            new = [(path, tensor) for path, tensor in _tensors_in("", result) if not tensors.is_known(tensor)]
+            if not new:
+                return
+            self._take_inputs(call, kind, args, kwargs)
+            for path, tensor in new:
+                call.outputs[path] = tensors.made(tensor, index)
+        call.status = RETURNED
+        recorder.add_operator(call)
+
+
+def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
+    """Count the writes of an operator on lists of tensors: torch counts none under a mode."""
+    if kind is None or not kind.written or not kind.name.startswith("_foreach_") or _num_modes():
+        return
+    for argument, _, tensor in _given(kind, args, kwargs):
+        if argument in kind.written and not tensor.is_inference():
+            increment_version(tensor)
+
+
+def place_of(frame: FrameType | None) -> Any:
+    """Return file and number of the innermost line outside of torch and tensornp."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_library(file):
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+@functools.lru_cache(4096)
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES)
+
+
+@functools.lru_cache(4096)
+def _is_node_of(node: str, operator: str) -> bool:
+    """Return whether a node of the graph is that of an operator: ``SqrtBackward0`` of ``sqrt``."""
+    made, name = (one.replace("_", "").lower() for one in (_BACKWARD.sub("", node), operator))
+    return bool(made) and (made.startswith(name) or name.startswith(made))
+
+
+@functools.lru_cache(4096)
+def _kind_of(func: Any) -> _Kind | None:
+    """Return facts about an operator; None for those without a schema or without a tensor as result."""
+    schema = getattr(func, "_schema", None)
+    if schema is None or (not any("Tensor" in str(one.type) for one in schema.returns) and not schema.is_mutable):
+        return None
+    return _Kind(func)
+
+
+def _given(kind: _Kind, args: Any, kwargs: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield the tensors among the arguments, each with the name of the argument and its path."""
+    for argument, one in (*zip(kind.arguments, args, strict=False), *kwargs.items()):
+        for path, tensor in _tensors_in(argument, one):
+            yield argument, path, tensor
+
+
+def _tensors_in(path: str, given: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if is_tensor(given):
+        yield path, given
+    elif type(given) in (list, tuple):
+        for i, one in enumerate(given):
+            if is_tensor(one):
+                yield f"{path}[{i}]", one

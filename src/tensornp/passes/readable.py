@@ -1,0 +1,148 @@
+"""Find the tensors in arguments and results, and give their values as strided tensors."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
+from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.tensor import kinds
+from tensornp.core.tensor.form import plain
+from tensornp.core.tensor.kinds import form_of
+from tensornp.core.tensor.paths import key_text
+
+STORED = "statistics of the stored elements"
+_MOST_LEAVES, _MOST_LEVELS, _MOST_OBJECTS = 1000, 6, 2
+"""Values of an argument that are looked at, levels of containers, and levels of objects among these."""
+_PLAIN_CLASSES = frozenset((int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
+_CODE = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer)
+
+
+def tensors_in(tree: Any) -> list[tuple[str, torch.Tensor]]:
+    """Return the tensors in arguments or a result, each with its path.
+
+    They are looked for in containers and among the attributes of objects, such as a cache; nothing of these runs. Large
+    and deep ones are only looked at in part.
+    """
+    if is_tensor(tree):
+        return [("", tree)]
+    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
+        return [("[0]", tree[0])]
+    found: list[tuple[str, torch.Tensor]] = []
+    waiting = [("", tree, 0, 0)]
+    for _ in range(_MOST_LEAVES):
+        if not waiting:
+            break
+        path, one, level, num_objects = waiting.pop()
+        if is_tensor(one):
+            found.append((path, one))
+        elif type(one) not in _PLAIN_CLASSES and level < _MOST_LEVELS:
+            is_object, children = _children_of(one)
+            num_objects += is_object
+            if num_objects <= _MOST_OBJECTS:
+                below = [(path + step, child, level + 1, num_objects) for step, child in children]
+                waiting += reversed(below)
+    return found
+
+
+def _children_of(obj: Any) -> tuple[bool, Iterator[tuple[str, Any]]]:
+    """Return whether an object is no container, and its first children, each with the step to it."""
+    if isinstance(obj, dict):
+        items = list(dict.items(obj))[:_MOST_LEAVES]
+        return False, ((f"[{key_text(key)}]", child) for key, child in items)
+    if isinstance(obj, (list, tuple)):
+        names = getattr(type(obj), "_fields", ())
+        return False, (
+            (f".{names[i]}" if i < len(names) else f"[{i}]", child) for i, child in enumerate(obj[:_MOST_LEAVES])
+        )
+    if callable(obj) or isinstance(obj, _CODE):
+        return True, iter(())
+    try:
+        return True, ((f".{name}", child) for name, child in dict(own_attributes(obj)).items())
+    except Exception:
+        # Another thread changes it just now, or it is broken.
+        return True, iter(())
+
+
+def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
+    """Return a strided tensor with the values of another, or None, and a note on them."""
+    if is_ordinary(tensor):
+        return _strided(tensor), ""
+    form = form_of(tensor)
+    if form.kind is kinds.LOCAL:
+        return readable_of(tensor._local_tensor)[0], "statistics of the local shard"  # type: ignore[attr-defined]
+    if form.state != "available":
+        return None, f"{form.state}: not read"
+    if form.kind is kinds.SPARSE:
+        raw = plain(tensor)
+        is_coo = raw.layout == torch.sparse_coo
+        # Elements that are stored several times are summed.
+        raw = quietly(raw.coalesce) if is_coo and not raw.is_coalesced() else raw
+        return _strided(torch_private.stored_elements(raw)[1] if is_coo else raw.values()), STORED
+    if form.kind is kinds.NESTED:
+        return _strided(stored_of(tensor)), ""
+    if form.kind not in (kinds.STRIDED, kinds.ZERO):
+        return None, f"{form.kind.label or form.kind.name}: not read"
+    return _strided(plain(tensor)), ""
+
+
+def is_ordinary(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a dense one of torch's own class without lazy bits: most are."""
+    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or tensor.is_meta:
+        return False
+    device = "cpu" if tensor.is_cpu else tensor.device.type
+    if device not in _ORDINARY_KEYS:
+        _ORDINARY_KEYS[device] = _keys_of(torch.empty(0, device=device))
+    return _keys_of(tensor) == _ORDINARY_KEYS[device]
+
+
+def _keys_of(tensor: torch.Tensor) -> int:
+    return int(torch._C._dispatch_keys(tensor).raw_repr())
+
+
+_ORDINARY_KEYS: dict[str, int] = {}
+"""Dispatch keys of dense tensors without lazy bits, by type of device."""
+
+
+def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return a readable tensor with each element of an expanded one once; None for no elements."""
+    size = tensor.numel()
+    if not size:
+        return None
+    is_row = tensor.is_contiguous()
+    reach = size if is_row else extent(tensor.shape, tensor.stride())
+    if (tensor.storage_offset() + reach) * tensor.itemsize > tensor.untyped_storage().nbytes():
+        return None
+    if not is_row:
+        for dim, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+            if length > 1 and step == 0:
+                tensor = tensor.narrow(dim, 0, 1)
+    # Torch warns of complex32; a modulus may be beyond float16, too.
+    return quietly(tensor.to, torch.complex64) if tensor.dtype is torch.complex32 else tensor
+
+
+def stored_of(tensor: Any) -> torch.Tensor:
+    """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
+    if not tensor.is_nested and not is_of_torch(tensor):
+        raise ValueError("a class of its own, of a sparse layout")
+    raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
+    if not tensor.is_nested:
+        return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+    if tensor.layout is torch.strided:
+        if not tensor.is_contiguous():
+            raise ValueError("nested, with gaps")
+        return raw.values()
+    if tensor._lengths is not None:
+        raise ValueError("nested, with gaps")
+    return plain(tensor._values)
+
+
+def extent(shape: Iterable[int], strides: Iterable[int]) -> int:
+    """Return the elements from the first to the last one."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))

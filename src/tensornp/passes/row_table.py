@@ -1,0 +1,154 @@
+"""Statistics of many tensors in turn: three reads each, on its own device, without a wait.
+
+Counting everything for one card, masks and all, is far too expensive for each tensor of a training.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from tensornp.core.convert.to_numpy import array_of_copy
+
+NUM_SAMPLED = 256
+"""Elements of a sample."""
+_NUM_ROWS, _MOST_ROWS = 16, 256
+"""Rows of the first table of a kind, and at most: the next one has twice as many, since each cell is a view."""
+_WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class Row(NamedTuple):
+    """Statistics of one tensor; `min` and `max` are NaN if an element is.
+
+    `sum` and `norm` are NaN if the extremes alone were read.
+    """
+
+    min: float
+    max: float
+    sum: float
+    norm: float
+
+
+class RowTable:
+    """Statistics and samples of tensors, by the number that each was given.
+
+    Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
+    `add` and `sample` are called `outside_modes`, with a tensor whose values can be read, and that is not complex32.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
+        self._places: list[tuple[_Chunk, int]] = []
+        self._extremes_alone: set[int] = set()
+        self._samples: list[torch.Tensor] = []
+
+    def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
+        """Read the statistics of a strided tensor with elements; return its number."""
+        dtype = tensor.dtype
+        if dtype not in _FLOATS:
+            tensor, dtype = _comparable(tensor)
+        key = tensor.device, dtype
+        chunk = self._open.get(key)
+        if chunk is None or chunk.count == len(chunk.mins):
+            num_rows = _NUM_ROWS
+            if chunk is not None:
+                num_rows = min(2 * len(chunk.mins), _MOST_ROWS)
+                chunk.close()
+            chunk = self._open[key] = _Chunk(*key, num_rows)
+        at = chunk.count
+        chunk.count = at + 1
+        torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
+        number = len(self._places)
+        self._places.append((chunk, at))
+        if has_sums:
+            chunk.take_sums(tensor, at)
+        else:
+            self._extremes_alone.add(number)
+        return number
+
+    def has_extremes_alone(self, number: int) -> bool:
+        """Return whether sum and norm of a tensor were not read."""
+        return number in self._extremes_alone
+
+    def complete(self, number: int, tensor: torch.Tensor) -> None:
+        """Read the sum and the norm of an unchanged tensor with extremes alone."""
+        self._extremes_alone.discard(number)
+        chunk, at = self._places[number]
+        chunk.take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], at)
+
+    def sample(self, tensor: torch.Tensor) -> int:
+        """Copy up to 256 elements at even distances on the device; return the number of the sample."""
+        if not tensor.is_contiguous():
+            tensor = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
+        taken = tensor.reshape(-1)[:: -(-tensor.numel() // NUM_SAMPLED)]
+        if taken.is_complex():
+            taken = taken.abs()
+        self._samples.append(taken.to(_WIDE.get(tensor.dtype, torch.float32), copy=True))
+        return len(self._samples) - 1
+
+    def read(self) -> tuple[list[Row], list[array[float]]]:
+        """Return all statistics and all samples by their numbers; waits for each device once a table."""
+        read = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
+        rows = [read[chunk][at] for chunk, at in self._places]
+        for number in self._extremes_alone:
+            rows[number] = rows[number]._replace(sum=math.nan, norm=math.nan)
+        samples = [array("d")] * len(self._samples)
+        devices: defaultdict[torch.device, list[int]] = defaultdict(list)
+        for number, sample in enumerate(self._samples):
+            devices[sample.device].append(number)
+        for numbers in devices.values():
+            # Not every device has float64.
+            flat = torch.cat([self._samples[number] for number in numbers]).cpu()
+            parts = flat.split([len(self._samples[number]) for number in numbers])
+            for number, part in zip(numbers, parts, strict=True):
+                samples[number] = array("d" if part.dtype is torch.float64 else "f", array_of_copy(part).tobytes())
+        return rows, samples
+
+
+class _Chunk:
+    """A table of statistics on one device, of tensors of one dtype, and views of its cells."""
+
+    __slots__ = ("count", "extremes", "maxs", "mins", "norms", "sums", "wide", "wides")
+
+    def __init__(self, device: torch.device, dtype: torch.dtype, num_rows: int) -> None:
+        self.count = 0
+        self.wide = _WIDE.get(dtype, torch.float32)
+        self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
+        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
+        self.mins: Sequence[torch.Tensor]
+        self.maxs: Sequence[torch.Tensor]
+        self.sums: Sequence[torch.Tensor]
+        self.norms: Sequence[torch.Tensor]
+        self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
+        self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+
+    def take_sums(self, tensor: torch.Tensor, at: int) -> None:
+        """Read the sum and the norm of a tensor."""
+        total, norm = (self.sums[at], self.norms[at]) if self.sums else self.wides[:, at].unbind()
+        torch.sum(tensor, (), dtype=self.wide, out=total)
+        torch.linalg.vector_norm(tensor, dtype=self.wide, out=norm)
+
+    def close(self) -> None:
+        """Release the views; each takes more memory than a row."""
+        self.mins = self.maxs = self.sums = self.norms = ()
+
+    def read(self) -> list[Row]:
+        """Return the rows; not every device has float64."""
+        both = torch.cat([table[:, : self.count].cpu().to(torch.float64) for table in (self.extremes, self.wides)])
+        return list(map(Row, *both.tolist()))
+
+
+def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
+    """Return a tensor that has a least element and a norm instead of one that has none."""
+    if tensor.is_complex():
+        tensor = tensor.abs()
+        return tensor, tensor.dtype
+    is_integer = not tensor.is_floating_point()
+    wide = torch.float64 if is_integer and tensor.dtype.itemsize > 2 else torch.float32
+    return tensor.to(wide), wide

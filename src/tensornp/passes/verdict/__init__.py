@@ -1,1 +1,0 @@
-"""What is concluded of a pass: functions of frozen records, which import no torch."""

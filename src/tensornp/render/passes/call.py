@@ -1,0 +1,133 @@
+"""One call: its line, and a row for each input, output and weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from tensornp.core.lowlevel.text import counted
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut, cut_inside
+from tensornp.models.outline.columns import at_a_glance
+from tensornp.passes.records import FORWARD, NEW, RAISED, RETURNED, Call, Figures, Finding, PassRecord, Value
+from tensornp.passes.tree import odd_word
+from tensornp.passes.wording import sizes_text, zero_units_text
+from tensornp.render.layout.document import Alarm, Both, Document, Lines
+from tensornp.render.layout.style import CARD, HEADING
+from tensornp.render.layout.table import MARKS, Drawn, Table, TableRow, name_html, without_common, without_empty
+from tensornp.render.passes.card import fitted, link_html, source_part, verdict_parts
+from tensornp.render.passes.rows import extremes, greatest_norm, sample_cell
+
+_SAMPLE = "sample"
+_HEADINGS = ("value", "shape", "dtype", "made by", _SAMPLE, "min … max", "mean", "‖·‖", "‖grad‖", MARKS)
+_ALWAYS = ("value", "shape")
+_MAX_VALUES, _MAX_CELL = 24, 40
+"""Values of one kind that are listed, and characters of a cell."""
+_NOUNS = {"inputs": "input", "outputs": "output"}
+
+
+def finding_document(finding: Finding) -> Document:
+    """Return the fact, its line, and the expression of its call."""
+    index = f"its call is run[{finding.call}]" if finding.call is not None else ""
+    return Document((*verdict_parts(finding), Lines((index,))))
+
+
+def call_document(call: Call) -> Document:
+    """Return the title of a call over its values."""
+    title = cut(call.title, MAX_TOLD)
+    heading = Both(title, f'<div style="{HEADING}"><b>{name_html(title)}</b></div>')
+    return Document((heading, *_parts(call, None)))
+
+
+def panel_html(call: Call, record: PassRecord, *, has_links: bool = True) -> str:
+    """Return the card without its title, with links to makers of values.
+
+    `has_links` adds links to kept values.
+    """
+    return Document(_parts(call, record, has_links=has_links), CARD).html()
+
+
+def values_of(call: Call) -> list[tuple[str, str, Value]]:
+    """Return all values of a call with their kind and path."""
+    kinds = (("inputs", call.inputs), ("outputs", call.outputs), ("params", call.params))
+    return [(kind, path, value) for kind, values in kinds for path, value in values.items()]
+
+
+def keep_command(call: Call) -> str:
+    """Return the magic that copies all elements of a call, if it has samples alone."""
+    values = call.outputs.values()
+    is_sampled = any(one.figures and 0 < len(one.sample) < one.figures.count and one.tensor is None for one in values)
+    is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
+    return f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain else ""
+
+
+def _parts(call: Call, record: PassRecord | None, *, has_links: bool = False) -> tuple[Alarm | Both | Lines, ...]:
+    ended = cut(f"{call.status} {call.error}".strip(), MAX_TOLD) if call.status != RETURNED else ""
+    end = Alarm(ended) if call.status == RAISED else Lines((ended,))
+    table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record, has_links=has_links))), ("dtype",))
+    facts = [*_facts(call, record), *(f"all {dtype}" for dtype in common)]
+    notes = Lines((keep_command(call),))
+    values = fitted(without_empty(table, _ALWAYS), _SAMPLE)
+    return end, source_part(call.source), Lines((" · ".join(filter(None, facts)),)), values, notes
+
+
+def _facts(call: Call, record: PassRecord | None) -> Iterator[str]:
+    yield call.phase if call.phase != FORWARD else "forward"
+    yield cut(call.code, MAX_INSIDE) if call.code != call.title else ""
+    if record is not None and call.parent:
+        yield f"inside {cut_inside(record.calls[call.parent].title, MAX_INSIDE)}"
+    yield cut(call.detail, MAX_TOLD)
+    yield zero_units_text(call.zero_units) if call.zero_units is not None and call.zero_units[0] else ""
+    devices = list(dict.fromkeys(value.device for _, _, value in values_of(call) if value.device))
+    yield cut(", ".join(devices), MAX_INSIDE) if devices != ["cpu"] else ""
+
+
+def _rows(call: Call, record: PassRecord | None, *, has_links: bool) -> Iterator[TableRow]:
+    grads = {one.name: one.figures for one in record.grads} if record is not None else {}
+    kind_before, num_of_kind = "", 0
+    for number, (kind, path, value) in enumerate(values_of(call)):
+        num_of_kind = num_of_kind + 1 if kind == kind_before else 1
+        begins_group, kind_before = bool(kind_before) and kind != kind_before, kind
+        if num_of_kind > _MAX_VALUES:
+            if num_of_kind == _MAX_VALUES + 1:
+                more = counted(len(getattr(call, kind)) - _MAX_VALUES, "more value")
+                yield TableRow((f"… {more}",), is_quiet=True)
+            continue
+        name = cut_inside(f"{_NOUNS.get(kind, '')} {path}".strip(), MAX_INSIDE)
+        if has_links and value.tensor is not None:
+            name = Drawn(name, f'<span class="tensornp-kept-{number}">{escape(name)}</span>')
+        grad = value.grad or (grads.get(f"{call.name}.{path}".lstrip(".")) if kind == "params" else None)
+        maker = value.maker if value.maker != call.index else None
+        yield _row(name, value, grad, _maker(maker, record), begins_group=begins_group)
+
+
+def _row(name: str, value: Value, grad: Figures | None, maker: str, *, begins_group: bool) -> TableRow:
+    figures = [value.figures] if value.figures is not None and value.figures.count else []
+    is_finite = bool(figures) and figures[0].is_finite
+    cells = (
+        name,
+        cut(sizes_text(value.shape), MAX_INSIDE),
+        cut(value.dtype, _MAX_CELL),
+        maker,
+        sample_cell(figures, [value.sample]),
+        extremes(figures),
+        at_a_glance(figures[0].mean) if is_finite and figures[0].mean == figures[0].mean else "",
+        greatest_norm(figures) if is_finite else "",
+        greatest_norm([grad]) if grad is not None else "",
+        cut(", ".join(filter(None, _marks(value))), MAX_TOLD),
+    )
+    return TableRow(cells, alarm=odd_word([value]), begins_group=begins_group)
+
+
+def _maker(index: int | None, record: PassRecord | None) -> str:
+    if index is None:
+        return ""
+    if record is None:
+        return f"call {index:,}"
+    title = cut_inside(record.calls[index].title, _MAX_CELL)
+    return Drawn(title, link_html(title, index))
+
+
+def _marks(value: Value) -> Iterator[str]:
+    yield value.relation if value.relation != NEW else ""
+    yield value.note
+    yield "kept" if value.tensor is not None else ""

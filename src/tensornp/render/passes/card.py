@@ -1,0 +1,181 @@
+"""The card of a followed pass: findings over the tree of its calls, as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING
+
+from tensornp.core.lowlevel.text import counted
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
+from tensornp.passes.tree import CallTree, odd_word
+from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
+from tensornp.render.layout.style import QUIET, SOURCE
+from tensornp.render.layout.table import (
+    Drawn,
+    Table,
+    only,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.layout.words import listed
+from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, row_of
+
+if TYPE_CHECKING:
+    from tensornp.passes.follow import FollowedPass
+
+_MAX_PROBLEMS, _MAX_CLASSES = 5, 3
+_MAX_TEXT, _MAX_PLACE = 400, 120
+_MAX_COLUMNS = 80
+"""Of a terminal."""
+ALARMS = {
+    "nan": "first NaN",
+    "inf": "first Inf",
+    "failed": "failed",
+    "overwritten": "overwrote",
+    "buffer": "non-finite buffer",
+}
+"""Words in the tree for findings that are alarms, by kind."""
+
+
+def pass_document(run: FollowedPass) -> Document:
+    """Return the card of a pass; while the block runs, one line."""
+    return record_document(run._record, run.findings) if run.is_over else Document((Lines((repr(run),)),))
+
+
+def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document:
+    """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
+    notes = Lines(tuple(cut(note, _MAX_TEXT) for note in record.notes))
+    if len(record.calls) < 2 and not findings:
+        return Document((Lines((_nothing_called(record),)), notes))
+    others = list(findings[:_MAX_PROBLEMS])
+    verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
+    worst = next((one for one in others if one.kind in ALARMS), None)
+    if worst is not None:
+        others.remove(worst)
+        verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
+    table, common = tree_table(record, alarms_of(findings))
+    totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
+    lines = Lines((*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals))
+    return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
+
+
+def title_of(record: PassRecord) -> str:
+    """Return the expressions or classes of the outermost modules."""
+    outermost = [call for call in record.children(record.calls[0]) if call.kind == MODULE] if record.calls else []
+    names = list(dict.fromkeys(call.code or call.title for call in outermost if call.phase != RECOMPUTED))
+    return cut(listed(names, _MAX_CLASSES), MAX_SHOWN)
+
+
+def alarms_of(findings: Sequence[Finding]) -> dict[int, str]:
+    """Return the word of each call that an alarming finding is about."""
+    return {one.call: ALARMS[one.kind] for one in findings[::-1] if one.call is not None and one.kind in ALARMS}
+
+
+def next_command(record: PassRecord, finding: Finding) -> str:
+    """Return the magic that finds the operator and its line, if modules alone were followed."""
+    word = {"nan": "NaN", "inf": "Inf"}.get(finding.kind, "")
+    if record.has_operators or not word:
+        return ""
+    inside = ""
+    if finding.call is not None:
+        call = record.calls[finding.call]
+        if odd_word((*call.inputs.values(), *call.params.values())) == word:
+            return ""
+        is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
+        inside = f" --only {call.name}" if is_plain and odd_word(call.outputs.values()) == word else ""
+    after = "; a step has changed the weights, so restore them first" if record.steps else ""
+    return f"%%follow --operators{inside} shows the operator and its line{after}"
+
+
+def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Alarm | Both | Heading | Lines]:
+    """Return the fact as an alarm, the explanation behind it, and the line of source below."""
+    rest = cut(f"; {finding.explanation}", _MAX_TEXT) if finding.explanation else ""
+    fact, source = cut(finding.fact, _MAX_TEXT), finding.source
+    if source is None or not source.text:
+        return [Alarm(_linked(record, fact, finding.call), rest)]
+    place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
+    fact = fact.replace(cut(str(source), _MAX_TEXT), cut(place, _MAX_PLACE))
+    below = Both(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
+    return [Alarm(_linked(record, fact, finding.call), rest), below]
+
+
+def source_part(source: SourceLine | None) -> Both:
+    """Return a line of source behind its place; nothing for None."""
+    if source is None:
+        return Both()
+    place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
+    quiet = f'<span style="{QUIET}">{escape(place)}</span>&ensp;'
+    html = f'<div style="{SOURCE}">{quiet}{escape(text)}</div>'
+    return Both(f"    {place}  {text}".rstrip(), html)
+
+
+def fitted(table: Table, picture: str) -> Both:
+    """Return a table; its text has no pictures if a terminal has no room for them."""
+    if not table.rows:
+        return Both()
+    text = table_text(table)
+    if max(map(len, text.split("\n"))) > _MAX_COLUMNS:
+        text = table_text(only(table, [heading for heading in table.headings if heading != picture]))
+    return Both(text, table_html(table))
+
+
+def link_html(text: str, call: int) -> str:
+    """Return a text that a live tree turns into a link to a call."""
+    return f'<span class="tensornp-to-{call}">{escape(text)}</span>'
+
+
+def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[str]]:
+    """Return the tree as a table, and the facts that all of its rows share."""
+    if not record.calls:
+        return Table(HEADINGS, ()), []
+    lines = CallTree(record, alarms).lines()
+    rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in lines]
+    table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
+    return without_empty(table, (CALL, SHAPES)), [f"outputs are {dtype}" for dtype in common]
+
+
+def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
+    """Turn the title of a call in a text into a link, else the whole text."""
+    if record is None or call is None:
+        return text
+    before, name, after = text.partition(cut(record.calls[call].title, MAX_SHOWN))
+    if not name:
+        return Drawn(text, link_html(text, call))
+    return Drawn(text, escape(before) + link_html(name, call) + escape(after))
+
+
+def _nothing_called(record: PassRecord) -> str:
+    if record.has_operators:
+        return "no module and no operator was called here"
+    return "no module was called here; %%follow --operators follows functions"
+
+
+def _calm(record: PassRecord) -> str:
+    """Return that no value was NaN or infinite, if values were read; else nothing."""
+    calls = record.calls[1:]
+    values = [value for call in calls for value in call.outputs.values()]
+    read = [value.figures for value in values if value.figures is not None]
+    back = [value.grad for value in values] + [one.figures for one in record.grads]
+    if not read or any(one is not None and one.is_odd for one in (*read, *back)):
+        return ""
+    masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
+    num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
+    unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
+    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}"
+
+
+def _totals(record: PassRecord) -> Iterator[str]:
+    modules = list(record.modules())
+    num_again = sum(call.phase == RECOMPUTED for call in modules)
+    num_back = sum(any(value.grad is not None for value in call.outputs.values()) for call in modules)
+    yield f"{counted(len(modules) - num_again, 'call')} forward" if modules else ""
+    yield counted(num, "operator") if (num := len(list(record.operators()))) else ""
+    yield f"{num_again:,} recomputed" if num_again else ""
+    yield f"{counted(num_back, 'gradient')} back" if num_back else ""
+    classes = list(dict.fromkeys(one.class_name for one in record.steps))
+    yield f"{counted(len(record.steps), 'step')} of {listed(classes, _MAX_CLASSES)}" if classes else ""

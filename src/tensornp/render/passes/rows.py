@@ -1,0 +1,203 @@
+"""Calls that are alike as one row: shapes, extremes, norms and marks, for the card and the live tree."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.values.stats.distribution import Histogram
+from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
+from tensornp.models.outline.columns import ABOUT, at_a_glance
+from tensornp.passes.records import FORWARD, LEFT, NEW, OPERATOR, RAISED, Call, Figures, PassRecord, Value
+from tensornp.passes.tree import PASSED_ON, CallLine, odd_word, state_of
+from tensornp.passes.wording import sizes_text
+from tensornp.render.layout.style import QUIET
+from tensornp.render.layout.table import MARKS, Drawn, TableRow
+from tensornp.render.pictures.legend import sparkline_text
+from tensornp.render.pictures.png import histogram_png, img_html
+from tensornp.render.pictures.stats_line import histogram_alt
+
+CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD = (
+    "call", "in → out", "dtype", "sample", "min … max", "‖out‖", "‖grad‖",
+)  # fmt: skip
+HEADINGS = (CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD, MARKS)
+_MAX_TEXT, _MAX_CLASS, _MAX_ERROR = 400, 24, 60
+_NUM_BARS, _MAX_BINS, _FEW, _MAX_SAMPLES = 8, 32, 4, 16
+"""Bars of a text, bins of a picture, the fewest elements of a histogram, and the most calls that share one."""
+_WIDTH, _HEIGHT = 48, 14
+
+
+def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
+    """Return the row of a line, with an alarm."""
+    if not line.calls:
+        return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
+    first = line.calls[0]
+    is_quiet = state_of(first) == PASSED_ON and not alarm
+    label, beside = cut_inside(line.label, MAX_INSIDE), beside_of(line)
+    quiet = f' <span style="{"" if is_quiet else QUIET}">{escape(beside)}</span>' if beside else ""
+    cells = cells_of(line)
+    cells |= {
+        CALL: Drawn(f"{label} {beside}".strip(), escape(label) + quiet),
+        SAMPLE: sample_cell(*samples_of(line)),
+        MARKS: marks_of(line, record, alarm),
+    }
+    cells_in_order = tuple(cells[heading] for heading in HEADINGS)
+    has_facts = any(call.outputs for call in line.calls)
+    return TableRow(cells_in_order, has_facts=has_facts, alarm=alarm, level=line.level, is_quiet=is_quiet)
+
+
+def cells_of(line: CallLine) -> dict[str, str]:
+    """Return the texts of a line by heading: shapes, dtype, extremes and norms."""
+    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
+    given = [value.figures for value in outputs if value.figures is not None]
+    back = [one for call in line.calls if (one := gradient_of(call)) is not None]
+    return {
+        SHAPES: shapes(line.calls[0]),
+        DTYPE: cut(outputs[0].dtype, _MAX_CLASS) if outputs else "",
+        EXTREMES: extremes(given),
+        NORM: greatest_norm(given),
+        GRAD: greatest_norm(back),
+    }
+
+
+def beside_of(line: CallLine) -> str:
+    """Return the class of a line and which call it is; for an operator, its place."""
+    first = line.calls[0]
+    if not first.class_name and first.source is not None:
+        return cut(str(replace(first.source, text="")), _MAX_CLASS)
+    nth = f"call {first.nth + 1:,}" if first.nth and len(line.calls) == 1 else ""
+    class_name = cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
+    return ", ".join(filter(None, (class_name, nth)))
+
+
+# --- cells
+
+
+def main_value(values: Mapping[str, Value]) -> Value | None:
+    """Return the value that a row shows: an odd one, else the first that was read."""
+    every = list(values.values())
+    odd = next((one for one in every if one.is_odd), None)
+    return odd or next((one for one in every if one.figures is not None), every[0] if every else None)
+
+
+def gradient_of(call: Call) -> Figures | None:
+    """Return the gradient of a call's outputs: an odd one, else the first."""
+    known = [value.grad for value in call.outputs.values() if value.grad is not None]
+    return next((one for one in known if one.is_odd), known[0] if known else None)
+
+
+def shapes(call: Call) -> str:
+    """Return the shapes of input and output, also in one: ``(2, 8 → 3)``."""
+    taken, given = main_value(call.inputs), main_value(call.outputs)
+    if taken is None or given is None:
+        sides = [sizes_text(one.shape) if one is not None else "" for one in (taken, given)]
+        return " → ".join(sides).strip() if any(sides) else ""
+    differ = [i for i, (a, b) in enumerate(zip(taken.shape, given.shape, strict=False)) if a != b]
+    if len(taken.shape) != len(given.shape) or len(differ) > 1:
+        return f"{sizes_text(taken.shape)} → {sizes_text(given.shape)}"
+    axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(taken.shape, given.shape, strict=True)]
+    return sizes_text(axes)
+
+
+def extremes(figures: Iterable[Figures]) -> str:
+    """Return the least and greatest element of all; one number if both read alike."""
+    known = [one for one in figures if one.count]
+    if not known:
+        return ""
+    if any(one.has_nan for one in known):
+        return "nan"
+    ends = min(one.min for one in known), max(one.max for one in known)
+    low, high = map(at_a_glance, ends)
+    return f"{low} … {high}" if low != high else low if ends[0] == ends[1] else f"{ABOUT}{low}"
+
+
+def norm_of(figures: Figures | None) -> float | None:
+    """Return a norm; None if it was not taken, or its squares leave float32."""
+    is_known = figures is not None and (figures.has_nan or not math.isnan(figures.norm))
+    return figures.norm if figures is not None and is_known else None
+
+
+def greatest_norm(figures: Iterable[Figures]) -> str:
+    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is."""
+    norms = [norm for one in figures if (norm := norm_of(one)) is not None]
+    if not norms or any(map(math.isnan, norms)):
+        return "nan" if norms else ""
+    return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))
+
+
+def samples_of(line: CallLine) -> tuple[list[Figures], list[Sequence[float]]]:
+    """Return the statistics and samples of what the calls of a line returned."""
+    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
+    return [one.figures for one in outputs if one.figures is not None], [one.sample for one in outputs]
+
+
+def sample_cell(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> str:
+    """Return a histogram as block characters and as a picture; empty for few or equal values."""
+    histogram = histogram_of(figures, samples)
+    if histogram is None:
+        return ""
+    text = sparkline_text(histogram.cells(_NUM_BARS).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+    png = histogram_png(histogram, _WIDTH, _HEIGHT)
+    return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
+
+
+def histogram_of(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> Histogram | None:
+    """Return the histogram of samples between the extremes; None for few or equal values."""
+    values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
+    low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
+    if len(values) < _FEW or not low < high or not math.isfinite(high - low):
+        return None
+    num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
+    counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
+    return Histogram(counts, edges, f"sample of {len(values):,}")
+
+
+# --- marks
+
+
+def marks_of(line: CallLine, record: PassRecord, alarm: str) -> str:
+    """Return what else stands out in calls that are alike, without what the alarm says."""
+    return cut(", ".join(filter(None, _marks(line, record, alarm))), _MAX_TEXT)
+
+
+def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
+    call = line.calls[0]
+    num_calls = _num_calls(line, record)
+    yield f"{num_calls:,} calls" if num_calls > 1 else ""
+    yield call.phase if call.phase != FORWARD else ""
+    if call.status == RAISED and not alarm:
+        # The text of an error stands at the innermost call.
+        is_outer = any(one.status == RAISED for one in record.children(call))
+        yield f"raised {'' if is_outer else cut(call.error, _MAX_ERROR)}".strip()
+    yield "did not return" if call.status == LEFT else ""
+    taken, given = main_value(call.inputs), main_value(call.outputs)
+    # With operators, a relation is that of the operator inside.
+    yield given.relation if given is not None and given.relation != NEW and given.maker in (None, call.index) else ""
+    yield _cast(taken, given)
+    yield PASSED_ON if state_of(call) == PASSED_ON and not alarm else ""
+    yield f"{call.asked_for} was asked for" if call.asked_for else ""
+    yield call.detail
+    yield from (f"{path} contains {word}" for path, one in call.params.items() if (word := odd_word([one])))
+    yield from dict.fromkeys(one.note for one in call.outputs.values() if one.note)
+    yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""
+
+
+def _num_calls(line: CallLine, record: PassRecord) -> int:
+    """Return how often each call around a line has called its module or operator."""
+    parents = [record.calls[index] for index in {call.parent or 0 for call in line.calls}]
+    if line.calls[0].kind == OPERATOR:
+        return len(line.calls) // len(parents)
+    of_each, of_parents = (len(some) // len({call.name for call in some}) for some in (line.calls, parents))
+    return of_each // of_parents
+
+
+def _cast(taken: Value | None, given: Value | None) -> str:
+    """Return a change between floating dtypes: ``float32 → bfloat16``."""
+    dtypes = [one.dtype for one in (taken, given) if one is not None and "float" in one.dtype]
+    return " → ".join(dtypes) if len(set(dtypes)) == 2 else ""

@@ -1,0 +1,101 @@
+"""The tree of calls: repeats are one line, trouble stands alone, and every call is counted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from built_passes import NAN, Built, transformer, value
+
+from tensornp.passes.records import LEFT, RAISED, PassRecord
+from tensornp.passes.tree import MAX_LINES, CallTree, state_of
+
+
+def lines_of(record: PassRecord, told: tuple[int, ...] = ()) -> list[tuple[str, int, int]]:
+    """Return label, level and number of calls of each line of a card."""
+    return [(line.label, line.level, len(line.calls) or line.num_hidden) for line in CallTree(record, told).lines()]
+
+
+def random_record(seed: int) -> PassRecord:
+    """Return a pass of random nested calls, some of them odd, with operators inside."""
+    rng, built = random.Random(seed), Built()
+
+    def grow(name: str, depth: int) -> None:
+        facts = {"outputs": value((rng.randint(1, 2),), figures=NAN if rng.random() < 0.03 else None)}
+        with built.call(name, rng.choice("AB"), status=rng.choice(["returned"] * 20 + [RAISED, LEFT]), **facts):
+            for i in range(rng.randint(0, 4) if depth < 3 else 0):
+                if rng.random() < 0.3:
+                    built.operator(rng.choice(["add", "_softmax"]), outputs=value((2,)))
+                else:
+                    grow(f"{name}.{rng.choice([str(i), 'x', 'attn'])}", depth + 1)
+
+    for i in range(rng.randint(1, 50)):
+        grow(f"m{i % 7}", 0)
+    return built.record()
+
+
+def test_layers_are_one_line_with_one_layer_inside():
+    lines = lines_of(transformer())
+    assert [label for label, _, _ in lines] == [
+        "model", "embed", "layers.{0..11}", "norm1", "attn", "qkv", "drop", "out", "drop", "norm2", "mlp", "up", "act",
+        "down", "norm", "head",
+    ]  # fmt: skip
+    assert lines[2] == ("layers.{0..11}", 1, 12)
+
+
+def test_a_told_call_stands_alone_and_the_way_to_it_is_open():
+    record = transformer(nan_in="layers.3.attn.drop")
+    told = next(call.index for call in record.calls if call.name == "layers.3.attn.drop")
+    labels = [label for label, _, _ in lines_of(record, (told,))]
+    assert labels[:8] == ["model", "embed", "layers.{0..2}", "layers.3", "norm1", "attn", "qkv", "drop"]
+    assert "layers.{4..11}" in labels
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_call_has_a_line_or_is_counted(seed):
+    record = random_record(seed)
+    tree = CallTree(record)
+    lines = tree.lines()
+    shown = {call.index for line in lines for call in line.calls}
+    assert len(lines) <= MAX_LINES + 1 + sum(not line.calls for line in lines)
+    assert all(call.parent in shown | {0} for line in lines for call in line.calls)
+    hidden = [call for call in record.modules() if call.index not in shown]
+    assert sum(line.num_hidden for line in lines if line.calls) <= len(hidden)
+    if not any(not line.calls for line in lines):
+        assert sum(line.num_hidden for line in lines) == len(hidden)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_live_tree_reveals_every_call(seed):
+    record = random_record(seed)
+    tree = CallTree(record)
+    first = tree.seen(tree.opened(has_open_repeats=False))
+    assert len({tree.id_of(one.branch) for one in first}) == len(first)
+    for call in record.calls[1:]:
+        seen = tree.seen(tree.around(call.index))
+        assert sum(one.branch.entries == (call,) for one in seen) == 1
+
+
+def test_operators_of_one_line_are_folded_and_near_trouble_they_are_shown():
+    built = Built()
+    with built.call("", "Net"):
+        for _ in range(100):
+            built.operator("add", outputs=value((2,)))
+        for i in range(100):
+            built.operator("mul", outputs=value((i + 1,), is_nan=i == 70))
+    lines = CallTree(built.record(), (172,)).lines()
+    shown = [call.index for line in lines for call in line.calls]
+    assert set(range(168, 177)) <= set(shown)
+    assert len(shown) + lines[-1].num_hidden == 201 and not lines[-1].calls
+    assert ("add", 1, 100) in lines_of(PassRecord(built.calls[:120]), (1,))
+
+
+def test_states():
+    built = Built()
+    nan, fine = value(is_nan=True), value()
+    assert state_of(built.leaf("a", "A", inputs=fine, outputs=nan)) == "trouble"
+    assert state_of(built.leaf("b", "A", inputs=nan, outputs=nan)) == "passed on"
+    assert state_of(built.leaf("c", "A", inputs=nan, outputs=fine)) == "fine"
+    assert state_of(built.leaf("d", "A", outputs=fine, params={"weight": nan})) == "trouble"
+    assert state_of(built.operator("full", outputs=nan, asked_for="NaN")) == "fine"
+    assert state_of(built.leaf("e", "A", status=RAISED)) == "trouble"

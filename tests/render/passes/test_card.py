@@ -1,0 +1,218 @@
+"""The cards of a pass, of one call and of two passes: the same words as text and as HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from built_passes import ERROR, NAN, WIDE, Built, Run, figures, transformer, value
+
+from tensornp.passes.compare import compared
+from tensornp.passes.records import LEFT, RAISED, Figures, Finding, PassRecord, SourceLine, Step
+from tensornp.render.layout.document import Document
+from tensornp.render.passes.call import call_document, finding_document, panel_html
+from tensornp.render.passes.card import pass_document
+from tensornp.render.passes.comparison import pass_comparison_document
+
+EVIL = "<b>&\x1b[2J\u202e\n'\""
+SOURCE = SourceLine("/home/me/net.py", 11, "a = scores.softmax(-1)")
+TROUBLED = transformer(nan_in="layers.3.attn.drop")
+DROP = next(call for call in TROUBLED.calls if call.name == "layers.3.attn.drop")
+FACT, REASON = f"NaN was first produced in {DROP.title}, net.py:11", "its input went from 0 to 1"
+FINDING = Finding("nan", f"{FACT} `{SOURCE.text}`", REASON, DROP.index, SOURCE)
+
+
+def troubled() -> Document:
+    """Return the card of a pass with a NaN in its third layer, and another finding."""
+    return pass_document(Run(TROUBLED, [FINDING, Finding("growth", "norms grow")]))
+
+
+def marks(**facts: object) -> str:
+    """Return the marks of a call with these facts."""
+    built = Built()
+    built.leaf("act", "ReLU", **facts)
+    line = pass_document(Run(built.record(), [])).text().split("\n")[-1]
+    return re.split(r"\s{2,}", line.strip())[-1]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text or a page, without pictures and their heading."""
+    text = re.sub(r"<style>.*?</style>", "", text)
+    text = re.sub(r"<[^>]*>", " ", re.sub(r"</?(span|b|wbr)\b[^>]*>", "", text))
+    left = [word for word in unescape(text).split() if not set(word) <= set("▁▂▃▄▅▆▇█")]
+    return [word for word in left if word not in ("sample", "·")]
+
+
+def test_a_healthy_pass_fits_a_terminal_and_shows_its_layers_once():
+    text = pass_document(Run(transformer())).text()
+    lines = text.split("\n")
+    assert lines[0] == "no NaN and no Inf in 148 calls"
+    assert lines[1] == "model · 148 calls forward · 148 gradients back · outputs are float32"
+    assert max(map(len, lines)) <= 80 and len(lines) == 19
+    layer = next(line for line in lines if "layers." in line)
+    assert re.split(r"\s{2,}", layer.strip()) == [
+        "layers.{0..11} Block", "(4, 128, 256)", "−6.30 … 6.30", "≤760", "≤7.60",
+    ]  # fmt: skip
+
+
+def test_a_troubled_pass_has_one_alarm_one_line_and_the_next_command():
+    text, html = troubled().text(), troubled().html()
+    assert text.startswith(
+        f"{FACT}; {REASON}\n    a = scores.softmax(-1)\n"
+        "%%follow --operators --only layers.3.attn.drop shows the operator and its line\nnorms grow\n"
+    )
+    alarms = re.findall(r'<span style="[^"]*background-color:rgba\(217,119,6[^"]*">(.*?)</span>(?!,)', html)
+    assert [re.sub("<.*?>", "", one) for one in alarms] == [FACT, "first NaN"]
+    assert f'<span class="tensornp-to-{DROP.index}">{DROP.title}</span>' in html
+    rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
+    at = next(i for i, one in enumerate(rows) if "first NaN" in one)
+    is_pale = [one.startswith('<tr style="opacity') for one in rows]
+    assert not any(is_pale[: at + 1]) and all(is_pale[at + 1 :]) and "passed on" in rows[at + 1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding", "command"),
+    [
+        ({"outputs": value(is_nan=True)}, Finding("nan", "fact", call=1), "%%follow --operators --only act shows"),
+        ({"outputs": value(grad=NAN)}, Finding("nan", "fact", call=1), "%%follow --operators shows"),
+        ({"params": {"w": value(is_nan=True)}, "outputs": value(is_nan=True)}, Finding("nan", "fact", call=1), ""),
+        ({"outputs": value()}, Finding("inf", "fact"), "%%follow --operators shows"),
+        ({"status": RAISED}, Finding("failed", "fact", call=1), ""),
+    ],
+)
+def test_the_next_command_leads_to_the_operator(facts, finding, command):
+    built = Built()
+    built.leaf("act", "ReLU", **facts)
+    second = pass_document(Run(built.record(), [finding])).text().split("\n")[1]
+    assert second.startswith(command or "act (ReLU) · 1 call forward")
+    with_operators = built.record(has_operators=True)
+    assert "%%follow" not in pass_document(Run(with_operators, [finding])).text()
+
+
+def test_an_error_is_marked_where_it_was_raised():
+    record = transformer(raised_in="layers.3.mlp.down")
+    text = pass_document(Run(record)).text()
+    assert text.startswith("layers.3.mlp.down (Linear) raised RuntimeError")
+    assert text.endswith("      down Linear · failed  (4, 128, 1024) →") and text.count(ERROR) == 1
+    raised = [line.split()[0] for line in text.split("\n") if line.endswith("  raised")]
+    assert raised == ["model", "layers.3", "mlp"]
+
+
+def test_marks_say_what_is_unusual():
+    assert marks(inputs=value(), outputs=value(relation="in place")) == "in place"
+    assert marks(inputs=value(), outputs=value(dtype="bfloat16")) == "float32 → bfloat16"
+    assert marks(params={"weight": value((3,), is_nan=True)}, outputs=value()) == "weight contains NaN"
+    assert marks(outputs=value(figures=None, sample=(), note="on meta")) == "on meta"
+    assert marks(status=LEFT, detail="a note") == "did not return, a note"
+    assert marks(status=RAISED, error=ERROR).startswith("raised RuntimeError: mat1 and mat2")
+    assert "recomputed, 132 calls inside" in pass_document(Run(transformer(num_recomputed=12))).text()
+
+
+def test_calls_of_one_module_are_counted_where_they_are_more_than_those_above():
+    built = Built()
+    for _ in range(2):
+        with built.call("", "Net", outputs=value()):
+            for _ in range(3):
+                with built.call("cell", "Cell", outputs=value()):
+                    built.operator("add", outputs=value())
+            built.leaf("head", "Linear", outputs=value())
+    lines = pass_document(Run(built.record(), [])).text().split("\n")
+    assert sum("2 calls" in line for line in lines) == sum("3 calls" in line for line in lines) == 1
+
+
+def test_nothing_is_claimed_of_what_was_not_read():
+    built = Built()
+    built.leaf("act", "ReLU", outputs=value(figures=None))
+    assert "no NaN" not in pass_document(Run(built.record(), [])).text()
+    assert "no NaN" not in pass_document(Run(TROUBLED, [])).text()
+    empty = pass_document(Run(Built().record(notes=("a note",)), [])).text()
+    assert empty == "no module was called here; %%follow --operators follows functions\na note"
+
+
+def test_text_and_html_have_the_same_words():
+    for document in (troubled(), pass_document(Run(transformer(3))), call_document(DROP)):
+        assert words(document.html()) == words(document.text())
+
+
+def test_an_operator_is_a_row_with_its_line():
+    built = Built()
+    with built.call("", "Net", code="net"):
+        detail = "2 rows of its input were −Inf throughout"
+        built.operator("_softmax", outputs=value(is_nan=True), source=SOURCE, detail=detail)
+    finding = Finding("nan", "NaN was first produced in Net, at `softmax`", call=2, source=SOURCE)
+    text = pass_document(Run(built.record(has_operators=True), [finding])).text()
+    row = next(line for line in text.split("\n") if line.startswith("  softmax"))
+    assert row.startswith("  softmax net.py:11 · first NaN") and "2 rows of its input" in row
+    assert "\n    a = scores.softmax(-1)\n" in text
+
+
+def test_the_card_of_a_call_lists_its_values():
+    built = Built()
+    built.leaf("norm", "LayerNorm")
+    call = built.leaf(
+        "gate", "Linear", code="model.gate", source=SOURCE, inputs={"[0]": value((2, 8), maker=1)},
+        outputs=value((2, 3), is_nan=True, grad=Figures(-1.0, 1.0, 0.0, 2.0, 6), maker=2),
+        params={"weight": value((3, 8), sample=())},
+    )  # fmt: skip
+    lines = call_document(call).text().split("\n")
+    assert lines[:3] == ["gate (Linear)", "    net.py:11  a = scores.softmax(-1)", "forward · model.gate · all float32"]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[3:7]]
+    assert rows[0] == ["value", "shape", "made by", "sample", "min … max", "mean", "‖·‖", "‖grad‖"]
+    assert rows[1][:3] == ["input [0]", "(2, 8)", "call 1"]
+    assert rows[2] == ["output · NaN", "(2, 3)", "nan", "2.00"]
+    assert rows[3] == ["weight", "(3, 8)", "−3.00 … 3.00", "0", "4.90"]
+    html = panel_html(call, built.record())
+    assert '<span class="tensornp-to-1">norm (LayerNorm)</span>' in html
+    raised = replace(call, status=RAISED, error=ERROR, source=None)
+    assert call_document(raised).text().split("\n")[1] == f"raised {ERROR}"
+    assert "… 76 more values" in call_document(replace(call, inputs={f"[{i}]": value() for i in range(100)})).text()
+    shown = finding_document(FINDING).text().split("\n")
+    assert shown == [f"{FACT}; {REASON}", "    a = scores.softmax(-1)", f"its call is run[{DROP.index}]"]
+
+
+def test_two_passes_show_the_first_difference():
+    assert compared(transformer(), transformer()).equal
+    equal = pass_comparison_document(compared(transformer(), transformer()), ("a", "b")).text()
+    assert equal.startswith("a and b: statistics are equal\n148 calls in both · ")
+    document = pass_comparison_document(compared(transformer(), TROUBLED))
+    text, html = document.text(), document.html()
+    assert text.startswith(f"the first and the second: the first call that differs is {DROP.title}\n")
+    assert f"{DROP.title} · first difference" in text and re.search(r"\n… \d+ more calls$", text)
+    assert html.count("rgba(217,119,6") == 2 and '<tr style="opacity' in html
+
+
+def test_nothing_of_a_program_gets_through():
+    """In no card: names, classes, notes, errors and lines are text."""
+    source = SourceLine(EVIL, 1, EVIL)
+    many = {f"[{i}]{EVIL}": value(note=EVIL, dtype=EVIL) for i in range(3)}
+    built = Built()
+    call = built.leaf(
+        EVIL, EVIL, code=EVIL, status=RAISED, error=EVIL, source=source, inputs=many, outputs=many, params=many,
+        detail=EVIL,
+    )  # fmt: skip
+    record = built.record(error=EVIL, notes=(EVIL,))
+    finding = Finding("failed", f"{call.title} {EVIL}", EVIL, 1, source)
+    other = Built()
+    other.leaf(EVIL, f"{EVIL}2", outputs=value((1,)))
+    documents = [pass_document(Run(record, [finding, finding])), call_document(call), finding_document(finding)]
+    documents.append(pass_comparison_document(compared(record, other.record()), (EVIL, EVIL)))
+    for text in (*(one.text() for one in documents), *(one.html() for one in documents), panel_html(call, record)):
+        assert "\x1b" not in text and "\u202e" not in text
+    assert sum(one.html().count("<b>") for one in documents) == 3
+
+
+def test_samples_are_pictures_of_values_that_differ():
+    for given, count in ((figures(1.0), 1), (figures(0.0), 0), (figures(math.inf), 0), (NAN, 0)):
+        built = Built()
+        built.leaf("act", "ReLU", outputs=value(figures=given))
+        assert pass_document(Run(built.record(), [])).html().count("<img") == count
+
+
+def test_totals_count_steps():
+    built = Built()
+    built.leaf("", "Net", outputs=value(WIDE))
+    steps = [Step("Adam", None, 1, 2, 2)] * 3
+    assert "3 steps of Adam" in pass_document(Run(PassRecord(built.calls, steps=steps), [])).text()
