@@ -93,7 +93,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 
 
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
-    """Return the statistics of a row, with each element of an expanded tensor counted as often as it stands there."""
+    """Return the statistics of a row; an element of an expanded tensor counts as often as it is repeated."""
     low, high, total, norm = rows[row]
     count, times = recorder.tensors.counts[row]
     total, norm = total * times, norm * math.sqrt(times)
