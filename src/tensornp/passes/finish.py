@@ -181,23 +181,14 @@ def _notes(recorder: Recorder, namespace: Mapping[str, Any]) -> Iterator[str]:
         yield f"recording ended after {counted(recorder.max_calls, 'call')}; pass a larger max_calls to record more"
     if number := recorder.tensors.num_left_out:
         yield f"{counted(number, 'copy')} left out: keep takes {MAX_KEPT // 2**20} MB at most"
-    for option, pattern in (("only", recorder.only), ("keep", recorder.keep)):
-        if (
-            pattern is not None
-            and recorder.known_of
-            and not any(one.is_within if option == "only" else one.is_kept for one in recorder.names.called())
-        ):
-            names = [one.name for one in recorder.names.called() if one.name][:3]
-            yield f"{option}={quoted(pattern)} matches no module that was called, such as {', '.join(names)}"
+    called = list(recorder.names.called())
+    is_within, is_kept = any(one.is_within for one in called), any(one.is_kept for one in called)
+    for option, pattern, is_met in (("only", recorder.only, is_within), ("keep", recorder.keep, is_kept)):
+        if pattern is not None and called and not is_met:
+            yield f"{option}={quoted(pattern)} matches no module that was called"
     for name, one in namespace.items():
         if isinstance(one, torch.nn.Module) and one.__dict__.get("_compiled_call_impl") is not None:
             yield f"{legible(str(name))} is compiled in place: calls inside compiled code are not seen"
-    if recorder.known_of or not recorder.has_others:
-        return
-    names = [legible(one.label) for one in recorder.names.roots]
-    if not recorder.is_bound:
-        yield "no module was called here; modules that other threads call are followed by name: tnp.follow(model)"
-    elif recorder.has_compiled:
-        yield f"{', '.join(names)} was called as compiled code: follow the result of torch.compile, or name no module"
-    else:
-        yield f"{', '.join(names)} was not called here; other modules were"
+    if recorder.is_bound and not called:
+        names = ", ".join(legible(one.label) for one in recorder.names.roots)
+        yield f"{names} was not called in this block; of a compiled model, follow the result of torch.compile"

@@ -109,8 +109,7 @@ class FollowedPass:
     def __getitem__(self, name: str | int) -> Call:
         """Return the first call of the module `name`, as `tnp.weights` or an expression names it.
 
-        A number is the index of a call, with 0 for the block: ``run[run.origin.call]``. The 24th call of a module is
-        ``run.find("layers.5.gate")[23]``.
+        A number is the index of a call, with 0 for the block: ``run[run.origin.call]``.
 
         Raises
         ------
@@ -122,7 +121,7 @@ class FollowedPass:
             if not -len(calls) <= name < len(calls):
                 raise NoSuchCallError(f"there is no call {name:,}; the last one is call {len(calls) - 1:,}")
             return calls[name]
-        found = next((call for call in self.calls if _is_named(call, name)), None)
+        found = next((call for call in self.calls if name in (call.name, call.code or call.name)), None)
         if found is None:
             names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
             closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
@@ -131,16 +130,12 @@ class FollowedPass:
         return found
 
     def find(self, pattern: str) -> list[Call]:
-        """Return the calls of modules whose name or expression matches a pattern with ``*`` and ``?``.
-
-        They stand in the order of their begin; the first call of a plain name is ``run[name]``.
-        """
+        """Return the calls of modules whose name or expression matches a pattern with ``*`` and ``?``."""
         return [
             call
             for call in self.calls
-            if _is_named(call, pattern)
-            or fnmatch.fnmatchcase(call.name, pattern)
-            or (call.code and fnmatch.fnmatchcase(call.code, pattern))
+            for names in [(call.name, call.code or call.name)]
+            if pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)
         ]
 
     @property
@@ -242,11 +237,6 @@ def _lost(recorder: Recorder, reason: str) -> PassRecord:
     """Return the record of a block whose own record could not be made."""
     recorder.gradients.end()
     return PassRecord([Call(0, BLOCK)], notes=(f"the record could not be made: {reason}",))
-
-
-def _is_named(call: Call, name: object) -> bool:
-    """Return whether `name` is that of the module that was called."""
-    return isinstance(name, str) and name in (call.name, call.code)
 
 
 def follow(

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any
 
@@ -88,14 +89,13 @@ class Recorder:
         self.problems: list[str] = []
         self.has_operators, self.only, self.keep = has_operators, only, keep
         self.max_calls, self.is_full, self.is_over = max_calls, False, False
-        self.has_others = self.has_compiled = False
         self.lock = threading.RLock()
         self.names = Names(names, only, keep)
         self._has_grads = has_grads
         self._stacks: dict[int, list[_Open]] = {}
         self._num_ended = 0
         self._first_node = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
-        self._mode: OperatorMode | None = None
+        self._exits = ExitStack()
         for module in modules:
             self.names.add_root(module)
         self.is_bound = bool(self.names.roots)
@@ -105,24 +105,24 @@ class Recorder:
 
     def begin(self) -> None:
         """Install the hooks, and the mode if operators are followed."""
-        _remove_hooks(lambda recorder: recorder.is_over)
         _FOLLOWED.set((*_FOLLOWED.get(), self))
-        torch_module.register_module_forward_pre_hook(self._began)
         register: Callable[..., Any] = torch_module.register_module_forward_hook
-        register(self._ended, with_kwargs=True, always_call=True)
-        torch_optimizer.register_optimizer_step_pre_hook(self._step_began)
-        torch_optimizer.register_optimizer_step_post_hook(self._step_ended)
+        for handle in (
+            torch_module.register_module_forward_pre_hook(self._began),
+            register(self._ended, with_kwargs=True, always_call=True),
+            torch_optimizer.register_optimizer_step_pre_hook(self._step_began),
+            torch_optimizer.register_optimizer_step_post_hook(self._step_ended),
+        ):
+            self._exits.callback(handle.remove)
+            # Torch forgets its own entry for hooks with keyword arguments.
+            self._exits.callback(torch_module._global_forward_hooks_with_kwargs.pop, handle.id, None)
         if self.has_operators:
-            self._mode = OperatorMode(self)
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
+            self._exits.enter_context(OperatorMode(self))
 
     def leave(self) -> None:
-        """Remove the mode and the hooks."""
+        """Remove the mode and the hooks; Ctrl-C meanwhile may leave hooks that do nothing."""
         self.is_over = True
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._mode = None
-        _remove_hooks(lambda recorder: recorder is self)
+        self._exits.close()
         _FOLLOWED.set(tuple(one for one in _FOLLOWED.get() if one is not self))
 
     def end(self, namespace: Mapping[str, Any]) -> None:
@@ -179,10 +179,6 @@ class Recorder:
             is_followed = self.innermost() is not None or self.names.find(module) is not None
         else:
             is_followed = self in _FOLLOWED.get()
-        if not is_followed and len(self.calls) == 1:
-            self.has_others = True
-            inner = module.__dict__.get("_modules", {}).get("_orig_mod")
-            self.has_compiled = self.has_compiled or (inner is not None and self.names.find(inner) is not None)
         # Compiled code calls modules that the compiler has made.
         return is_followed and "compile_subgraph_reason" not in module.__dict__
 
@@ -358,26 +354,6 @@ class Recorder:
 
 def _num_with_gradient(optimizer: torch.optim.Optimizer) -> int:
     return sum(have_grads([one for group in optimizer.param_groups for one in group["params"]]))
-
-
-def _remove_hooks(are_removed: Callable[[Recorder], bool]) -> None:
-    """Remove the hooks of some recorders: also those that Ctrl-C at the end of a block has left.
-
-    Torch forgets its own entries for hooks with keyword arguments.
-    """
-    tables = ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called")
-    for hooks in (
-        torch_module._global_forward_pre_hooks,
-        torch_module._global_forward_hooks,
-        torch_optimizer._global_optimizer_pre_hooks,
-        torch_optimizer._global_optimizer_post_hooks,
-    ):
-        for key, hook in list(hooks.items()):
-            recorder = getattr(hook, "__self__", None)
-            if isinstance(recorder, Recorder) and are_removed(recorder):
-                hooks.pop(key, None)
-                for table in tables:
-                    getattr(torch_module, table).pop(key, None)
 
 
 def _own_parameters(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
