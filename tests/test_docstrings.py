@@ -14,7 +14,7 @@ import tensornp
 ROOT = Path(tensornp.__file__).parent
 INVERTED = re.compile(r"(What|Whose|Who|Of|Where|By)\b|.*\b(of|by|in) which\b")
 MAX_LENGTH = 100
-ALLOWED = {"passes": 191}
+ALLOWED: dict[str, int] = {}
 """Offenders that are left in a package; all others have none."""
 
 
