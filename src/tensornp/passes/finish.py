@@ -93,11 +93,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 
 
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
-<<<<<<< HEAD
-    """Return the statistics of a row; an element of an expanded tensor counts as often as it is repeated."""
-=======
     """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
->>>>>>> tree
     low, high, total, norm = rows[row]
     count, times = recorder.tensors.counts[row]
     total, norm = total * times, norm * math.sqrt(times)
