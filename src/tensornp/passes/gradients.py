@@ -68,8 +68,17 @@ class Gradients:
             self._values.add(id(value))
             self._handles.append(node.register_prehook(functools.partial(self._came_back, value, number)))
 
-    def awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
-        """Return the parameter of a module; a tied one has its first name."""
+    def awaited(self, model: torch.nn.Module, root: Any, names: Any) -> list[Awaited]:
+        """Return the parameters below a module, by their `names`; a tied one has its first name."""
+        found = []
+        for child in torch.nn.Module.modules(model):
+            owner = names.find(child)
+            for name, tensor in child.__dict__.get("_parameters", {}).items():
+                if tensor is not None and tensor.requires_grad:
+                    found.append(self._awaited(child, name, owner.name if owner is not None else "", root))
+        return found
+
+    def _awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
         tensor = module.__dict__["_parameters"][name]
         found = self._by_id.get(id(tensor))
         if found is None or found.parameter is not tensor:

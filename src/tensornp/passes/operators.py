@@ -135,7 +135,7 @@ class OperatorMode(TorchDispatchMode):
         Each thread counts for itself; with several threads no line is given.
         """
         name, number = type(node).__name__, node._sequence_nr()
-        forward = None if self._recorder.has_threads else self._by_number.get(number)
+        forward = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
         if self._is_choosy and forward is None:
             return None
         call = Call(-1, OPERATOR, kind.name, parent=0, phase=BACKWARD, detail=name)
