@@ -178,7 +178,7 @@ class Off(nn.Module):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_planted_difference_is_found_in_any_model(seed: int, monkeypatch: pytest.MonkeyPatch):
-    """The first call that differs is the leaf with the difference, with equal inputs, named by both classes."""
+    """The first call that differs is the leaf with the difference, with equal inputs."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
     model = nn.Sequential(*(_model(rng) for _ in range(3)))
@@ -190,7 +190,7 @@ def test_a_planted_difference_is_found_in_any_model(seed: int, monkeypatch: pyte
     found = tnp.compare(run_of(model), run_of(other))
     assert found.first is not None
     assert (found.first.call.name, found.first.inputs_equal) == (name, True)
-    assert found.first.title.endswith(", Off in the second")
+    assert found.first.other.class_name == "Off"
 
 
 def test_a_pass_is_compared_only_with_a_pass():

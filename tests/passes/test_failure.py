@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 import tensornp as tnp
-from tensornp.passes.failure import failed_call, failure_of
+from tensornp.passes.findings import failed_call, failure_of
 from tensornp.passes.records import LEFT, RAISED, RETURNED, STOPPED, PassRecord
 
 ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied"

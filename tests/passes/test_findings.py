@@ -55,7 +55,7 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
     "all units dead": (dead(("a", (8, 8, 64))), ["8 of 8 units of a (ReLU) were 0 at all 64 positions"]),
     "several activations": (
         dead(("a", (6, 8, 64)), ("b", (4, 8, 64))),
-        ["2 activations have units that were 0 at all positions; a (ReLU): 6 of 8, b (ReLU): 4 of 8"],
+        ["6 of 8 units of a (ReLU) were 0 at all 64 positions; 4 of 8 units of b (ReLU) were 0 at all 64 positions"],
     ),
     "several calls": (
         dead(("a", (6, 8, 64)), ("a", (4, 8, 64))), ["4 of 8 units of a (ReLU, call 2) were 0 at all 64 positions"],

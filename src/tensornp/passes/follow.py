@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
@@ -19,14 +18,12 @@ from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.compare import PassComparison, compared
-from tensornp.passes.failure import failed_call
-from tensornp.passes.findings import findings_of
+from tensornp.passes.findings import failed_call, findings_of
 from tensornp.passes.finish import finished
 from tensornp.passes.origin import origin_of
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import BLOCK, Call, Figures, Finding, PassRecord, Step
 
-LEVELS = ("modules", "operators")
 _COLUMNS = (
     "class_name", "nth", "phase", "status", "inside", "line", "shape", "dtype", "min", "max", "mean", "norm",
     "grad_norm",
@@ -63,14 +60,11 @@ class FollowedPass:
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.leave()
-            names, self._namespace = self._names(sys._getframe()), None
+            names = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
+            self._namespace = None
             self._made = first_that_works(
                 "the record of a pass", lambda: finished(recorder, names, error), lambda reason: _lost(recorder, reason)
             )
-
-    def _names(self, frame: FrameType) -> Mapping[str, Any]:
-        """Return the names that are seen where the function of a frame was called."""
-        return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
     def _record(self) -> PassRecord:
@@ -121,9 +115,9 @@ class FollowedPass:
             if not -len(calls) <= name < len(calls):
                 raise NoSuchCallError(f"there is no call {name:,}; the last one is call {len(calls) - 1:,}")
             return calls[name]
-        found = next((call for call in self.calls if name in (call.name, call.code or call.name)), None)
+        found = next((call for call in self.calls if name in _names_of(call)), None)
         if found is None:
-            names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
+            names = list(dict.fromkeys(one for call in self.calls for one in _names_of(call) if one))
             closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
             hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
             raise NoSuchCallError(f"no call of {quoted(name)} was recorded{hint}")
@@ -134,8 +128,7 @@ class FollowedPass:
         return [
             call
             for call in self.calls
-            for names in [(call.name, call.code or call.name)]
-            if pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)
+            if any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in _names_of(call))
         ]
 
     @property
@@ -213,7 +206,7 @@ class FollowedPass:
             call.class_name or call.name, call.nth, call.phase, call.status, inside, str(call.source or ""),
             *(getattr(value, fact, None) for fact in ("shape", "dtype")),
             *(getattr(getattr(value, "figures", None), fact, None) for fact in ("min", "max", "mean", "norm")),
-            getattr(value, "grad_norm", None),
+            getattr(getattr(value, "grad", None), "norm", None),
         ]  # fmt: skip
 
     def __getstate__(self) -> PassRecord:
@@ -231,6 +224,10 @@ class FollowedPass:
         problems = counted(len(self.problems), "problem") if self.problems else ""
         said = [counted(len(self.calls), "call"), "" if self.complete else "not complete", problems]
         return f"<FollowedPass of {', '.join(filter(None, said))}>"
+
+
+def _names_of(call: Call) -> tuple[str, str]:
+    return call.name, call.code or call.name
 
 
 def _lost(recorder: Recorder, reason: str) -> PassRecord:
@@ -281,11 +278,11 @@ def follow(
     Notes
     -----
     - Results are unchanged to the last bit. Global hooks are removed at the end of the block.
-    - Cost: three reads of each value, gradient and weight; with operators, one more for each result.
+    - Cost: three reads of each value, gradient and weight; with operators, three of each result.
     - Memory: 16 bytes per value and 1 KiB per sample on the device, about 2 KiB per call on the host.
     - Compiled and scripted modules are one call. A module compiled in the block is compiled once more after it.
     - Keyword arguments are read after the call. Writes through NumPy or ``.data`` are not seen.
-    - Each rank reports only its own part. A nested call takes four frames of Python's recursion limit instead of three.
+    - Each rank reports its own part. A call takes four frames of Python's recursion limit instead of three.
 
     Examples
     --------
@@ -299,7 +296,7 @@ def follow(
     for module in modules:
         if not issubclass(type(module), torch.nn.Module):
             raise BadRequestError(f"modules must be torch modules, got {an_instance(module)}")
-    if level not in LEVELS:
+    if level not in ("modules", "operators"):
         raise BadRequestError(f"level must be 'modules' or 'operators', got {quoted(level)}")
     for option, pattern in (("only", only), ("keep", keep)):
         if pattern is not None and not isinstance(pattern, str):
@@ -310,5 +307,5 @@ def follow(
         raise BadRequestError(f"max_calls must be an integer of 2 or more, got {quoted(max_calls)}")
     if namespace is not None and not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    options = {"has_operators": level == LEVELS[1], "only": only, "keep": keep, "has_grads": bool(grads)}
+    options = {"has_operators": level == "operators", "only": only, "keep": keep, "has_grads": grads}
     return FollowedPass(modules, {**options, "max_calls": max_calls}, namespace)

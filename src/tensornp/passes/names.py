@@ -38,14 +38,15 @@ class Known:
         self.parameters: list[Awaited] | None = None
         self.is_kept = self.is_within = False
 
+    @property
+    def expression(self) -> str:
+        """The code of the module; empty if no name reaches it."""
+        return self.root.code + self.code if self.root.code and self.code is not None else ""
+
     def has_name(self, pattern: str | None) -> bool:
         """Return whether a pattern matches the name, with that of the model or without, or the expression."""
-        if pattern is None:
-            return False
-        names = [self.name or self.class_name, joined(self.root.label, self.name)]
-        if self.root.code and self.code is not None:
-            names.append(self.root.code + self.code)
-        return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
+        names = (self.name or self.class_name, joined(self.root.label, self.name), self.expression)
+        return pattern is not None and any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
 class Names:
@@ -83,13 +84,13 @@ class Names:
         self.roots.append(root)
         self._label(root, self._namespace(), self._counts)
         known = self._add(module, root, "", "")
-        codes: dict[str, tuple[Any, str]] = {"": (module, "")}
-        for name, child in torch.nn.Module.named_modules(module):
+        found: dict[str, tuple[Any, str]] = {"": (module, "")}
+        for name, child in list(torch.nn.Module.named_modules(module))[1:]:
             above, _, step = name.rpartition(".")
-            parent, code = codes.get(above, (None, ""))
-            codes[name] = child, code + _step_to(parent, step) if name else ""
-            if name and self.find(child) is None:
-                self._add(child, root, name, codes[name][1])
+            parent, code = found.get(above, (None, ""))
+            found[name] = child, code + _step_to(parent, step)
+            if self.find(child) is None:
+                self._add(child, root, name, found[name][1])
         return known
 
     def end(self, namespace: Mapping[str, Any]) -> None:

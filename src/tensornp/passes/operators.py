@@ -156,7 +156,7 @@ class OperatorMode(TorchDispatchMode):
         if kind.reads:
             for argument, path, tensor in given:
                 if argument not in kind.unread:
-                    call.inputs[path] = tensors.value(tensor, has_sums=False)
+                    call.inputs[path] = tensors.value(tensor)
             if kind.name in _SOFTMAX:
                 self._count_masked_rows(call, *args[:2])
         if kind.written:
@@ -167,7 +167,7 @@ class OperatorMode(TorchDispatchMode):
         """Count the rows of a softmax that are -Inf throughout, on their own device."""
         if is_ordinary(tensor) and tensor.dim() and tensor.numel():
             count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
-            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count, has_sums=False)))
+            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count)))
 
     def _raised(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
         if not kind.written:
@@ -193,7 +193,7 @@ class OperatorMode(TorchDispatchMode):
                 return
             self._take_inputs(call, kind, args, kwargs)
             for path, tensor in new:
-                call.outputs[path] = tensors.made(tensor, index)
+                call.outputs[path] = tensors.value(tensor, index)
         call.status = RETURNED
         recorder.add_operator(call)
 

@@ -1,4 +1,4 @@
-"""The first NaN or Inf of a pass, found by walking back from the results to the call that produced it."""
+"""The first NaN or Inf of a pass, found by walking back from the results, or else from the gradients."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.passes.backward import backward_origin, operator_of_backward
-from tensornp.passes.records import (
-    BACKWARD,
-    BLOCK,
-    MODULE,
-    OPERATOR,
-    RECOMPUTED,
-    Call,
-    Finding,
-    PassRecord,
-    Step,
-    Value,
-)
+from tensornp.passes import records
+from tensornp.passes.records import Call, Figures, Finding, PassRecord, Step, Value
 from tensornp.passes.wording import at, number, ranges_text
 
 _RANGES = ("float16", "bfloat16", "float32", "float64")
 _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weight", "input"
 
 
-class _Birth(NamedTuple):
+class _Place(NamedTuple):
     """A place at which a value became odd; `path` names a weight or an input.
 
     `is_final` is set for the state of a weight at the end.
@@ -41,58 +30,54 @@ class _Birth(NamedTuple):
 
 def origin_of(record: PassRecord) -> Finding | None:
     """Find the first NaN or Inf that reached a result, a name, a weight or a gradient."""
-    birth = _first_birth(record)
-    if birth is None:
-        return backward_origin(record)
-    if birth.how != _WEIGHT:
-        return _finding(record, birth)
-    step, was_finite = _step_before(record, birth)
+    place = _first_place(record)
+    if place is None:
+        return _backward_origin(record)
+    if place.how != _WEIGHT:
+        return _finding(record, place)
+    step, was_finite = _step_before(record, place)
     # The gradients before the step explain the weights after it.
-    gradient = backward_origin(record, num_calls=step.num_calls) if step is not None else None
-    return gradient or _weight_finding(birth, step, was_finite=was_finite)
+    gradient = _backward_origin(record, num_calls=step.num_calls) if step is not None else None
+    return gradient or _weight_finding(place, step, was_finite=was_finite)
 
 
-def _first_birth(record: PassRecord) -> _Birth | None:
+def _first_place(record: PassRecord) -> _Place | None:
     for start in _starts(record):
-        found = [one for one in _births(record, start, _is_odd) if one.call.asked_for != "Inf"]
+        found = [one for one in _places(record, start, lambda value: value.is_odd) if one.call.asked_for != "Inf"]
         if not found and _is_nan(start.value):
-            found = _births(record, start, _is_nan)
+            found = _places(record, start, _is_nan)
         if found:
             return min(found, key=lambda one: one.call.index)
     return None
 
 
-def _starts(record: PassRecord) -> Iterator[_Birth]:
+def _starts(record: PassRecord) -> Iterator[_Place]:
     """Yield odd results: of outermost calls as they ended, of the block, then weights at the end."""
     block = record.calls[0]
-    outermost = [one for one in record.children(block) if one.kind == MODULE]
+    outermost = [one for one in record.children(block) if one.kind == records.MODULE]
     for call in (*sorted(outermost, key=lambda one: one.ended), block):
         for value in call.outputs.values():
             if _is_start(value):
-                yield _Birth("", call, value)
+                yield _Place("", call, value)
     for name, (index, value) in record.finals.items():
         if _is_start(value):
             call = record.calls[index]
-            yield _Birth(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
+            yield _Place(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
 
 
 def _is_start(value: Value) -> bool:
     return _is_nan(value) or (value.is_odd and value.requires_grad)
 
 
-def _is_odd(value: Value) -> bool:
-    return value.is_odd
-
-
 def _is_nan(value: Value) -> bool:
     return value.figures is not None and value.figures.has_nan
 
 
-def _births(record: PassRecord, start: _Birth, is_sought: Callable[[Value], bool]) -> list[_Birth]:
+def _places(record: PassRecord, start: _Place, is_sought: Callable[[Value], bool]) -> list[_Place]:
     """Walk back over values that are sought, and return the places before which there was none."""
     if start.is_final and start.value.maker is None:
         return [start]
-    found: list[_Birth] = []
+    found: list[_Place] = []
     todo, seen = [(start.call, start.value)], set()
     while todo:
         taker, value = todo.pop()
@@ -106,18 +91,18 @@ def _births(record: PassRecord, start: _Birth, is_sought: Callable[[Value], bool
             odd = _reads(record, maker, None, is_sought)
             todo += [(maker, one) for one in odd]
             if not odd:
-                found.append(_Birth(_PRODUCED, maker, value))
+                found.append(_Place(_PRODUCED, maker, value))
         elif path is not None:
-            found.append(_Birth(_WEIGHT, taker, value, path))
-        elif taker.kind == BLOCK:
-            found.append(_Birth(_CELL, taker, value))
-        elif above is not None and above.kind == MODULE and (odd := _reads(record, above, taker, is_sought)):
+            found.append(_Place(_WEIGHT, taker, value, path))
+        elif taker.kind == records.BLOCK:
+            found.append(_Place(_CELL, taker, value))
+        elif above is not None and above.kind == records.MODULE and (odd := _reads(record, above, taker, is_sought)):
             todo += [(above, one) for one in odd]
-        elif above is not None and above.kind == MODULE and taker.kind == MODULE:
-            found.append(_Birth(_BEFORE, taker, value))
+        elif above is not None and above.kind == records.MODULE and taker.kind == records.MODULE:
+            found.append(_Place(_BEFORE, taker, value))
         else:
             path = next((path for path, one in taker.inputs.items() if one is value), "")
-            found.append(_Birth(_INPUT, taker, value, path))
+            found.append(_Place(_INPUT, taker, value, path))
     return found
 
 
@@ -125,13 +110,13 @@ def _reads(record: PassRecord, call: Call, until: Call | None, is_sought: Callab
     """Return sought weights, inputs, and results of calls inside that began before `until`."""
     values = [*call.params.values(), *call.inputs.values()]
     for one in record.children(call):
-        if one.phase != BACKWARD and (until is None or one.index < until.index):
+        if one.phase != records.BACKWARD and (until is None or one.index < until.index):
             values += one.outputs.values()
     return [one for one in values if is_sought(one)]
 
 
-def _finding(record: PassRecord, birth: _Birth) -> Finding:
-    how, call, value, path, _ = birth
+def _finding(record: PassRecord, place: _Place) -> Finding:
+    how, call, value, path, _ = place
     word = value.figures.word if value.figures is not None else ""
     where, source = call, call.source
     if how == _INPUT:
@@ -142,28 +127,28 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
-    elif call.phase == BACKWARD:
-        return operator_of_backward(record, call)
-    elif call.kind == OPERATOR:
+    elif call.phase == records.BACKWARD:
+        return _operator_of_backward(record, call)
+    elif call.kind == records.OPERATOR:
         within = record.calls[call.parent or 0].title
         fact, explanation = f"{word} was first produced in {within}, at {call.title}", _made_of(record, call, value)
         if call.asked_for == word:
             fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
-    elif inside := [one for one in record.children(call) if one.kind == MODULE]:
+    elif inside := [one for one in record.children(call) if one.kind == records.MODULE]:
         source = inside[-1].source
         fact = f"{word} first appeared in the code of {call.title}"
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
-    is_again = RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
+    is_again = records.RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
     again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
 
 
-def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
+def _step_before(record: PassRecord, place: _Place) -> tuple[Step | None, bool]:
     """Return the step that came between a finite and an odd weight; and whether it was finite."""
-    last, name, path = len(record.calls) if birth.is_final else birth.call.index, birth.call.name, birth.path
-    calls = (one for one in reversed(record.calls[:last]) if one.kind == MODULE and one.name == name)
+    last, name, path = len(record.calls) if place.is_final else place.call.index, place.call.name, place.path
+    calls = (one for one in reversed(record.calls[:last]) if one.kind == records.MODULE and one.name == name)
     before = next((one for one in calls if path in one.params), None)
     figures = before.params[path].figures if before is not None else None
     if before is None or figures is None or not figures.is_finite:
@@ -171,15 +156,15 @@ def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
     return next((one for one in record.steps if before.index < one.num_calls <= last), None), True
 
 
-def _weight_finding(birth: _Birth, step: Step | None, *, was_finite: bool) -> Finding:
-    call, figures = birth.call, birth.value.figures
+def _weight_finding(place: _Place, step: Step | None, *, was_finite: bool) -> Finding:
+    call, figures = place.call, place.value.figures
     word = figures.word if figures is not None else ""
-    when = "after this pass" if birth.is_final else f"when {call.title} was called"
+    when = "after this pass" if place.is_final else f"when {call.title} was called"
     source = call.source if step is None else step.source
     explanation = "it was finite at the call before" if was_finite else ""
     if step is not None:
         explanation += f", and a step of {step.class_name} came between{at(step.source)}"
-    fact = f"{call.name}.{birth.path}".lstrip(".") + f" contained {word} {when}"
+    fact = f"{call.name}.{place.path}".lstrip(".") + f" contained {word} {when}"
     return Finding(word.lstrip("−").lower(), fact, explanation, call.index, source)
 
 
@@ -197,3 +182,76 @@ def _made_of(record: PassRecord, call: Call, output: Value) -> str:
         if dtype == "float16" or reach * reach > limit:
             return f"it left the range of {dtype} ({number(limit)}); its inputs reached {number(reach)}"
     return ranges_text("its input", inputs)
+
+
+# --- gradients
+
+
+class _Came(NamedTuple):
+    """A gradient of an output of the call `call`, or of a parameter if this is None."""
+
+    order: int
+    name: str
+    figures: Figures
+    call: int | None
+
+
+def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
+    """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
+    came = _gradients(record)
+    first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
+    operator = next((one for one in record.operators() if _is_first_odd(one)), None)
+    if not came and operator is not None and num_calls is None:
+        # No module was called, so operators are all that was seen of the backward.
+        return _operator_of_backward(record, operator)
+    if first is None:
+        return None
+    index = next((one.call for one in reversed(came[: first + 1]) if one.call is not None), None)
+    if num_calls is not None and (index is None or index >= num_calls):
+        return None
+    if operator is not None:
+        return _operator_of_backward(record, operator)
+    name, word = came[first].name, came[first].figures.word
+    if first == 0:
+        fact, explanation = f"the first gradient, of {name}, contained {word}", "it first appeared in the loss"
+    else:
+        fact, explanation = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}", ""
+    if word == "Inf" and record.scaler is not None:
+        scaler, scale = record.scaler
+        explanation = f"{scaler} (scale {number(scale)}) skips a step with such gradients"
+    return Finding(
+        word.lstrip("−").lower(), fact, explanation, index, record.calls[index].source if index is not None else None
+    )
+
+
+def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
+    """Return the finding on an operator of a backward that produced the first NaN or Inf."""
+    forward = record.calls[call.forward] if call.forward is not None else None
+    name = forward.title if forward is not None else call.detail or call.title
+    parent = record.calls[call.parent or 0]
+    where = f" in {parent.title}" if parent.kind == records.MODULE else ""
+    words = {one.figures.word for one in call.outputs.values() if one.figures is not None and one.is_odd}
+    word = "NaN" if "NaN" in words else next(iter(words), "NaN")
+    explanation = ranges_text(f"the input of {forward.title}", forward.inputs.values()) if forward is not None else ""
+    fact = f"{word} was first produced in the backward of {name}{where}{at(call.source)}"
+    return Finding(word.lstrip("−").lower(), fact, explanation, call.index, call.source)
+
+
+def _gradients(record: PassRecord) -> list[_Came]:
+    """Return the gradients of outputs and parameters in the order of their arrival."""
+    owners: dict[int, tuple[Call, Value]] = {}
+    for call in sorted(record.modules(), key=lambda one: one.ended):
+        for value in call.outputs.values():
+            owners.setdefault(id(value), (call, value))
+    came = [
+        _Came(value.grad_order, call.title, value.grad, call.index)
+        for call, value in owners.values()
+        if value.grad is not None
+    ]
+    came += [_Came(one.order, one.name, one.figures, None) for one in record.grads if one.figures is not None]
+    return sorted(came, key=lambda one: one.order)
+
+
+def _is_first_odd(call: Call) -> bool:
+    is_odd = any(one.is_odd for one in call.outputs.values()) and not any(one.is_odd for one in call.inputs.values())
+    return call.phase == records.BACKWARD and is_odd and not call.asked_for

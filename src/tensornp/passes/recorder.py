@@ -27,7 +27,7 @@ from tensornp.passes import records
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.names import Known, Names
 from tensornp.passes.operators import OperatorMode, place_of
-from tensornp.passes.readable import is_ordinary, tensors_in
+from tensornp.passes.readable import tensors_in
 from tensornp.passes.records import Call, Step, Value
 from tensornp.passes.tensors import Tensors
 
@@ -117,7 +117,7 @@ class Recorder:
         """Read the results that the block has bound to names, and forget its objects."""
         for name, tensor in list(namespace.items()):
             if type(name) is str and not name.startswith("_") and is_tensor(tensor) and self._is_result(tensor):
-                self.calls[0].outputs[name] = self.tensors.value(tensor, has_sums=False)
+                self.calls[0].outputs[name] = self.tensors.value(tensor)
         self.gradients.end()
         self.names.end(namespace)
         self.stacks.clear()
@@ -189,8 +189,7 @@ class Recorder:
         phase = records.FORWARD if _graph_task() == -1 else records.RECOMPUTED
         call = Call(len(self.calls), records.MODULE, known.name, known.class_name, nth=known.num_calls, phase=phase)
         call.parent, call.source = (outer.call.index if outer is not None else 0), place
-        known.first = known.first or call.index
-        known.last, known.num_calls = call.index, known.num_calls + 1
+        known.first, known.last, known.num_calls = known.first or call.index, call.index, known.num_calls + 1
         self.known_of[call.index] = known
         self.calls.append(call)
         one = _Open(call, known, known.is_within or (outer is not None and outer.is_within))
@@ -224,10 +223,8 @@ class Recorder:
             # Torch leaves out the keywords if the call has raised.
             error = sys.exc_info()[1]
             is_stop = type(error).__name__ == "_StopRecomputationError"
-            call.status, call.error = (
-                (records.STOPPED if is_stop else records.RAISED),
-                error_text(error) if error is not None else "",
-            )
+            call.status = records.STOPPED if is_stop else records.RAISED
+            call.error = error_text(error) if error is not None else ""
             return
         call.status = records.RETURNED
         kwargs, result = rest
@@ -271,22 +268,15 @@ class Recorder:
         return params
 
     def _zero_units(self, tensor: torch.Tensor, call: Call) -> tuple[int, int, int] | None:
-        """Count units that were 0 at all positions; return the row of that count, the units and the positions.
-
-        Units lie on axis 1 behind convolutions and their norms, else on the last axis. Unbatched images have none.
-        """
+        """Count units that were 0, on axis 1 behind convolutions and norms, else on the last."""
         maker = next((value.maker for value in call.inputs.values()), None)
         while maker is not None and maker not in self.known_of:
             maker = self.calls[maker].parent
         images = _NORMS.match(self.known_of[maker].class_name) if maker is not None else None
         dim = tensor.dim()
-        is_batch = dim == int(images[1]) + 2 if images is not None else dim > 1
-        if not is_batch or not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
+        if dim != int(images[1]) + 2 if images is not None else dim < 2:
             return None
-        axis = 1 if images is not None else dim - 1
-        most = tensor.detach().amax([i for i in range(dim) if i != axis])
-        row = self.tensors.table.add((most == 0).sum(dtype=torch.float32), has_sums=False)
-        return row, len(most), tensor.numel() // len(most)
+        return self.tensors.zero_units(tensor, 1 if images is not None else dim - 1)
 
     def _step_began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if not torch.compiler.is_compiling() and self.follows_here():
@@ -312,7 +302,7 @@ def _parameters_of_step(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def _parameters_in(module: torch.nn.Module, *, has_calls: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield parameters that a module computes with itself: also those of lists, and all below if it has no calls."""
+    """Yield own parameters, those of lists below, and all below a module without calls."""
     named = torch.nn.Module.named_parameters
     yield from named(module, recurse=False)
     for prefix, child in module.__dict__.get("_modules", {}).items():

@@ -5,11 +5,8 @@ Counting everything for one card, masks and all, is far too expensive for each t
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 
@@ -23,16 +20,8 @@ _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
-class Row(NamedTuple):
-    """Statistics of one tensor; `min` and `max` are NaN if an element is.
-
-    `sum` and `norm` are NaN if the extremes alone were read.
-    """
-
-    min: float
-    max: float
-    sum: float
-    norm: float
+Row = tuple[float, float, float, float]
+"""Minimum, maximum, sum and norm of one tensor; the first two are NaN if an element is."""
 
 
 class RowTable:
@@ -45,10 +34,9 @@ class RowTable:
     def __init__(self) -> None:
         self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
         self._places: list[tuple[_Chunk, int]] = []
-        self._extremes_alone: set[int] = set()
         self._samples: list[torch.Tensor] = []
 
-    def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
+    def add(self, tensor: torch.Tensor) -> int:
         """Read the statistics of a strided tensor with elements; return its number."""
         dtype = tensor.dtype
         if dtype not in _FLOATS:
@@ -64,23 +52,10 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        number = len(self._places)
+        torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
+        torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
         self._places.append((chunk, at))
-        if has_sums:
-            chunk.take_sums(tensor, at)
-        else:
-            self._extremes_alone.add(number)
-        return number
-
-    def has_extremes_alone(self, number: int) -> bool:
-        """Return whether sum and norm of a tensor were not read."""
-        return number in self._extremes_alone
-
-    def complete(self, number: int, tensor: torch.Tensor) -> None:
-        """Read the sum and the norm of an unchanged tensor with extremes alone."""
-        self._extremes_alone.discard(number)
-        chunk, at = self._places[number]
-        chunk.take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], at)
+        return len(self._places) - 1
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Copy up to 256 elements at even distances on the device; return the number of the sample."""
@@ -96,8 +71,6 @@ class RowTable:
         """Return all statistics and all samples by their numbers; waits for each device once a table."""
         read = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         rows = [read[chunk][at] for chunk, at in self._places]
-        for number in self._extremes_alone:
-            rows[number] = rows[number]._replace(sum=math.nan, norm=math.nan)
         samples = [array("d")] * len(self._samples)
         devices: defaultdict[torch.device, list[int]] = defaultdict(list)
         for number, sample in enumerate(self._samples):
@@ -121,18 +94,8 @@ class _Chunk:
         self.wide = _WIDE.get(dtype, torch.float32)
         self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
         self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
-        self.mins: Sequence[torch.Tensor]
-        self.maxs: Sequence[torch.Tensor]
-        self.sums: Sequence[torch.Tensor]
-        self.norms: Sequence[torch.Tensor]
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
-
-    def take_sums(self, tensor: torch.Tensor, at: int) -> None:
-        """Read the sum and the norm of a tensor."""
-        total, norm = (self.sums[at], self.norms[at]) if self.sums else self.wides[:, at].unbind()
-        torch.sum(tensor, (), dtype=self.wide, out=total)
-        torch.linalg.vector_norm(tensor, dtype=self.wide, out=norm)
 
     def close(self) -> None:
         """Release the views; each takes more memory than a row."""
@@ -141,7 +104,7 @@ class _Chunk:
     def read(self) -> list[Row]:
         """Return the rows; not every device has float64."""
         both = torch.cat([table[:, : self.count].cpu().to(torch.float64) for table in (self.extremes, self.wides)])
-        return list(map(Row, *both.tolist()))
+        return list(zip(*both.tolist(), strict=True))
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:

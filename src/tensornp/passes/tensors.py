@@ -17,11 +17,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain
-from tensornp.passes.readable import STORED, extent, readable_of, stored_of
+from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
-UNWRITTEN = "memory that nothing had written whole: not read"
 IN_A_TRANSFORM = "inside a torch.func transform: not read"
 MAX_KEPT = 256 * 2**20
 """Bytes of all copies."""
@@ -32,12 +31,11 @@ _SWEEP = 64
 class _Memory:
     """A storage and the states of tensors in it: version and value by place; `last` is the newest."""
 
-    __slots__ = ("is_unwritten", "last", "reference", "states")
+    __slots__ = ("last", "reference", "states")
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         self.reference = StorageWeakRef(storage)
         self.clear()
-        self.is_unwritten = False
 
     def clear(self) -> None:
         self.states: dict[Any, tuple[int | None, Value]] = {}
@@ -65,27 +63,21 @@ class Tensors:
         self._memories: dict[int, _Memory] = {}
         self._next_sweep = _SWEEP
 
-    def value(
-        self, tensor: torch.Tensor, maker: int | None = None, *, has_sums: bool = True, has_sample: bool = False
-    ) -> Value:
-        """Return the current state of a tensor; `maker` has just given it, unless the state was known before."""
+    def value(self, tensor: torch.Tensor, maker: int | None = None, *, has_sample: bool = False) -> Value:
+        """Return the current state of a tensor; `maker` has just given it, unless the state was known before.
+
+        Operators return before torch sets `requires_grad`.
+        """
         try:
             memory, place = self._place_of(tensor)
             version = _version_of(tensor)
             value = self._known(memory, place, version, tensor.requires_grad)
             if value is None:
                 value = self._new(tensor, maker, memory, place, version)
-            self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
+            self._take(tensor, value, has_sample=has_sample)
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
-
-    def made(self, tensor: torch.Tensor, maker: int) -> Value:
-        """Return the state of a result of an operator; torch sets `requires_grad` as the operator returns."""
-        value = self.value(tensor, maker, has_sums=False)
-        if value.maker == maker:
-            value.requires_grad = None  # type: ignore[assignment]
-        return value
 
     def written(self, tensor: torch.Tensor, maker: int, *, is_counted: bool) -> Value:
         """Return the state that an operator has just written; all earlier states of that memory are past.
@@ -97,19 +89,15 @@ class Tensors:
             memory.clear()
             version = _version_of(tensor)
             value = self._create(tensor, maker, IN_PLACE)
-            self._take(tensor, value, has_sums=False, has_sample=False)
+            self._take(tensor, value, has_sample=False)
             memory.put(place, None if version is None else version + is_counted, value)
-            if tensor.layout is not torch.strided or tensor.nbytes == tensor.untyped_storage().nbytes():
-                memory.is_unwritten = False
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
 
     def allocated(self, tensor: torch.Tensor) -> None:
         """Note memory to which nothing was written yet."""
-        memory = self._memory(tensor.untyped_storage())
-        memory.clear()
-        memory.is_unwritten = True
+        self._memory(tensor.untyped_storage())
 
     def before_write(self, tensor: torch.Tensor) -> Value | None:
         """Return the known state of a tensor, or of the one that it is a part of, without a read."""
@@ -144,6 +132,14 @@ class Tensors:
         except Exception:
             return None
 
+    def zero_units(self, tensor: torch.Tensor, axis: int) -> tuple[int, int, int] | None:
+        """Return the row of the number of units that are 0 at all positions, and how many units and positions."""
+        if not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
+            return None
+        most = tensor.detach().amax([i for i in range(tensor.dim()) if i != axis])
+        row = self.table.add((most == 0).sum(dtype=torch.float32))
+        return row, len(most), tensor.numel() // len(most)
+
     def keep(self, tensor: torch.Tensor, value: Value) -> None:
         """Copy a tensor to the host, up to a bound for all copies; a copy from a device waits for it."""
         if value.tensor is None and value.figures is not None:
@@ -176,9 +172,6 @@ class Tensors:
         if found is None or found[0] != version or (version is None and not self._sees_writes):
             return None
         value = found[1]
-        known: bool | None = value.requires_grad
-        if known is None:
-            value.requires_grad = requires_grad
         if value.requires_grad is requires_grad:
             return value
         # The same elements are another tensor for autograd, as after `detach`.
@@ -202,8 +195,6 @@ class Tensors:
                 row = last[2].figures
         value = self._create(tensor, maker, relation if maker is not None else "")
         value.figures = row
-        if memory.is_unwritten:
-            value.note = UNWRITTEN
         memory.put(place, version, value)
         return value
 
@@ -213,32 +204,25 @@ class Tensors:
         self.values.append(value)
         return value
 
-    def _take(self, tensor: torch.Tensor, value: Value, *, has_sums: bool, has_sample: bool) -> None:
+    def _take(self, tensor: torch.Tensor, value: Value, *, has_sample: bool) -> None:
         """Read everything asked for and not known of a state."""
-        row: Any = value.figures
-        is_partial = row is not None and has_sums and self.table.has_extremes_alone(row)
         has_sample = has_sample and value.sample == ()
-        if (row is not None and not is_partial and not has_sample) or value.note == UNWRITTEN:
-            return
-        if not has_sums and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        if value.figures is not None and not has_sample:
             return
         readable, value.note = readable_of(tensor)
         if readable is None:
             if not value.note and tensor.numel():
                 value.note = "freed: not read"
             return
-        if row is None:
+        if value.figures is None:
             is_stored = value.note == STORED
-            count = readable.numel() if is_stored else tensor.numel()
-            row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
+            row: Any = self._add(readable, readable.numel() if is_stored else tensor.numel(), is_stored=is_stored)
             value.figures = row
-        elif is_partial:
-            self.table.complete(row, readable)
         if has_sample:
             value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
-    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
-        row = self.table.add(readable, has_sums=has_sums)
+    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool) -> int:
+        row = self.table.add(readable)
         self.counts[row] = count, 1.0 if is_stored else count / readable.numel()
         return row
 
