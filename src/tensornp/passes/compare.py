@@ -119,7 +119,6 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
 
 
 def _plain(name: str) -> str:
-    """Return a name without wrappers."""
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
@@ -155,7 +154,6 @@ def _difference_of_calls(call: Call, other: Call) -> Difference | None:
 
 
 def _difference_of(a: Value, b: Value) -> Difference | None:
-    """Return the difference of two values; None if none is known."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return Difference(f"{shape_text(a)} and {shape_text(b)}", (a.figures, b.figures))
     if a.figures is None or b.figures is None:

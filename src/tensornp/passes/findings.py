@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tensornp.core.lowlevel.text import counted
@@ -71,7 +71,6 @@ def failure_of(record: PassRecord) -> Finding | None:
 
 
 def _inputs_text(record: PassRecord, call: Call) -> str:
-    """Return inputs with their makers, and the weight: ``its input was (16, 24) float32 from 1 (GELU)``."""
     weight = call.params.get("weight")
     given = [*call.inputs.values()]
     has_devices = len({one.device for one in (*given, *([weight] if weight else []))}) > 1
@@ -95,7 +94,6 @@ def _maker_text(record: PassRecord, value: Value) -> str:
 
 
 def _overwritten(record: PassRecord, sizes: str) -> Finding | None:
-    """Return the finding on forward operators that wrote over a tensor of the shape in torch's error."""
     shape = tuple(map(int, sizes.replace(",", " ").split()))
     writers = {
         str(call.source): call
@@ -261,19 +259,9 @@ def _buffers(record: PassRecord) -> Iterator[Finding]:
     odd = {name: found for name, found in record.buffers.items() if found[1].is_odd}
     if odd:
         index, value = next(iter(odd.values()))
-        verb = "contains" if len(odd) == 1 else "contain"
         word = value.figures.word if value.figures is not None else ""
-        yield Finding(
-            "buffer", f"{listed(list(odd))} {verb} {word} after this pass", "", index, record.calls[index].source
-        )
+        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {word} after this pass"
+        yield Finding("buffer", fact, "", index, record.calls[index].source)
 
 
-_RULES: tuple[Callable[[PassRecord], Iterator[Finding]], ...] = (
-    _idle_step,
-    _added,
-    _no_gradient,
-    _near_the_end,
-    _growth,
-    _dead_units,
-    _buffers,
-)
+_RULES = (_idle_step, _added, _no_gradient, _near_the_end, _growth, _dead_units, _buffers)

@@ -138,7 +138,6 @@ def _put_lines(recorder: Recorder, inputs: Any) -> None:
 
 
 def _line_at(place: Any, cells: Sequence[str]) -> SourceLine:
-    """Return the line at a place as it is now."""
     (file, line), cell = place, ""
     if cells and not os.path.exists(file):
         source = "".join(linecache.getlines(file)).strip()
@@ -149,7 +148,6 @@ def _line_at(place: Any, cells: Sequence[str]) -> SourceLine:
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of the errors in whose handling an error was raised."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -167,7 +165,6 @@ def _scaler(namespace: Mapping[str, Any]) -> tuple[str, float] | None:
 
 
 def _notes(recorder: Recorder, namespace: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was not recorded, in sentences."""
     if recorder.is_full:
         yield f"recording ended after {counted(recorder.max_calls, 'call')}; pass a larger max_calls to record more"
     if number := recorder.tensors.num_left_out:

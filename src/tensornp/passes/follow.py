@@ -70,10 +70,7 @@ class FollowedPass:
     def _record(self) -> PassRecord:
         """The record of the block.
 
-        Raises
-        ------
-        BadRequestError
-            Before the end of the block.
+        Raises a BadRequestError before the end of the block.
         """
         if self._made is None:
             raise BadRequestError("this pass is not over; read it after its with block")
@@ -170,13 +167,7 @@ class FollowedPass:
         return not self._record.error and not self._record.notes
 
     def _compared_with(self, other: Any) -> PassComparison:
-        """Return the differences from another pass; ``tnp.compare(run_a, run_b)`` is the same.
-
-        Raises
-        ------
-        BadRequestError
-            If `other` is not a followed pass, or one of both is not over.
-        """
+        """Return the differences from another pass; ``tnp.compare(run_a, run_b)`` is the same."""
         if not isinstance(other, FollowedPass):
             raise BadRequestError(f"other must be a followed pass, got {an_instance(other)}")
         return compared(self._record, other._record)
@@ -199,14 +190,13 @@ class FollowedPass:
         return frame_of([call.title for call in calls], _COLUMNS, map(self._row, calls))
 
     def _row(self, call: Call) -> list[Any]:
-        """Return the facts about a call and its first result that a frame shows."""
         value = next(iter(call.outputs.values()), None)
+        figures, grad = getattr(value, "figures", None), getattr(value, "grad", None)
         inside = self._record.calls[call.parent].title if call.parent else None
         return [
             call.class_name or call.name, call.nth, call.phase, call.status, inside, str(call.source or ""),
             *(getattr(value, fact, None) for fact in ("shape", "dtype")),
-            *(getattr(getattr(value, "figures", None), fact, None) for fact in ("min", "max", "mean", "norm")),
-            getattr(getattr(value, "grad", None), "norm", None),
+            *(getattr(figures, fact, None) for fact in ("min", "max", "mean", "norm")), getattr(grad, "norm", None),
         ]  # fmt: skip
 
     def __getstate__(self) -> PassRecord:
@@ -231,7 +221,6 @@ def _names_of(call: Call) -> tuple[str, str]:
 
 
 def _lost(recorder: Recorder, reason: str) -> PassRecord:
-    """Return the record of a block whose own record could not be made."""
     recorder.gradients.end()
     return PassRecord([Call(0, BLOCK)], notes=(f"the record could not be made: {reason}",))
 

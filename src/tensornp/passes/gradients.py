@@ -20,7 +20,7 @@ from tensornp.passes.tensors import Tensors
 
 @dataclass(slots=True, eq=False)
 class Awaited:
-    """A parameter whose gradient is awaited, by its name in a module; `held` are rows of its `.grad` before that."""
+    """A parameter whose gradient is awaited; `held` are rows of its `.grad` before that."""
 
     module: Any
     name: str

@@ -86,8 +86,7 @@ class OperatorMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and record its inputs and results."""
         __tracebackhide__ = True
-        kwargs = kwargs or {}
-        call, kind = None, _kind_of(func)
+        call, kind, kwargs = None, _kind_of(func), kwargs or {}
         if kind is not None and self._recorder.follows_here():
             try:
                 call = self._placed(kind, sys._getframe(1))
@@ -239,7 +238,6 @@ def _kind_of(func: Any) -> _Kind | None:
 
 
 def _given(kind: _Kind, args: Any, kwargs: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield the tensors among the arguments, each with the name of the argument and its path."""
     for argument, one in (*zip(kind.arguments, args, strict=False), *kwargs.items()):
         for path, tensor in _tensors_in(argument, one):
             yield argument, path, tensor

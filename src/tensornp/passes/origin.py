@@ -169,7 +169,6 @@ def _weight_finding(place: _Place, step: Step | None, *, was_finite: bool) -> Fi
 
 
 def _made_of(record: PassRecord, call: Call, output: Value) -> str:
-    """Return masked rows, the range that a result left, or the range of the inputs."""
     inputs = list(call.inputs.values())
     known = [one.figures for one in inputs if one.figures is not None and one.figures.count]
     if call.detail:
@@ -225,7 +224,6 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
 
 
 def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
-    """Return the finding on an operator of a backward that produced the first NaN or Inf."""
     forward = record.calls[call.forward] if call.forward is not None else None
     name = forward.title if forward is not None else call.detail or call.title
     parent = record.calls[call.parent or 0]
@@ -238,7 +236,6 @@ def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
 
 
 def _gradients(record: PassRecord) -> list[_Came]:
-    """Return the gradients of outputs and parameters in the order of their arrival."""
     owners: dict[int, tuple[Call, Value]] = {}
     for call in sorted(record.modules(), key=lambda one: one.ended):
         for value in call.outputs.values():

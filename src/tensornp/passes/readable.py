@@ -72,8 +72,6 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         raw = plain(tensor)
         # Elements that are stored several times are summed.
         return _strided(stored_of(quietly(raw.coalesce) if raw.layout == torch.sparse_coo else raw)), STORED
-    if form.kind is kinds.NESTED:
-        return _strided(stored_of(tensor)), ""
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     return _strided(plain(tensor)), ""
@@ -115,19 +113,11 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def stored_of(tensor: Any) -> torch.Tensor:
-    """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
-    if not tensor.is_nested and not is_of_torch(tensor):
-        raise ValueError("a class of its own, of a sparse layout")
-    raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
-    if not tensor.is_nested:
-        return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-    if tensor.layout is torch.strided:
-        if not tensor.is_contiguous():
-            raise ValueError("nested, with gaps")
-        return raw.values()
-    if tensor._lengths is not None:
-        raise ValueError("nested, with gaps")
-    return plain(tensor._values)
+    """Return the elements that a sparse tensor stores; nested tensors are not read."""
+    if tensor.is_nested or not is_of_torch(tensor):
+        raise ValueError("nested, or a class of its own")
+    raw = plain(tensor)
+    return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
 
 
 def extent(shape: Iterable[int], strides: Iterable[int]) -> int:

@@ -6,7 +6,6 @@ break what a module has written in place (pytorch#61519).
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,9 +33,8 @@ from tensornp.passes.tensors import Tensors
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
 _graph_task: Any = torch._C._current_graph_task_id
-_TOO_DEEP = "calls were not followed that were nested so deep that Python's recursion limit was near"
+_TOO_DEEP = "calls near Python's recursion limit were not followed"
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
-_NORMS = re.compile(r"(?:Lazy)?(?:Conv|ConvTranspose|BatchNorm|InstanceNorm)(\d)d")
 
 
 @dataclass(slots=True, eq=False)
@@ -54,9 +52,8 @@ class _Open:
 class Recorder:
     """Records the calls of some modules in any thread, or of all modules that this context calls.
 
-    Inside the modules that match `only`, or in all, a mode adds the operators. Inputs and outputs of modules that match
-    `keep` are copied. `names` returns the names that the block sees. Keyword arguments are read after the call. A call
-    that Ctrl-C has left counts as the one around all later calls until its module returns again.
+    `names` returns the names that the block sees. Keyword arguments are read after the call. A call that Ctrl-C has
+    left counts as the one around all later calls until its module returns again. Nested optimizers are several steps.
     """
 
     def __init__(
@@ -174,15 +171,13 @@ class Recorder:
         try:
             with self.lock, modes.outside_modes():
                 method(*args)
-        except RecursionError:
-            # There is no room for another call.
-            self.problems.append(_TOO_DEEP)
         except Exception as error:
-            self.problems.append(told("a call of a pass", error))
+            # Near the limit of recursion there is no room for another call.
+            is_deep = isinstance(error, RecursionError)
+            self.problems.append(_TOO_DEEP if is_deep else told("a call of a pass", error))
 
     def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
-        stack = self.stacks.setdefault(threading.get_ident(), [])
-        outer = stack[-1] if stack else None
+        stack, outer = self.stacks.setdefault(threading.get_ident(), []), self.innermost()
         known = self.names.find(module)
         if known is None:
             known = self.names.add_root(module) if outer is None else self.names.add_inside(module, outer.known)
@@ -204,18 +199,16 @@ class Recorder:
             one.not_awaited = self.gradients.of_parameters(known.parameters, one.edges)
 
     def _ended(self, module: torch.nn.Module, args: Any, *rest: Any) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or self.is_over or torch_private.tracing_state():
             return
-        stack = self.stacks.get(threading.get_ident())
-        if stack and not self.is_over and not modes.is_own_call() and not torch_private.tracing_state():
+        if (stack := self.stacks.get(threading.get_ident())) and not modes.is_own_call():
             self.record(self._end, stack, module, *rest)
 
     def _end(self, stack: list[_Open], module: torch.nn.Module, *rest: Any) -> None:
         at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
         if at is None:
             return
-        one = stack[at]
-        call = one.call
+        one, call = stack[at], stack[at].call
         # Calls above it have neither returned nor raised anything that torch reports.
         del stack[at:]
         call.ended, self._num_ended = self._num_ended, self._num_ended + 1
@@ -226,10 +219,8 @@ class Recorder:
             call.status = records.STOPPED if is_stop else records.RAISED
             call.error = error_text(error) if error is not None else ""
             return
-        call.status = records.RETURNED
-        kwargs, result = rest
-        if kwargs:
-            self._take(call.inputs, call, tensors_in(kwargs))
+        call.status, (kwargs, result) = records.RETURNED, rest
+        self._take(call.inputs, call, tensors_in(kwargs))
         if one.not_awaited:
             # Lazy parameters have got their shapes.
             self.gradients.of_parameters(one.not_awaited, one.edges)
@@ -244,7 +235,7 @@ class Recorder:
             for path, tensor in tensors:
                 self.gradients.of_value(tensor, call.outputs[path])
         if tensors and isinstance(module, (torch.nn.ReLU, torch.nn.ReLU6)):
-            call.zero_units = self._zero_units(tensors[0][1], call)
+            call.zero_units = self.tensors.zero_units(tensors[0][1])
 
     def _take(
         self, values: dict[str, Value], call: Call, found: Iterable[tuple[str, torch.Tensor]], maker: int | None = None
@@ -266,17 +257,6 @@ class Recorder:
                 params[name] = self.tensors.value(tensor)
                 params[name].relation = records.BUFFER
         return params
-
-    def _zero_units(self, tensor: torch.Tensor, call: Call) -> tuple[int, int, int] | None:
-        """Count units that were 0, on axis 1 behind convolutions and norms, else on the last."""
-        maker = next((value.maker for value in call.inputs.values()), None)
-        while maker is not None and maker not in self.known_of:
-            maker = self.calls[maker].parent
-        images = _NORMS.match(self.known_of[maker].class_name) if maker is not None else None
-        dim = tensor.dim()
-        if dim != int(images[1]) + 2 if images is not None else dim < 2:
-            return None
-        return self.tensors.zero_units(tensor, 1 if images is not None else dim - 1)
 
     def _step_began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if not torch.compiler.is_compiling() and self.follows_here():

@@ -40,8 +40,7 @@ class SourceLine:
 class Figures:
     """Statistics of one read of a tensor; complex numbers are read as their absolute values.
 
-    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device of the
-    tensor.
+    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device.
     """
 
     min: float

@@ -132,11 +132,16 @@ class Tensors:
         except Exception:
             return None
 
-    def zero_units(self, tensor: torch.Tensor, axis: int) -> tuple[int, int, int] | None:
-        """Return the row of the number of units that are 0 at all positions, and how many units and positions."""
-        if not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
+    def zero_units(self, tensor: torch.Tensor) -> tuple[int, int, int] | None:
+        """Return the row of the number of units that are 0 at all positions, and how many units and positions.
+
+        Units lie on axis 1 of images and volumes, else on the last axis.
+        """
+        dim = tensor.dim()
+        if dim < 2 or not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
             return None
-        most = tensor.detach().amax([i for i in range(tensor.dim()) if i != axis])
+        axis = 1 if dim > 3 else dim - 1
+        most = tensor.detach().amax([i for i in range(dim) if i != axis])
         row = self.table.add((most == 0).sum(dtype=torch.float32))
         return row, len(most), tensor.numel() // len(most)
 
@@ -252,20 +257,13 @@ def _key_of(tensor: torch.Tensor) -> int:
 
 def _shape_of(tensor: Any) -> tuple[Any, ...]:
     """Return the sizes of a tensor; "?" for sizes that differ between parts or are not decided yet."""
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_nested:
-        return tuple(tensor.shape)
-    sizes: list[Any] = []
-    for dim in range(tensor.dim()):
-        try:
-            size = tensor.size(dim)
-        except RuntimeError:
-            size = None
-        sizes.append(size if type(size) is int else "?")
-    return tuple(sizes)
+    try:
+        return tuple(size if type(size) is int else "?" for size in tensor.shape)
+    except RuntimeError:
+        return ("?",) * int(tensor.dim())
 
 
 def _unread(tensor: Any, maker: int | None, error: Exception) -> Value:
-    """Return the attributes of a tensor that could not be read."""
     is_wrapped = torch_private.is_functorch_wrapper(tensor)
     value = Value((), "", "", False, maker, note=IN_A_TRANSFORM if is_wrapped else f"not read: {type(error).__name__}")
     with suppress(Exception):

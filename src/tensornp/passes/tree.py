@@ -17,7 +17,7 @@ from tensornp.passes.records import LEFT, MODULE, OPERATOR, RAISED, RECOMPUTED, 
 
 MAX_LINES = 60
 """Lines up to which branches are open at first."""
-_MAX_SIBLINGS = 40
+_MAX_BESIDE = 40
 """Calls of one parent on a card."""
 _MIN_FOLDED, _MIN_LEAVES = 2, 4
 """Numbered modules that are folded, and numbered modules without modules inside."""
@@ -67,12 +67,12 @@ def odd_word(values: Iterable[Value]) -> str:
 
 
 class CallTree:
-    """The folded tree of a record; calls in `named` have a line of their own, and are always shown."""
+    """The folded tree of a record; calls in `told` have a line of their own, and are always shown."""
 
-    def __init__(self, record: PassRecord, named: Iterable[int] = ()) -> None:
+    def __init__(self, record: PassRecord, told: Iterable[int] = ()) -> None:
         self.calls = record.calls
         # The block has no line.
-        self._named = frozenset(named) - {0}
+        self._told = frozenset(told) - {0}
         self._each: list[Branch] = []
         self.top = self._branches()
         self._fold_of = {
@@ -82,7 +82,7 @@ class CallTree:
             if len(branch.entries) > 1
             for call in branch.entries
         }
-        self._is_loud = [one.index in self._named or state_of(one) == TROUBLE for one in self.calls]
+        self._is_loud = [one.index in self._told or state_of(one) == TROUBLE for one in self.calls]
         self._num_inside = [0] * len(self.calls)
         # A call comes after its parent.
         for call in reversed(self.calls[1:]):
@@ -98,8 +98,8 @@ class CallTree:
             children = _folded(below.pop(call.index, [])[::-1])
             branch = Branch(_label(call, self.calls[call.parent or 0]), (call,), children)
             parts = ((child.label, child.signature, len(child.entries)) for child in children)
-            named = call.index if call.index in self._named else -1
-            branch.signature = known.setdefault((_kind(call), named, *parts), len(known))
+            told = call.index if call.index in self._told else -1
+            branch.signature = known.setdefault((_kind(call), told, *parts), len(known))
             below[call.parent or 0].append(branch)
             self._each.append(branch)
         self._each.append(Branch("", tuple(self.calls[:1])))
@@ -114,10 +114,10 @@ class CallTree:
     def opened(self, *, has_open_repeats: bool) -> frozenset[int]:
         """Return the branches that are open at first: the way to trouble, then by depth while there is room.
 
-        With named calls, fine branches stay closed; so do recomputed ones, and those of operators alone.
+        Next to what is told, fine branches stay closed; so do recomputed ones, and those of operators alone.
         """
         found: set[int] = set()
-        num_lines, numbers = min(len(self.top), _MAX_SIBLINGS), count()
+        num_lines, numbers = min(len(self.top), _MAX_BESIDE), count()
         heap: list[tuple[bool, bool, int, int, Branch]] = []
 
         def wait(branches: Iterable[Branch], level: int, *, is_repeated: bool) -> None:
@@ -129,7 +129,7 @@ class CallTree:
         wait(self.top, 0, is_repeated=False)
         while heap:
             is_calm, is_repeated, level, _, branch = heapq.heappop(heap)
-            needed = min(len(branch.below), _MAX_SIBLINGS)
+            needed = min(len(branch.below), _MAX_BESIDE)
             if num_lines + needed > MAX_LINES or (is_calm and not self._opens_calm(branch)):
                 continue
             found.add(self.id_of(branch))
@@ -140,7 +140,7 @@ class CallTree:
     def _opens_calm(self, branch: Branch) -> bool:
         call = branch.entries[0]
         is_fine = state_of(call) == FINE and call.phase != RECOMPUTED
-        return is_fine and not self._named and self._num_inside[call.index] > 0
+        return is_fine and not self._told and self._num_inside[call.index] > 0
 
     # --- the lines of a card
 
@@ -168,8 +168,8 @@ class CallTree:
     def _some(self, branches: Sequence[Branch]) -> Sequence[Branch]:
         """Return as many siblings as a card has room for, around the first in trouble."""
         loud = next((i for i, one in enumerate(branches) if self._is_loud[one.entries[0].index]), 0)
-        first = max(min(loud - _MAX_SIBLINGS // 2, len(branches) - _MAX_SIBLINGS), 0)
-        return branches[first : first + _MAX_SIBLINGS]
+        first = max(min(loud - _MAX_BESIDE // 2, len(branches) - _MAX_BESIDE), 0)
+        return branches[first : first + _MAX_BESIDE]
 
     # --- the lines of a live tree
 
