@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,9 +24,8 @@ from tensornp.passes.tensors import MAX_KEPT
 def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None) -> PassRecord:
     """Read the statistics off the devices and return the record; nothing leads to the user's objects then."""
     recorder.end(namespace)
-    has_steps = bool(recorder.steps)
-    buffers = dict(_at_end(recorder, "_buffers"))
-    finals = dict(_at_end(recorder, "_parameters")) if has_steps else {}
+    buffers = list(_at_end(recorder, "_buffers"))
+    finals = list(_at_end(recorder, "_parameters")) if recorder.steps else []
     rows, samples = recorder.tensors.table.read()
     _put_figures(recorder, rows, samples)
     _put_gradients(recorder, rows)
@@ -43,8 +42,8 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
         recorder.calls,
         [one.gradient for one in recorder.gradients.parameters],
         recorder.steps,
-        dict(_became_odd(recorder, buffers)),
-        dict(_became_odd(recorder, finals)),
+        _became_odd(recorder, buffers),
+        _became_odd(recorder, finals),
         block.error,
         tuple(_causes(error)),
         _scaler(namespace),
@@ -53,26 +52,25 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
     )
 
 
-def _at_end(recorder: Recorder, table: str) -> Iterator[tuple[tuple[Known, str], Value]]:
+def _at_end(recorder: Recorder, table: str) -> Iterator[tuple[Known, str, Value]]:
     """Yield the floating-point parameters or buffers of the modules that were called as they are now."""
     for known in recorder.names.called():
-        module = known.reference()
-        held = module.__dict__.get(table, {}) if module is not None else {}
+        held = getattr(known.reference(), "__dict__", {}).get(table, {})
         for name, tensor in list(held.items()):
             if tensor is not None and tensor.is_floating_point():
                 if table == "_buffers":
                     recorder.tensors.forget([tensor])
-                yield (known, name), recorder.tensors.value(tensor)
+                yield known, name, recorder.tensors.value(tensor)
 
 
-def _became_odd(
-    recorder: Recorder, at_end: Mapping[tuple[Known, str], Value]
-) -> Iterator[tuple[str, tuple[int, Value]]]:
-    """Yield the parameters or buffers that were not odd at the first call of their module, and are now."""
-    for (known, name), value in at_end.items():
+def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) -> dict[str, tuple[int, Value]]:
+    """Return the parameters or buffers that were not odd at the first call of their module, and are now."""
+    found = {}
+    for known, name, value in at_end:
         before = recorder.calls[known.first].params.get(name)
         if value.is_odd and before is not None and not before.is_odd:
-            yield joined(recorder.calls[known.last].name, name), (known.last, value)
+            found[joined(recorder.calls[known.last].name, name)] = known.last, value
+    return found
 
 
 def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]) -> None:

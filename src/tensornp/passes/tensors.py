@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain
-from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
+from tensornp.passes.readable import STORED, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
@@ -189,17 +189,13 @@ class Tensors:
 
     def _new(self, tensor: torch.Tensor, maker: int | None, memory: _Memory, place: Any, version: int | None) -> Value:
         last, relation = memory.last, NEW
-        row = None
         if last is not None:
             is_view = last[1] == version is not None
             relation = VIEW if is_view else IN_PLACE
             if is_view or (version is None and maker is None):
-                # A part of what a call gave was made by that call.
+                # A part of what a call returned was made by that call.
                 maker = last[2].maker
-            if is_view and _are_same_elements(last[0], place):
-                row = last[2].figures
         value = self._create(tensor, maker, relation if maker is not None else "")
-        value.figures = row
         memory.put(place, version, value)
         return value
 
@@ -234,13 +230,6 @@ class Tensors:
 
 def _strided_place(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
-
-
-def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """Return whether two places in one storage have the same elements, each in one piece."""
-    if len(a) != len(b) or len(a) != 4 or a[0] != b[0] or a[3] != b[3]:
-        return False
-    return bool(a[1].numel() == b[1].numel() == extent(*a[1:3]) == extent(*b[1:3]))
 
 
 def _version_of(tensor: torch.Tensor) -> int | None:

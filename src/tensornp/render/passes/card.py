@@ -145,16 +145,15 @@ def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
 
 def _calm(record: PassRecord) -> str:
     """Return that no value was NaN or infinite, if values were read; else nothing."""
-    calls = record.calls[1:]
-    values = [value for call in calls for value in call.outputs.values()]
+    values = [value for call in record.calls[1:] for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
-    back = [value.grad for value in values] + [one.figures for one in record.grads]
-    if not read or any(one is not None and one.is_odd for one in (*read, *back)):
+    back = [figures for one in record.grads if (figures := one.figures)] + [one.grad for one in values if one.grad]
+    if not read or any(one.is_odd for one in (*read, *back)):
         return ""
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
     num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
     unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
-    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}"
+    return f"no NaN and no Inf{masks} in {counted(len(record.calls) - 1, 'call')}{unread}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:
