@@ -322,22 +322,6 @@ def test_expressions_of_odd_names_are_code():
         assert eval(call.code, {"outer": outer}) is inner
 
 
-def test_modules_that_no_model_registers_are_numbered():
-    class Plain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = [nn.Linear(2, 2) for _ in range(3)]
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for layer in self.layers:
-                x = layer(x)
-            return x
-
-    with tnp.follow() as run:
-        Plain()(torch.ones(1, 2))
-    assert [call.name for call in run][1:] == ["(Linear)", "(Linear 2)", "(Linear 3)"]
-
-
 class _Operators(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()

@@ -118,8 +118,13 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     return PassComparison(calls, weights, grads, missing, unexpected, len(pairs), num_unread, problems)
 
 
-def _plain(name: str) -> str:
-    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+def _plain(name: str, record: PassRecord) -> str:
+    """Return a name without wrappers, and without the name of the outermost module if there is one alone."""
+    plain, *others = (
+        ".".join(part for part in one.split(".") if part not in _WRAPPERS) for one in (name, *record.outermost)
+    )
+    root = others[0] if len(set(others)) == 1 else ""
+    return plain[len(root) :].lstrip(".") if f"{plain}.".startswith(f"{root}.") else plain
 
 
 def _keyed(record: PassRecord) -> dict[tuple[object, ...], Call]:
@@ -129,7 +134,7 @@ def _keyed(record: PassRecord) -> dict[tuple[object, ...], Call]:
     # A wrapper has the name of the module inside, which comes first here.
     for call in (*reversed([*record.modules()]), *record.operators()):
         is_module = call.kind == MODULE
-        key = (_plain(call.name), call.nth) if is_module else (keys[call.parent or 0], call.name)
+        key = (_plain(call.name, record), call.nth) if is_module else (keys[call.parent or 0], call.name)
         keys[call.index] = *key, call.phase, counts[key, call.phase]
         counts[key, call.phase] += 1
     return {keys[one.index]: one for one in record.calls[1:]}
@@ -199,9 +204,9 @@ def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> Iterator[tuple[str, Di
 
 
 def _other_gradients(first: PassRecord, second: PassRecord) -> Iterator[tuple[str, Difference]]:
-    others = {_plain(one.name): one for one in second.grads}
+    others = {_plain(one.name, second): one for one in second.grads}
     for one in sorted(first.grads, key=lambda one: one.order):
-        other = others.get(_plain(one.name))
+        other = others.get(_plain(one.name, first))
         if other is None or one.note or other.note or one.figures is other.figures is None:
             continue
         difference: Difference | None

@@ -147,7 +147,7 @@ def _no_gradient(record: PassRecord) -> Iterator[Finding]:
 
 def _by_model(record: PassRecord) -> list[list[Gradient]]:
     """Return gradients by the outermost module whose name they begin with."""
-    roots = sorted({one.name for one in record.modules() if one.parent == 0}, key=len, reverse=True)
+    roots = sorted(record.outermost, key=len, reverse=True)
     models = defaultdict(list)
     for one in record.grads:
         models[next((root for root in roots if f"{one.name}.".startswith(f"{root}.".lstrip("."))), "")].append(one)

@@ -92,7 +92,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
     """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
     low, high, total, norm = rows[row]
-    count, times = recorder.tensors.counts[row]
+    count, times, _ = recorder.tensors.counts[row]
     total, norm = total * times, norm * math.sqrt(times)
     reach = max(abs(low), abs(high))
     if (math.isinf(norm) and math.isfinite(reach)) or (norm == 0 and reach > 0):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from tensornp.models.scan.frame import frame_of
 from tensornp.passes.compare import PassComparison, compared
 from tensornp.passes.findings import failed_call, findings_of
 from tensornp.passes.finish import finished
+from tensornp.passes.names import matches
 from tensornp.passes.origin import origin_of
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import BLOCK, Call, Figures, Finding, PassRecord, Step
@@ -122,11 +122,7 @@ class FollowedPass:
 
     def find(self, pattern: str) -> list[Call]:
         """Return the calls of modules whose name or expression matches a pattern with ``*`` and ``?``."""
-        return [
-            call
-            for call in self.calls
-            if any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in _names_of(call))
-        ]
+        return [call for call in self.calls if matches(pattern, _names_of(call))]
 
     @property
     def findings(self) -> list[Finding]:
@@ -267,7 +263,7 @@ def follow(
     Notes
     -----
     - Results are unchanged to the last bit. Global hooks are removed at the end of the block.
-    - Cost: three reads of each value, gradient and weight; with operators, three of each result.
+    - Cost: three reads of each value, gradient and weight; with operators, one more for each result.
     - Memory: 16 bytes per value and 1 KiB per sample on the device, about 2 KiB per call on the host.
     - Compiled and scripted modules are one call. A module compiled in the block is compiled once more after it.
     - Keyword arguments are read after the call. Writes through NumPy or ``.data`` are not seen.

@@ -66,23 +66,18 @@ class Gradients:
 
     def awaited(self, model: torch.nn.Module, root: Any, names: Any) -> list[Awaited]:
         """Return the parameters below a module, by their `names`; a tied one has its first name."""
-        found = []
+        found = {}
         for child in torch.nn.Module.modules(model):
             owner = names.find(child)
             for name, tensor in child.__dict__.get("_parameters", {}).items():
                 if tensor is not None and tensor.requires_grad:
-                    found.append(self._awaited(child, name, owner.name if owner is not None else "", root))
-        return found
-
-    def _awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
-        tensor = module.__dict__["_parameters"][name]
-        found = self._by_id.get(id(tensor))
-        if found is None or found.parameter is not tensor:
-            found = self._by_id[id(tensor)] = Awaited(
-                weakref.ref(module), name, Gradient(f"{prefix}.{name}".lstrip(".")), root
-            )
-            self.parameters.append(found)
-        return found
+                    one = self._by_id.get(id(tensor))
+                    if one is None or one.parameter is not tensor:
+                        gradient = Gradient(f"{owner.name if owner is not None else ''}.{name}".lstrip("."))
+                        one = self._by_id[id(tensor)] = Awaited(weakref.ref(child), name, gradient, root)
+                        self.parameters.append(one)
+                    found[id(one)] = one
+        return list(found.values())
 
     def of_parameters(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
         """Await the gradients of some parameters; return those that have no node yet."""

@@ -155,7 +155,7 @@ class OperatorMode(TorchDispatchMode):
         if kind.reads:
             for argument, path, tensor in given:
                 if argument not in kind.unread:
-                    call.inputs[path] = tensors.value(tensor)
+                    call.inputs[path] = tensors.value(tensor, has_sums=False)
             if kind.name in _SOFTMAX:
                 self._count_masked_rows(call, *args[:2])
         if kind.written:
@@ -192,7 +192,7 @@ class OperatorMode(TorchDispatchMode):
                 return
             self._take_inputs(call, kind, args, kwargs)
             for path, tensor in new:
-                call.outputs[path] = tensors.value(tensor, index)
+                call.outputs[path] = tensors.value(tensor, index, has_sums=False)
         call.status = RETURNED
         recorder.add_operator(call)
 

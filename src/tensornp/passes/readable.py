@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -100,7 +101,7 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
     if not size:
         return None
     is_row = tensor.is_contiguous()
-    reach = size if is_row else 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    reach = size if is_row else extent(tensor.shape, tensor.stride())
     if (tensor.storage_offset() + reach) * tensor.itemsize > tensor.untyped_storage().nbytes():
         return None
     if not is_row:
@@ -117,3 +118,8 @@ def stored_of(tensor: Any) -> torch.Tensor:
         raise ValueError("nested, or a class of its own")
     raw = plain(tensor)
     return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+
+
+def extent(shape: Iterable[int], strides: Iterable[int]) -> int:
+    """Return the elements from the first to the last one."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))

@@ -40,7 +40,8 @@ class SourceLine:
 class Figures:
     """Statistics of one read of a tensor; complex numbers are read as their absolute values.
 
-    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device.
+    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device;
+    both are NaN if the extremes alone were read, as for the results of operators.
     """
 
     min: float
@@ -286,6 +287,12 @@ class PassRecord:
             if one.parent is not None:
                 children.setdefault(one.parent, []).append(one)
         return children
+
+    @cached_property
+    def outermost(self) -> list[str]:
+        """Names of the modules that the block calls itself."""
+        found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
+        return list(dict.fromkeys(one.name for one in found))
 
     def children(self, call: Call) -> list[Call]:
         """Return the calls directly inside `call`."""

@@ -5,8 +5,8 @@ Counting everything for one card, masks and all, is far too expensive for each t
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections import defaultdict
 
 import torch
 
@@ -21,7 +21,7 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 Row = tuple[float, float, float, float]
-"""Minimum, maximum, sum and norm of one tensor; the first two are NaN if an element is."""
+"""Minimum, maximum, sum and norm of one tensor; the first two are NaN if an element is, the others if not read."""
 
 
 class RowTable:
@@ -36,7 +36,7 @@ class RowTable:
         self._places: list[tuple[_Chunk, int]] = []
         self._samples: list[torch.Tensor] = []
 
-    def add(self, tensor: torch.Tensor) -> int:
+    def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
         """Read the statistics of a strided tensor with elements; return its number."""
         dtype = tensor.dtype
         if dtype not in _FLOATS:
@@ -52,10 +52,15 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
-        torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
+        if has_sums:
+            chunk.take_sums(tensor, at)
         self._places.append((chunk, at))
         return len(self._places) - 1
+
+    def complete(self, number: int, tensor: torch.Tensor) -> None:
+        """Read the sum and the norm of an unchanged tensor with extremes alone."""
+        chunk, at = self._places[number]
+        chunk.take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], at)
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Copy up to 256 elements at even distances on the device; return the number of the sample."""
@@ -68,20 +73,11 @@ class RowTable:
         return len(self._samples) - 1
 
     def read(self) -> tuple[list[Row], list[array[float]]]:
-        """Return all statistics and all samples by their numbers; waits for each device once a table."""
+        """Return all statistics and all samples by their numbers; waits for each device."""
         read = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         rows = [read[chunk][at] for chunk, at in self._places]
-        samples = [array("d")] * len(self._samples)
-        devices: defaultdict[torch.device, list[int]] = defaultdict(list)
-        for number, sample in enumerate(self._samples):
-            devices[sample.device].append(number)
-        for numbers in devices.values():
-            # Not every device has float64.
-            flat = torch.cat([self._samples[number] for number in numbers]).cpu()
-            parts = flat.split([len(self._samples[number]) for number in numbers])
-            for number, part in zip(numbers, parts, strict=True):
-                samples[number] = array("d" if part.dtype is torch.float64 else "f", array_of_copy(part).tobytes())
-        return rows, samples
+        kinds = {torch.float64: "d"}
+        return rows, [array(kinds.get(one.dtype, "f"), array_of_copy(one.cpu()).tobytes()) for one in self._samples]
 
 
 class _Chunk:
@@ -93,9 +89,15 @@ class _Chunk:
         self.count = 0
         self.wide = _WIDE.get(dtype, torch.float32)
         self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
-        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
+        self.wides = torch.full((2, num_rows), math.nan, dtype=self.wide, device=device)
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+
+    def take_sums(self, tensor: torch.Tensor, at: int) -> None:
+        """Read the sum and the norm of a tensor."""
+        total, norm = (self.sums[at], self.norms[at]) if self.sums else self.wides[:, at].unbind()
+        torch.sum(tensor, (), dtype=self.wide, out=total)
+        torch.linalg.vector_norm(tensor, dtype=self.wide, out=norm)
 
     def close(self) -> None:
         """Release the views; each takes more memory than a row."""

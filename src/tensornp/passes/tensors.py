@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain
-from tensornp.passes.readable import STORED, is_ordinary, readable_of, stored_of
+from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
@@ -50,20 +50,23 @@ class Tensors:
     """Everything read of tensors so far; call it `outside_modes`, so that no mode of the user sees a read.
 
     `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is
-    the number of a sample. `counts` has for each row the number of elements, and how often an expanded tensor has each.
+    the number of a sample. `counts` has for each row the number of elements, how often an expanded tensor has each, and
+    whether it has sums.
     """
 
     def __init__(self, *, sees_writes: bool = False) -> None:
         self.table = RowTable()
         self.values: list[Value] = []
-        self.counts: dict[int, tuple[int, float]] = {}
+        self.counts: dict[int, tuple[int, float, bool]] = {}
         self.num_left_out = 0
         self._sees_writes = sees_writes
         self._nbytes_kept = 0
         self._memories: dict[int, _Memory] = {}
         self._next_sweep = _SWEEP
 
-    def value(self, tensor: torch.Tensor, maker: int | None = None, *, has_sample: bool = False) -> Value:
+    def value(
+        self, tensor: torch.Tensor, maker: int | None = None, *, has_sums: bool = True, has_sample: bool = False
+    ) -> Value:
         """Return the current state of a tensor; `maker` has just given it, unless the state was known before.
 
         Operators return before torch sets `requires_grad`.
@@ -74,7 +77,7 @@ class Tensors:
             value = self._known(memory, place, version, tensor.requires_grad)
             if value is None:
                 value = self._new(tensor, maker, memory, place, version)
-            self._take(tensor, value, has_sample=has_sample)
+            self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
@@ -89,7 +92,7 @@ class Tensors:
             memory.clear()
             version = _version_of(tensor)
             value = self._create(tensor, maker, IN_PLACE)
-            self._take(tensor, value, has_sample=False)
+            self._take(tensor, value, has_sums=False, has_sample=False)
             memory.put(place, None if version is None else version + is_counted, value)
             return value
         except Exception as error:
@@ -196,6 +199,8 @@ class Tensors:
                 # A part of what a call returned was made by that call.
                 maker = last[2].maker
         value = self._create(tensor, maker, relation if maker is not None else "")
+        if last is not None and relation == VIEW and _are_same_elements(last[0], place):
+            value.figures = last[2].figures
         memory.put(place, version, value)
         return value
 
@@ -205,31 +210,45 @@ class Tensors:
         self.values.append(value)
         return value
 
-    def _take(self, tensor: torch.Tensor, value: Value, *, has_sample: bool) -> None:
+    def _take(self, tensor: torch.Tensor, value: Value, *, has_sums: bool, has_sample: bool) -> None:
         """Read everything asked for and not known of a state."""
+        row: Any = value.figures
+        has_row = row is not None and (not has_sums or self.counts[row][2])
         has_sample = has_sample and value.sample == ()
-        if value.figures is not None and not has_sample:
+        is_mask = not has_sums and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+        if (has_row or is_mask) and not has_sample:
             return
         readable, value.note = readable_of(tensor)
         if readable is None:
             if not value.note and tensor.numel():
                 value.note = "freed: not read"
             return
-        if value.figures is None:
+        if row is not None and not has_row:
+            self.table.complete(row, readable)
+            self.counts[row] = *self.counts[row][:2], True
+        elif row is None:
             is_stored = value.note == STORED
-            row: Any = self._add(readable, readable.numel() if is_stored else tensor.numel(), is_stored=is_stored)
+            count = readable.numel() if is_stored else tensor.numel()
+            row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
             value.figures = row
         if has_sample:
             value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
-    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool) -> int:
-        row = self.table.add(readable)
-        self.counts[row] = count, 1.0 if is_stored else count / readable.numel()
+    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
+        row = self.table.add(readable, has_sums=has_sums)
+        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sums
         return row
 
 
 def _strided_place(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Return whether two places in one storage have the same elements, each in one piece."""
+    if len(a) != len(b) or len(a) != 4 or a[0] != b[0] or a[3] != b[3]:
+        return False
+    return bool(a[1].numel() == b[1].numel() == extent(*a[1:3]) == extent(*b[1:3]))
 
 
 def _version_of(tensor: torch.Tensor) -> int | None:
