@@ -20,15 +20,13 @@ ROOMS = {
     "core/values": "block, scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
-    "passes": "wording, row_table, readable -> records -> tree, backward, failure, compare, tensors, operators "
+    "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "
     "-> origin, gradients -> findings, names -> recorder -> finish -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
     "-> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
-VERDICT = [
-    SRC / "passes" / f"{name}.py" for name in "records wording origin backward failure findings compare tree".split()
-]
+VERDICT = [SRC / "passes" / f"{name}.py" for name in "records wording origin findings compare tree".split()]
 """What is concluded of a pass: functions of frozen records, in which there is no tensor."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import pytest
 import torch
 import torch.distributed as dist
-from child import in_fork, in_two_ranks
+from child import in_fork
 from torch import nn
 
 import tensornp as tnp
@@ -46,16 +45,6 @@ def in_fsdp(model: Any) -> nn.Module:
     for part in (*model.layers, model.head, model):
         fully_shard(part, mesh=mesh)
     return model  # type: ignore[no-any-return]
-
-
-def in_tensor_parallel(model: Any) -> nn.Module:
-    """Split the weights of a layer."""
-    from torch.distributed.tensor import Replicate
-    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
-
-    mesh = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))
-    style = ColwiseParallel(input_layouts=Replicate(), output_layouts=Replicate())
-    return parallelize_module(model, mesh, {"layers.0.0": style})
 
 
 def local(tensor: Any) -> torch.Tensor:
@@ -108,12 +97,5 @@ def check(wrap: Wrap) -> None:
 @in_fork
 def test_a_rank_alone_leaves_the_same_bits():
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    for wrap in (in_ddp, in_fsdp, in_tensor_parallel):
-        check(wrap)
-
-
-@pytest.mark.slow
-@in_two_ranks
-def test_two_ranks_leave_the_same_bits(rank: int):
-    for wrap in (in_ddp, in_fsdp, in_tensor_parallel):
+    for wrap in (in_ddp, in_fsdp):
         check(wrap)

@@ -55,7 +55,7 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
     "all units dead": (dead(("a", (8, 8, 64))), ["8 of 8 units of a (ReLU) were 0 at all 64 positions"]),
     "several activations": (
         dead(("a", (6, 8, 64)), ("b", (4, 8, 64))),
-        ["2 activations have units that were 0 at all positions; a (ReLU): 6 of 8, b (ReLU): 4 of 8"],
+        ["6 of 8 units of a (ReLU) were 0 at all 64 positions; 4 of 8 units of b (ReLU) were 0 at all 64 positions"],
     ),
     "several calls": (
         dead(("a", (6, 8, 64)), ("a", (4, 8, 64))), ["4 of 8 units of a (ReLU, call 2) were 0 at all 64 positions"],
@@ -255,3 +255,17 @@ def test_dead_units_are_counted_over_calls():
             model(x)
             model(other)
         assert [one.fact for one in run.findings if one.kind == "dead units"] == facts
+
+
+def test_dead_channels_are_counted_behind_convolutions():
+    """Channels stand on axis 1 of rows and of images."""
+    for conv, shape in ((nn.Conv1d, (4, 3, 32)), (nn.Conv2d, (4, 3, 8, 8))):
+        model = nn.Sequential(conv(3, 10, 3), nn.ReLU())
+        with torch.no_grad():
+            model[0].weight.fill_(1)
+            model[0].weight[4:] = -1
+            model[0].bias.zero_()
+        with tnp.follow(model) as run:
+            model(torch.rand(shape))
+        [found] = [one for one in run.findings if one.kind == "dead units"]
+        assert found.fact.startswith("6 of 10 units of 1 (ReLU) were 0 at all")

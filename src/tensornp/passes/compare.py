@@ -13,21 +13,20 @@ from itertools import zip_longest
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_number
-from tensornp.passes.records import FORWARD, MODULE, Call, Figures, PassRecord, Value
+from tensornp.passes.records import MODULE, Call, Figures, PassRecord, Value
 from tensornp.passes.wording import at, line_of, listed, shape_text
 
 _WRAPPERS = frozenset({"module", "_orig_mod"})
 """Names that DataParallel, DistributedDataParallel, AveragedModel and `torch.compile` put before the names inside."""
 _ROUNDING = 1e-6
-"""Relative difference of two sums of one tensor on a device that adds in no fixed order."""
+"""Relative difference of two sums of one tensor, added in another order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Difference of two values; `relative` is NaN unless numbers on both sides differ."""
+    """Difference of two values, with the statistics of both."""
 
     text: str
-    relative: float = math.nan
     figures: tuple[Figures | None, Figures | None] = (None, None)
 
 
@@ -43,12 +42,6 @@ class CallDifference:
     difference: Difference
     inputs_equal: bool | None = None
     weights_equal: bool | None = None
-
-    @property
-    def title(self) -> str:
-        """The title of the call, also with the class in the second pass if that is another one."""
-        is_other = self.call.class_name != self.other.class_name
-        return f"{self.call.title}, {self.other.class_name} in the second" if is_other else self.call.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,7 @@ class PassComparison:
     def verdict(self) -> str:
         """A few words: "statistics are equal", "the first call that differs is layers.3 (Block)"."""
         if self.calls:
-            return f"the first call that differs is {self.calls[0].title}"
+            return f"the first call that differs is {self.calls[0].call.title}"
         found = {"weights": self.weights, "gradients": self.grads, "calls": self.missing or self.unexpected}
         if self.problems:
             return f"other {' and '.join(noun for noun, each in found.items() if each)}"
@@ -107,22 +100,10 @@ class PassComparison:
 
 def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     """Compare two passes call by call."""
-    roots = [
-        {_plain(one.name) for one in record.modules() if one.parent == 0 and one.phase == FORWARD}
-        for record in (first, second)
-    ]
-    one_root, other_root = (min(names) if all(len(each) == 1 for each in roots) else "" for names in roots)
-    own, others = _keyed(first, one_root), _keyed(second, other_root)
+    own, others = _keyed(first), _keyed(second)
     pairs = sorted(((own[key], others[key]) for key in own if key in others), key=lambda pair: pair[0].ended)
     calls, weights = tuple(_call_differences(pairs)), dict(_other_weights(pairs))
-    other_grads = {_plain(one.name, other_root): one for one in second.grads}
-    grads = {}
-    for one in sorted(first.grads, key=lambda one: one.order):
-        other = other_grads.get(_plain(one.name, one_root))
-        if other is None or one.note or other.note:
-            continue
-        if (difference := _difference_of_figures(one.figures, other.figures, _ROUNDING)) is not None:
-            grads[one.name] = difference
+    grads = dict(_other_gradients(first, second))
     missing = tuple(own[key] for key in own if key not in others)
     unexpected = tuple(others[key] for key in others if key not in own)
     problems = (
@@ -137,20 +118,23 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     return PassComparison(calls, weights, grads, missing, unexpected, len(pairs), num_unread, problems)
 
 
-def _plain(name: str, root: str = "") -> str:
-    """Return a name without wrappers and without the name of the root."""
-    plain = ".".join(part for part in name.split(".") if part not in _WRAPPERS)
-    return plain[len(root) :].lstrip(".") if root and f"{plain}.".startswith(f"{root}.") else plain
+def _plain(name: str, record: PassRecord) -> str:
+    """Return a name without wrappers, and without the name of the outermost module if there is one alone."""
+    plain, *others = (
+        ".".join(part for part in one.split(".") if part not in _WRAPPERS) for one in (name, *record.outermost)
+    )
+    root = others[0] if len(set(others)) == 1 else ""
+    return plain[len(root) :].lstrip(".") if f"{plain}.".startswith(f"{root}.") else plain
 
 
-def _keyed(record: PassRecord, root: str) -> dict[tuple[object, ...], Call]:
+def _keyed(record: PassRecord) -> dict[tuple[object, ...], Call]:
     """Return calls by name, phase and number; operators by their place in the call around them."""
     keys: dict[int, tuple[object, ...]] = {0: ()}
     counts: Counter[tuple[object, ...]] = Counter()
     # A wrapper has the name of the module inside, which comes first here.
     for call in (*reversed([*record.modules()]), *record.operators()):
         is_module = call.kind == MODULE
-        key = (_plain(call.name, root), call.nth) if is_module else (keys[call.parent or 0], call.name)
+        key = (_plain(call.name, record), call.nth) if is_module else (keys[call.parent or 0], call.name)
         keys[call.index] = *key, call.phase, counts[key, call.phase]
         counts[key, call.phase] += 1
     return {keys[one.index]: one for one in record.calls[1:]}
@@ -175,37 +159,30 @@ def _difference_of_calls(call: Call, other: Call) -> Difference | None:
 
 
 def _difference_of(a: Value, b: Value) -> Difference | None:
-    """Return the difference of two values; None if none is known."""
     if a.shape != b.shape or a.dtype != b.dtype:
-        return Difference(f"{shape_text(a)} and {shape_text(b)}", figures=(a.figures, b.figures))
+        return Difference(f"{shape_text(a)} and {shape_text(b)}", (a.figures, b.figures))
     if a.figures is None or b.figures is None:
         return None
-    slack = 0.0 if a.device == b.device == "cpu" else _ROUNDING
-    found = _difference_of_figures(a.figures, b.figures, slack)
-    if found is None and not slack and repr(a.sample) != repr(b.sample):
-        return Difference("other elements with the same statistics", figures=(a.figures, b.figures))
+    found = _difference_of_figures(a.figures, b.figures)
+    if found is None and a.device == b.device == "cpu" and repr(a.sample) != repr(b.sample):
+        return Difference("other elements with the same statistics", (a.figures, b.figures))
     return found
 
 
-def _difference_of_figures(a: Figures | None, b: Figures | None, slack: float) -> Difference | None:
-    if a is None or b is None:
-        side = "second" if a is None else "first"
-        return Difference(f"a gradient in the {side} alone", figures=(a, b)) if a is not b else None
+def _difference_of_figures(a: Figures, b: Figures) -> Difference | None:
     if a.word != b.word:
-        return Difference(f"{a.word or 'finite'} and {b.word or 'finite'}", figures=(a, b))
-    reach = max(abs(end) for one in (a, b) for end in (one.min, one.max))
-    size = max(a.norm, b.norm)
-    scales = {"norm": size, "min": reach, "max": reach, "sum": size * math.sqrt(a.count)}
+        return Difference(f"{a.word or 'finite'} and {b.word or 'finite'}", (a, b))
+    reach, size = max(abs(end) for one in (a, b) for end in (one.min, one.max)), max(a.norm, b.norm)
     found = {}
-    for name, scale in scales.items():
+    for name, scale in (("norm", size), ("min", reach), ("max", reach), ("sum", size * math.sqrt(a.count))):
         x, y = getattr(a, name), getattr(b, name)
         is_same = x == y or (math.isnan(x) and math.isnan(y))
         found[name] = 0.0 if is_same else abs(x - y) / scale if scale and math.isfinite(x - y) else math.inf
     name = max(found, key=lambda name: found[name])
-    if found[name] <= slack:
+    if found[name] <= _ROUNDING:
         return None
     ends = " and ".join(format_number(getattr(one, name) + 0.0, 7) for one in (a, b))
-    return Difference(f"{name} {ends}", found[name], (a, b))
+    return Difference(f"{name} {ends}", (a, b))
 
 
 def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | None:
@@ -220,16 +197,32 @@ def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> Iterator[tuple[str, Di
     for call, other in sorted(pairs, key=lambda pair: pair[0].index):
         for path in call.params.keys() & other.params.keys():
             name = f"{call.name}.{path}".lstrip(".")
-            difference = _difference_of(call.params[path], other.params[path])
-            if difference is not None and name not in seen:
-                yield name, difference
+            difference = _difference_of(call.params[path], other.params[path]) if name not in seen else None
             seen.add(name)
+            if difference is not None:
+                yield name, difference
+
+
+def _other_gradients(first: PassRecord, second: PassRecord) -> Iterator[tuple[str, Difference]]:
+    others = {_plain(one.name, second): one for one in second.grads}
+    for one in sorted(first.grads, key=lambda one: one.order):
+        other = others.get(_plain(one.name, first))
+        if other is None or one.note or other.note or one.figures is other.figures is None:
+            continue
+        difference: Difference | None
+        if one.figures is None or other.figures is None:
+            side = "second" if one.figures is None else "first"
+            difference = Difference(f"a gradient in the {side} alone", (one.figures, other.figures))
+        else:
+            difference = _difference_of_figures(one.figures, other.figures)
+        if difference is not None:
+            yield one.name, difference
 
 
 def _first_text(one: CallDifference) -> str:
     parts = (("inputs", one.inputs_equal), ("weights", one.weights_equal if one.call.params else None))
     texts = [f"its {noun} {'are equal' if is_equal else 'differ'}" for noun, is_equal in parts if is_equal is not None]
-    return "; ".join((f"{one.title}{at(one.call.source)}: {one.difference.text}", *texts))
+    return "; ".join((f"{one.call.title}{at(one.call.source)}: {one.difference.text}", *texts))
 
 
 def _names_text(found: Mapping[str, Difference], noun: str, verb: str) -> Iterator[str]:

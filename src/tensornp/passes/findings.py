@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
-from tensornp.passes.failure import failure_of
+from tensornp.passes import records
 from tensornp.passes.origin import origin_of
-from tensornp.passes.records import FORWARD, Call, Finding, Gradient, PassRecord, Value
-from tensornp.passes.wording import at, listed, number, zero_units_text
+from tensornp.passes.records import Call, Finding, Gradient, PassRecord, Value
+from tensornp.passes.wording import at, listed, number, shape_text, sizes_text, zero_units_text
 
 _FLOAT16_LIMIT = 65504.0
 _MIN_POSITIONS = 32
@@ -23,6 +23,8 @@ _MIN_DEAD = 0.05
 _MIN_LAYERS = 4
 _MIN_STEP, _MIN_RATE, _MIN_GROWTH = map(math.log, (1.25, 1.5, 10))
 """Norms grow by the step at each layer, by the rate on average, and by the growth in all."""
+_OVERWRITTEN = re.compile(r"modified by an inplace operation: \[\S+ \[([\d, ]*)\]\]")
+_MAX_LINES = 3
 _NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 
 
@@ -30,6 +32,88 @@ def findings_of(record: PassRecord) -> list[Finding]:
     """Return all findings on a pass, the most serious first."""
     found = [failure_of(record), origin_of(record)]
     return [one for one in found if one is not None] + [one for rule in _RULES for one in rule(record)]
+
+
+def failed_call(record: PassRecord) -> Call | None:
+    """Return the innermost module call that raised the error of the block, or that Ctrl-C left."""
+    failed = None
+    inside = record.children(record.calls[0]) if record.error else []
+    while ended := [one for one in inside if one.kind == records.MODULE and _has_failed(record, one)]:
+        failed = ended[-1]
+        inside = record.children(failed)
+    return failed
+
+
+def _has_failed(record: PassRecord, call: Call) -> bool:
+    if call.status == records.LEFT:
+        return True
+    return call.status == records.RAISED and call.error in (record.error, *record.causes)
+
+
+def failure_of(record: PassRecord) -> Finding | None:
+    """Return the finding on the error that ended the block."""
+    if not record.error:
+        return None
+    match = _OVERWRITTEN.search(record.error)
+    if match is not None and (finding := _overwritten(record, match[1])) is not None:
+        return finding
+    call = failed_call(record)
+    kind_of_error = record.error.partition(":")[0]
+    if call is None:
+        ended = [one for one in record.modules() if one.status == records.RETURNED]
+        after = f", after {max(ended, key=lambda one: one.ended).title} had returned" if ended else ""
+        explanation = "`%%follow --operators` finds the lines that wrote over tensors"
+        is_unknown = match is not None and not record.has_operators
+        return Finding("failed", f"{kind_of_error} in the cell{after}", explanation if is_unknown else "")
+    if call.status == records.LEFT:
+        return Finding("failed", f"{kind_of_error} in {call.title}{at(call.source)}", "", call.index, call.source)
+    return Finding("failed", f"{call.title} raised {call.error}", _inputs_text(record, call), call.index, call.source)
+
+
+def _inputs_text(record: PassRecord, call: Call) -> str:
+    weight = call.params.get("weight")
+    given = [*call.inputs.values()]
+    has_devices = len({one.device for one in (*given, *([weight] if weight else []))}) > 1
+    inputs = [_described(one, has_devices=has_devices) + _maker_text(record, one) for one in given]
+    noun = "its inputs were" if len(inputs) > 1 else "its input was"
+    texts = [f"{noun} {' and '.join(inputs)}" if inputs else "it got no tensor"]
+    if weight is not None:
+        texts.append(f"its weight is {_described(weight, has_devices=has_devices)}")
+    return "; ".join(texts)
+
+
+def _described(value: Value, *, has_devices: bool) -> str:
+    return shape_text(value) + (f" on {value.device}" if has_devices else "")
+
+
+def _maker_text(record: PassRecord, value: Value) -> str:
+    maker = record.calls[value.maker] if value.maker is not None else None
+    while maker is not None and maker.kind != records.MODULE and maker.parent:
+        maker = record.calls[maker.parent]
+    return f" from {maker.title}" if maker is not None else ""
+
+
+def _overwritten(record: PassRecord, sizes: str) -> Finding | None:
+    shape = tuple(map(int, sizes.replace(",", " ").split()))
+    writers = {
+        str(call.source): call
+        for call in record.operators()
+        if call.phase != records.BACKWARD and any(_is_part_of(record, one, shape) for one in call.overwrote)
+    }
+    if not writers:
+        return None
+    last = [*writers.values()][-_MAX_LINES:]
+    lines = [f"{one.title}{at(one.source)}" for one in last]
+    fact = f"wrote over a tensor of shape {sizes_text(shape)} that the backward needs unchanged"
+    if len(lines) == 1:
+        return Finding("overwritten", f"{lines[0]} {fact}", "", last[0].index, last[0].source)
+    return Finding("overwritten", f"one of these {fact}", "; ".join(lines), last[-1].index, last[-1].source)
+
+
+def _is_part_of(record: PassRecord, value: Value, shape: tuple[int, ...]) -> bool:
+    """Return whether a value or a result of its maker has a shape, also transposed."""
+    made = record.calls[value.maker].outputs.values() if value.maker is not None else ()
+    return any(one.shape in (shape, shape[::-1]) for one in (value, *made))
 
 
 def _idle_step(record: PassRecord) -> Iterator[Finding]:
@@ -63,7 +147,7 @@ def _no_gradient(record: PassRecord) -> Iterator[Finding]:
 
 def _by_model(record: PassRecord) -> list[list[Gradient]]:
     """Return gradients by the outermost module whose name they begin with."""
-    roots = sorted({one.name for one in record.modules() if one.parent == 0}, key=len, reverse=True)
+    roots = sorted(record.outermost, key=len, reverse=True)
     models = defaultdict(list)
     for one in record.grads:
         models[next((root for root in roots if f"{one.name}.".startswith(f"{root}.".lstrip("."))), "")].append(one)
@@ -127,7 +211,7 @@ def _layers(record: PassRecord) -> list[list[Call]]:
     found = defaultdict(list)
     for call in record.modules():
         value = _first_float(call)
-        if value is None or call.nth or call.phase != FORWARD:
+        if value is None or call.nth or call.phase != records.FORWARD:
             continue
         for match in _NUMBER.finditer(call.name):
             found[call.name[: match.start()], call.name[match.end() :], call.class_name, value.shape].append(call)
@@ -158,17 +242,13 @@ def _steep(what: str, calls: Sequence[Call], norms: Sequence[float], sign: int) 
 def _dead_units(record: PassRecord) -> Iterator[Finding]:
     least: dict[str, Call] = {}
     for call in record.modules():
-        if call.zero_units is not None and call.zero_units[2] >= _MIN_POSITIONS and call.phase == FORWARD:
+        if call.zero_units is not None and call.zero_units[2] >= _MIN_POSITIONS and call.phase == records.FORWARD:
             key = call.name or call.class_name
             least[key] = min(least.get(key, call), call, key=_num_zero)
     dead = [one for one in least.values() if one.zero_units and _num_zero(one) >= _MIN_DEAD * one.zero_units[1]]
-    if len(dead) == 1 and dead[0].zero_units is not None:
-        fact = zero_units_text(dead[0].zero_units, f" of {dead[0].title}")
-        yield Finding("dead units", fact, "", dead[0].index, dead[0].source)
-    elif dead:
-        names = [f"{one.title}: {one.zero_units[0]:,} of {one.zero_units[1]:,}" for one in dead if one.zero_units]
-        fact = f"{counted(len(dead), 'activation')} have units that were 0 at all positions"
-        yield Finding("dead units", fact, listed(names), dead[0].index, dead[0].source)
+    facts = [zero_units_text(one.zero_units, f" of {one.title}") for one in dead if one.zero_units]
+    if facts:
+        yield Finding("dead units", facts[0], "; ".join(facts[1:3]), dead[0].index, dead[0].source)
 
 
 def _num_zero(call: Call) -> int:
@@ -179,19 +259,9 @@ def _buffers(record: PassRecord) -> Iterator[Finding]:
     odd = {name: found for name, found in record.buffers.items() if found[1].is_odd}
     if odd:
         index, value = next(iter(odd.values()))
-        verb = "contains" if len(odd) == 1 else "contain"
         word = value.figures.word if value.figures is not None else ""
-        yield Finding(
-            "buffer", f"{listed(list(odd))} {verb} {word} after this pass", "", index, record.calls[index].source
-        )
+        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {word} after this pass"
+        yield Finding("buffer", fact, "", index, record.calls[index].source)
 
 
-_RULES: tuple[Callable[[PassRecord], Iterator[Finding]], ...] = (
-    _idle_step,
-    _added,
-    _no_gradient,
-    _near_the_end,
-    _growth,
-    _dead_units,
-    _buffers,
-)
+_RULES = (_idle_step, _added, _no_gradient, _near_the_end, _growth, _dead_units, _buffers)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
@@ -19,14 +17,13 @@ from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.compare import PassComparison, compared
-from tensornp.passes.failure import failed_call
-from tensornp.passes.findings import findings_of
+from tensornp.passes.findings import failed_call, findings_of
 from tensornp.passes.finish import finished
+from tensornp.passes.names import matches
 from tensornp.passes.origin import origin_of
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import BLOCK, Call, Figures, Finding, PassRecord, Step
 
-LEVELS = ("modules", "operators")
 _COLUMNS = (
     "class_name", "nth", "phase", "status", "inside", "line", "shape", "dtype", "min", "max", "mean", "norm",
     "grad_norm",
@@ -63,23 +60,17 @@ class FollowedPass:
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.leave()
-            names, self._namespace = self._names(sys._getframe()), None
+            names = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
+            self._namespace = None
             self._made = first_that_works(
                 "the record of a pass", lambda: finished(recorder, names, error), lambda reason: _lost(recorder, reason)
             )
-
-    def _names(self, frame: FrameType) -> Mapping[str, Any]:
-        """Return the names that are seen where the function of a frame was called."""
-        return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
     def _record(self) -> PassRecord:
         """The record of the block.
 
-        Raises
-        ------
-        BadRequestError
-            Before the end of the block.
+        Raises a BadRequestError before the end of the block.
         """
         if self._made is None:
             raise BadRequestError("this pass is not over; read it after its with block")
@@ -121,9 +112,9 @@ class FollowedPass:
             if not -len(calls) <= name < len(calls):
                 raise NoSuchCallError(f"there is no call {name:,}; the last one is call {len(calls) - 1:,}")
             return calls[name]
-        found = next((call for call in self.calls if name in (call.name, call.code or call.name, call.title)), None)
+        found = next((call for call in self.calls if name in _names_of(call)), None)
         if found is None:
-            names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
+            names = list(dict.fromkeys(one for call in self.calls for one in _names_of(call) if one))
             closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
             hint = f"; the closest name is {quoted(closest[0])}" if closest else f'; run.find("*{name}*") searches'
             raise NoSuchCallError(f"no call of {quoted(name)} was recorded{hint}")
@@ -131,12 +122,7 @@ class FollowedPass:
 
     def find(self, pattern: str) -> list[Call]:
         """Return the calls of modules whose name or expression matches a pattern with ``*`` and ``?``."""
-        return [
-            call
-            for call in self.calls
-            for names in [(call.name, call.code or call.name)]
-            if pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)
-        ]
+        return [call for call in self.calls if matches(pattern, _names_of(call))]
 
     @property
     def findings(self) -> list[Finding]:
@@ -177,13 +163,7 @@ class FollowedPass:
         return not self._record.error and not self._record.notes
 
     def _compared_with(self, other: Any) -> PassComparison:
-        """Return the differences from another pass; ``tnp.compare(run_a, run_b)`` is the same.
-
-        Raises
-        ------
-        BadRequestError
-            If `other` is not a followed pass, or one of both is not over.
-        """
+        """Return the differences from another pass; ``tnp.compare(run_a, run_b)`` is the same."""
         if not isinstance(other, FollowedPass):
             raise BadRequestError(f"other must be a followed pass, got {an_instance(other)}")
         return compared(self._record, other._record)
@@ -206,14 +186,13 @@ class FollowedPass:
         return frame_of([call.title for call in calls], _COLUMNS, map(self._row, calls))
 
     def _row(self, call: Call) -> list[Any]:
-        """Return the facts about a call and its first result that a frame shows."""
         value = next(iter(call.outputs.values()), None)
+        figures, grad = getattr(value, "figures", None), getattr(value, "grad", None)
         inside = self._record.calls[call.parent].title if call.parent else None
         return [
             call.class_name or call.name, call.nth, call.phase, call.status, inside, str(call.source or ""),
             *(getattr(value, fact, None) for fact in ("shape", "dtype")),
-            *(getattr(getattr(value, "figures", None), fact, None) for fact in ("min", "max", "mean", "norm")),
-            getattr(value, "grad_norm", None),
+            *(getattr(figures, fact, None) for fact in ("min", "max", "mean", "norm")), getattr(grad, "norm", None),
         ]  # fmt: skip
 
     def __getstate__(self) -> PassRecord:
@@ -233,8 +212,11 @@ class FollowedPass:
         return f"<FollowedPass of {', '.join(filter(None, said))}>"
 
 
+def _names_of(call: Call) -> tuple[str, ...]:
+    return call.name, call.code or call.name, call.title
+
+
 def _lost(recorder: Recorder, reason: str) -> PassRecord:
-    """Return the record of a block whose own record could not be made."""
     recorder.gradients.end()
     return PassRecord([Call(0, BLOCK)], notes=(f"the record could not be made: {reason}",))
 
@@ -285,7 +267,7 @@ def follow(
     - Memory: 16 bytes per value and 1 KiB per sample on the device, about 2 KiB per call on the host.
     - Compiled and scripted modules are one call. A module compiled in the block is compiled once more after it.
     - Keyword arguments are read after the call. Writes through NumPy or ``.data`` are not seen.
-    - Each rank reports only its own part. A nested call takes four frames of Python's recursion limit instead of three.
+    - Each rank reports its own part. A call takes four frames of Python's recursion limit instead of three.
 
     Examples
     --------
@@ -299,7 +281,7 @@ def follow(
     for module in modules:
         if not issubclass(type(module), torch.nn.Module):
             raise BadRequestError(f"modules must be torch modules, got {an_instance(module)}")
-    if level not in LEVELS:
+    if level not in ("modules", "operators"):
         raise BadRequestError(f"level must be 'modules' or 'operators', got {quoted(level)}")
     for option, pattern in (("only", only), ("keep", keep)):
         if pattern is not None and not isinstance(pattern, str):
@@ -310,5 +292,5 @@ def follow(
         raise BadRequestError(f"max_calls must be an integer of 2 or more, got {quoted(max_calls)}")
     if namespace is not None and not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    options = {"has_operators": level == LEVELS[1], "only": only, "keep": keep, "has_grads": bool(grads)}
+    options = {"has_operators": level == "operators", "only": only, "keep": keep, "has_grads": grads}
     return FollowedPass(modules, {**options, "max_calls": max_calls}, namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,29 +18,24 @@ from tensornp.passes.records import Gradient, Value
 from tensornp.passes.tensors import Tensors
 
 
+@dataclass(slots=True, eq=False)
 class Awaited:
-    """A parameter whose gradient is awaited.
+    """A parameter whose gradient is awaited; `held` are rows of its `.grad` before that."""
 
-    It is known by its name in a module; `held` are rows of its `.grad` before the gradient.
-    """
-
-    __slots__ = ("gradient", "handle", "held", "module", "name", "num_steps", "root")
-
-    def __init__(self, module: torch.nn.Module, name: str, gradient: Gradient, root: Any) -> None:
-        self.module, self.name, self.gradient, self.root = weakref.ref(module), name, gradient, root
-        self.handle: Any = None
-        self.held: list[int] = []
-        self.num_steps = -1
+    module: Any
+    name: str
+    gradient: Gradient
+    root: Any
+    handle: Any = None
+    held: list[int] = field(default_factory=list)
+    num_steps: int = -1
 
     @property
     def parameter(self) -> torch.Tensor | None:
         """The parameter that the module has by that name now."""
-        module = self.module()
-        try:
-            found: torch.Tensor | None = module.__dict__["_parameters"][self.name]
-        except (AttributeError, KeyError):
-            return None
-        return found
+        # A traced module has no table of them.
+        table = getattr(self.module(), "__dict__", {}).get("_parameters", {})
+        return table[self.name] if self.name in table else None  # noqa: SIM401
 
 
 class Gradients:
@@ -68,14 +64,20 @@ class Gradients:
             self._values.add(id(value))
             self._handles.append(node.register_prehook(functools.partial(self._came_back, value, number)))
 
-    def awaited(self, module: torch.nn.Module, name: str, prefix: str, root: Any) -> Awaited:
-        """Return the parameter of a module; a tied one has its first name."""
-        tensor = module.__dict__["_parameters"][name]
-        found = self._by_id.get(id(tensor))
-        if found is None or found.parameter is not tensor:
-            found = self._by_id[id(tensor)] = Awaited(module, name, Gradient(f"{prefix}.{name}".lstrip(".")), root)
-            self.parameters.append(found)
-        return found
+    def awaited(self, model: torch.nn.Module, root: Any, names: Any) -> list[Awaited]:
+        """Return the parameters below a module, by their `names`; a tied one has its first name."""
+        found = {}
+        for child in torch.nn.Module.modules(model):
+            owner = names.find(child)
+            for name, tensor in child.__dict__.get("_parameters", {}).items():
+                if tensor is not None and tensor.requires_grad:
+                    one = self._by_id.get(id(tensor))
+                    if one is None or one.parameter is not tensor:
+                        gradient = Gradient(f"{owner.name if owner is not None else ''}.{name}".lstrip("."))
+                        one = self._by_id[id(tensor)] = Awaited(weakref.ref(child), name, gradient, root)
+                        self.parameters.append(one)
+                    found[id(one)] = one
+        return list(found.values())
 
     def of_parameters(self, parameters: list[Awaited], edges: list[Any]) -> list[Awaited]:
         """Await the gradients of some parameters; return those that have no node yet."""
@@ -113,18 +115,13 @@ class Gradients:
             return
         with self._lock, modes.outside_modes():
             if isinstance(target, Awaited) and target.num_steps < self.num_steps:
-                # The first gradient of all, or the first after a step.
-                self._look_at_held(target)
+                # The first gradient of all, or the first after a step, is about to be added to this one.
+                target.num_steps, tensor = self.num_steps, target.parameter
+                held = grad_in_hook(tensor) if tensor is not None and tensor.is_leaf else None
+                row = self._tensors.read_gradient(held) if held is not None else None
+                target.held += [row] if row is not None else []
             row = self._tensors.read_gradient(grads[number])
             self.events.append((target.gradient if isinstance(target, Awaited) else target, len(self.events), row))
-
-    def _look_at_held(self, one: Awaited) -> None:
-        """Read the `.grad` to which a gradient is about to be added."""
-        one.num_steps = self.num_steps
-        tensor = one.parameter
-        held = grad_in_hook(tensor) if tensor is not None and tensor.is_leaf else None
-        row = self._tensors.read_gradient(held) if held is not None else None
-        one.held += [row] if row is not None else []
 
     def end(self) -> None:
         """Remove the prehooks, and note which parameters have a `.grad` now."""

@@ -6,7 +6,7 @@ import fnmatch
 import keyword
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -38,21 +38,22 @@ class Known:
         self.parameters: list[Awaited] | None = None
         self.is_kept = self.is_within = False
 
+    @property
+    def expression(self) -> str:
+        """The code of the module; empty if no name reaches it."""
+        return self.root.code + self.code if self.root.code and self.code is not None else ""
+
     def has_name(self, pattern: str | None) -> bool:
         """Return whether a pattern matches the name, with that of the model or without, or the expression."""
-        if pattern is None:
-            return False
-        names = [self.name or self.class_name, joined(self.root.label, self.name)]
-        if self.root.code and self.code is not None:
-            names.append(self.root.code + self.code)
-        return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
+        names = (self.name or self.class_name, joined(self.root.label, self.name), self.expression)
+        return pattern is not None and matches(pattern, names)
 
 
 class Names:
     """The modules of a block; `namespace` returns the names that the block sees.
 
     A model is named when it is first called, and again at the end of the block. A module outside of all registered
-    parts gets its class as name, ``layers.0.(Linear 2)``.
+    parts gets its class as name, ``layers.0.(Linear)``.
     """
 
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], only: str | None, keep: str | None) -> None:
@@ -72,10 +73,7 @@ class Names:
 
     def add_inside(self, module: torch.nn.Module, outer: Known) -> Known:
         """Take in a module that another one calls, and that no model has registered."""
-        name = joined(outer.name, f"({type(module).__name__})")
-        self._counts[outer.root, name] += 1
-        number = self._counts[outer.root, name]
-        return self._add(module, outer.root, f"{name[:-1]} {number})" if number > 1 else name, None)
+        return self._add(module, outer.root, joined(outer.name, f"({type(module).__name__})"), None)
 
     def add_root(self, module: torch.nn.Module) -> Known:
         """Take in a model and its modules."""
@@ -83,13 +81,13 @@ class Names:
         self.roots.append(root)
         self._label(root, self._namespace(), self._counts)
         known = self._add(module, root, "", "")
-        codes: dict[str, tuple[Any, str]] = {"": (module, "")}
-        for name, child in torch.nn.Module.named_modules(module):
+        found: dict[str, tuple[Any, str]] = {"": (module, "")}
+        for name, child in list(torch.nn.Module.named_modules(module))[1:]:
             above, _, step = name.rpartition(".")
-            parent, code = codes.get(above, (None, ""))
-            codes[name] = child, code + _step_to(parent, step) if name else ""
-            if name and self.find(child) is None:
-                self._add(child, root, name, codes[name][1])
+            parent, code = found.get(above, (None, ""))
+            found[name] = child, code + _step_to(parent, step)
+            if self.find(child) is None:
+                self._add(child, root, name, found[name][1])
         return known
 
     def end(self, namespace: Mapping[str, Any]) -> None:
@@ -111,6 +109,11 @@ class Names:
         counts[root.label] += 1
         if (number := counts[root.label]) > 1:
             root.label += f" #{number}"
+
+
+def matches(pattern: str, names: Iterable[str]) -> bool:
+    """Return whether a name is a pattern, or matches it."""
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
 def joined(*names: str) -> str:

@@ -86,8 +86,7 @@ class OperatorMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and record its inputs and results."""
         __tracebackhide__ = True
-        kwargs = kwargs or {}
-        call, kind = None, _kind_of(func)
+        call, kind, kwargs = None, _kind_of(func), kwargs or {}
         if kind is not None and self._recorder.follows_here():
             try:
                 call = self._placed(kind, sys._getframe(1))
@@ -135,7 +134,7 @@ class OperatorMode(TorchDispatchMode):
         Each thread counts for itself; with several threads no line is given.
         """
         name, number = type(node).__name__, node._sequence_nr()
-        forward = None if self._recorder.has_threads else self._by_number.get(number)
+        forward = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
         if self._is_choosy and forward is None:
             return None
         call = Call(-1, OPERATOR, kind.name, parent=0, phase=BACKWARD, detail=name)
@@ -167,7 +166,7 @@ class OperatorMode(TorchDispatchMode):
         """Count the rows of a softmax that are -Inf throughout, on their own device."""
         if is_ordinary(tensor) and tensor.dim() and tensor.numel():
             count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
-            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count, has_sums=False)))
+            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count)))
 
     def _raised(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
         if not kind.written:
@@ -193,7 +192,7 @@ class OperatorMode(TorchDispatchMode):
                 return
             self._take_inputs(call, kind, args, kwargs)
             for path, tensor in new:
-                call.outputs[path] = tensors.made(tensor, index)
+                call.outputs[path] = tensors.value(tensor, index, has_sums=False)
         call.status = RETURNED
         recorder.add_operator(call)
 
@@ -239,7 +238,6 @@ def _kind_of(func: Any) -> _Kind | None:
 
 
 def _given(kind: _Kind, args: Any, kwargs: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield the tensors among the arguments, each with the name of the argument and its path."""
     for argument, one in (*zip(kind.arguments, args, strict=False), *kwargs.items()):
         for path, tensor in _tensors_in(argument, one):
             yield argument, path, tensor

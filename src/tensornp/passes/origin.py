@@ -1,4 +1,4 @@
-"""The first NaN or Inf of a pass, found by walking back from the results to the call that produced it."""
+"""The first NaN or Inf of a pass, found by walking back from the results, or else from the gradients."""
 
 from __future__ import annotations
 
@@ -7,26 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from tensornp.passes.backward import backward_origin, operator_of_backward
-from tensornp.passes.records import (
-    BACKWARD,
-    BLOCK,
-    FORWARD,
-    MODULE,
-    OPERATOR,
-    RECOMPUTED,
-    Call,
-    Finding,
-    PassRecord,
-    Step,
-    Value,
-)
-from tensornp.passes.wording import at, range_left, ranges_text
+from tensornp.passes import records
+from tensornp.passes.records import Call, Figures, Finding, PassRecord, Step, Value
+from tensornp.passes.wording import at, number, range_left, ranges_text
 
 _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weight", "input"
 
 
-class _Birth(NamedTuple):
+class _Place(NamedTuple):
     """A place at which a value became odd; `path` names a weight or an input.
 
     `is_final` is set for the state of a weight at the end.
@@ -41,16 +29,16 @@ class _Birth(NamedTuple):
 
 def origin_of(record: PassRecord) -> Finding | None:
     """Find the first NaN or Inf that reached a result, a name, a weight or a gradient."""
-    birth = _first_birth(record)
-    if birth is None:
-        found = backward_origin(record)
+    place = _first_place(record)
+    if place is None:
+        found = _backward_origin(record)
         return (found and _dropped_in_forward(record, found)) or found
-    if birth.how != _WEIGHT:
-        return _finding(record, birth)
-    step, was_finite = _step_before(record, birth)
+    if place.how != _WEIGHT:
+        return _finding(record, place)
+    step, was_finite = _step_before(record, place)
     # The gradients before the step explain the weights after it.
-    gradient = backward_origin(record, num_calls=step.num_calls) if step is not None else None
-    return gradient or _weight_finding(birth, step, was_finite=was_finite)
+    gradient = _backward_origin(record, num_calls=step.num_calls) if step is not None else None
+    return gradient or _weight_finding(place, step, was_finite=was_finite)
 
 
 def _dropped_in_forward(record: PassRecord, found: Finding) -> Finding | None:
@@ -60,22 +48,23 @@ def _dropped_in_forward(record: PassRecord, found: Finding) -> Finding | None:
     value = next((one for one in forward.outputs.values() if _is_nan(one)), None) if forward is not None else None
     if forward is None or value is None:
         return None
-    birth = _earliest(record, [_Birth("", forward, value)])
-    if birth is None or birth.how == _WEIGHT:
+    place = _earliest(record, [_Place("", forward, value)])
+    if place is None or place.how == _WEIGHT:
         return None
-    finding = _finding(record, birth)
+    finding = _finding(record, place)
     explanation = f"a later call dropped it, and the backward of {forward.title} brought it back"
     return replace(finding, explanation="; ".join(filter(None, (finding.explanation, explanation))))
 
 
-def _first_birth(record: PassRecord) -> _Birth | None:
+def _first_place(record: PassRecord) -> _Place | None:
     """Return the earliest place behind a result, else behind a weight at the end."""
     block = record.calls[0]
-    outermost = sorted((one for one in record.children(block) if one.kind == MODULE), key=lambda one: one.ended)
+    outermost = [one for one in record.children(block) if one.kind == records.MODULE]
+    outermost.sort(key=lambda one: one.ended)
     groups = (
-        [_Birth("", call, one) for call in outermost for one in call.outputs.values() if _is_start(one)],
-        [_Birth("", block, one) for one in block.outputs.values() if _is_start(one)],
-        [_Birth("", block, one) for one in _unread_results(record)],
+        [_Place("", call, one) for call in outermost for one in call.outputs.values() if _is_start(one)],
+        [_Place("", block, one) for one in block.outputs.values() if _is_start(one)],
+        [_Place("", block, one) for one in _unread_results(record)],
     )
     found = [one for group in groups if (one := _earliest(record, group)) is not None]
     if not found:
@@ -84,12 +73,12 @@ def _first_birth(record: PassRecord) -> _Birth | None:
     return min(found, key=lambda one: (one.how == _CELL, one.call.index))
 
 
-def _earliest(record: PassRecord, starts: Iterable[_Birth]) -> _Birth | None:
+def _earliest(record: PassRecord, starts: Iterable[_Place]) -> _Place | None:
     """Return the earliest place behind the first start that leads to one."""
     for start in starts:
-        found = [one for one in _births(record, start, _is_odd) if one.call.asked_for != "Inf"]
+        found = [one for one in _places(record, start, lambda value: value.is_odd) if one.call.asked_for != "Inf"]
         if not found and _is_nan(start.value):
-            found = _births(record, start, _is_nan)
+            found = _places(record, start, _is_nan)
         if found:
             return min(found, key=lambda one: one.call.index)
     return None
@@ -97,40 +86,35 @@ def _earliest(record: PassRecord, starts: Iterable[_Birth]) -> _Birth | None:
 
 def _unread_results(record: PassRecord) -> Iterator[Value]:
     """Yield odd results of operators outside of modules that no later call reads, such as a loss in a function."""
-    read = {id(value) for call in record.calls for value in call.inputs.values()}
+    read = {value.maker for call in record.calls for value in call.inputs.values()}
     for call in record.children(record.calls[0]):
-        if call.kind == OPERATOR and call.phase == FORWARD and call.asked_for != "NaN":
+        is_last = call.kind == records.OPERATOR and call.phase == records.FORWARD and call.index not in read
+        if is_last and call.asked_for != "NaN":
             # An operator is seen before autograd marks its result.
             is_tracked = any(one.requires_grad for one in call.inputs.values())
-            for value in call.outputs.values():
-                if id(value) not in read and (_is_nan(value) or (value.is_odd and is_tracked)):
-                    yield value
+            yield from (one for one in call.outputs.values() if _is_nan(one) or (one.is_odd and is_tracked))
 
 
-def _odd_weights(record: PassRecord) -> Iterator[_Birth]:
+def _odd_weights(record: PassRecord) -> Iterator[_Place]:
     for name, (index, value) in record.finals.items():
         if _is_start(value):
             call = record.calls[index]
-            yield _Birth(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
+            yield _Place(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
 
 
 def _is_start(value: Value) -> bool:
     return _is_nan(value) or (value.is_odd and value.requires_grad)
 
 
-def _is_odd(value: Value) -> bool:
-    return value.is_odd
-
-
 def _is_nan(value: Value) -> bool:
     return value.figures is not None and value.figures.has_nan
 
 
-def _births(record: PassRecord, start: _Birth, is_sought: Callable[[Value], bool]) -> list[_Birth]:
+def _places(record: PassRecord, start: _Place, is_sought: Callable[[Value], bool]) -> list[_Place]:
     """Walk back over values that are sought, and return the places before which there was none."""
     if start.is_final and start.value.maker is None:
         return [start]
-    found: list[_Birth] = []
+    found: list[_Place] = []
     todo, seen = [(start.call, start.value)], set()
     while todo:
         taker, value = todo.pop()
@@ -144,18 +128,18 @@ def _births(record: PassRecord, start: _Birth, is_sought: Callable[[Value], bool
             odd = _reads(record, maker, None, is_sought)
             todo += [(maker, one) for one in odd]
             if not odd:
-                found.append(_Birth(_PRODUCED, maker, value))
+                found.append(_Place(_PRODUCED, maker, value))
         elif path is not None:
-            found.append(_Birth(_WEIGHT, taker, value, path))
-        elif taker.kind == BLOCK:
-            found.append(_Birth(_CELL, taker, value))
-        elif above is not None and above.kind == MODULE and (odd := _reads(record, above, taker, is_sought)):
+            found.append(_Place(_WEIGHT, taker, value, path))
+        elif taker.kind == records.BLOCK:
+            found.append(_Place(_CELL, taker, value))
+        elif above is not None and above.kind == records.MODULE and (odd := _reads(record, above, taker, is_sought)):
             todo += [(above, one) for one in odd]
-        elif above is not None and above.kind == MODULE and taker.kind == MODULE:
-            found.append(_Birth(_BEFORE, taker, value))
+        elif above is not None and above.kind == records.MODULE and taker.kind == records.MODULE:
+            found.append(_Place(_BEFORE, taker, value))
         else:
             path = next((path for path, one in taker.inputs.items() if one is value), "")
-            found.append(_Birth(_INPUT, taker, value, path))
+            found.append(_Place(_INPUT, taker, value, path))
     return found
 
 
@@ -163,13 +147,13 @@ def _reads(record: PassRecord, call: Call, until: Call | None, is_sought: Callab
     """Return sought weights, inputs, and results of calls inside that began before `until`."""
     values = [*call.params.values(), *call.inputs.values()]
     for one in record.children(call):
-        if one.phase != BACKWARD and (until is None or one.index < until.index):
+        if one.phase != records.BACKWARD and (until is None or one.index < until.index):
             values += one.outputs.values()
     return [one for one in values if is_sought(one)]
 
 
-def _finding(record: PassRecord, birth: _Birth) -> Finding:
-    how, call, value, path, _ = birth
+def _finding(record: PassRecord, place: _Place) -> Finding:
+    how, call, value, path, _ = place
     word = value.figures.word if value.figures is not None else ""
     where, source = call, call.source
     if how == _INPUT:
@@ -180,28 +164,28 @@ def _finding(record: PassRecord, birth: _Birth) -> Finding:
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
-    elif call.phase == BACKWARD:
-        return operator_of_backward(record, call)
-    elif call.kind == OPERATOR:
+    elif call.phase == records.BACKWARD:
+        return _operator_of_backward(record, call)
+    elif call.kind == records.OPERATOR:
         within = record.calls[call.parent or 0].title
         fact, explanation = f"{word} was first produced in {within}, at {call.title}", _made_of(record, call, value)
         if call.asked_for == word:
             fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
-    elif inside := [one for one in record.children(call) if one.kind == MODULE]:
+    elif inside := [one for one in record.children(call) if one.kind == records.MODULE]:
         source = inside[-1].source
         fact = f"{word} first appeared in the code of {call.title}"
         explanation = f"no module inside returned it; the last call was {inside[-1].title}"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
-    is_again = RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
+    is_again = records.RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
     again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
 
 
-def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
+def _step_before(record: PassRecord, place: _Place) -> tuple[Step | None, bool]:
     """Return the step that came between a finite and an odd weight; and whether it was finite."""
-    last, name, path = len(record.calls) if birth.is_final else birth.call.index, birth.call.name, birth.path
-    calls = (one for one in reversed(record.calls[:last]) if one.kind == MODULE and one.name == name)
+    last, name, path = len(record.calls) if place.is_final else place.call.index, place.call.name, place.path
+    calls = (one for one in reversed(record.calls[:last]) if one.kind == records.MODULE and one.name == name)
     before = next((one for one in calls if path in one.params), None)
     figures = before.params[path].figures if before is not None else None
     if before is None or figures is None or not figures.is_finite:
@@ -209,23 +193,112 @@ def _step_before(record: PassRecord, birth: _Birth) -> tuple[Step | None, bool]:
     return next((one for one in record.steps if before.index < one.num_calls <= last), None), True
 
 
-def _weight_finding(birth: _Birth, step: Step | None, *, was_finite: bool) -> Finding:
-    call, figures = birth.call, birth.value.figures
+def _weight_finding(place: _Place, step: Step | None, *, was_finite: bool) -> Finding:
+    call, figures = place.call, place.value.figures
     word = figures.word if figures is not None else ""
-    when = "after this pass" if birth.is_final else f"when {call.title} was called"
+    when = "after this pass" if place.is_final else f"when {call.title} was called"
     source = call.source if step is None else step.source
     explanation = "it was finite at the call before" if was_finite else ""
     if step is not None:
         explanation += f", and a step of {step.class_name} came between{at(step.source)}"
-    fact = f"{call.name}.{birth.path}".lstrip(".") + f" contained {word} {when}"
+    fact = f"{call.name}.{place.path}".lstrip(".") + f" contained {word} {when}"
     return Finding(word.lstrip("−").lower(), fact, explanation, call.index, source)
 
 
 def _made_of(record: PassRecord, call: Call, output: Value) -> str:
-    """Return masked rows, the range that a result left, or the range of the inputs."""
     inputs = list(call.inputs.values())
     if call.detail:
         masked = [one for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf]
         mask = record.calls[masked[0].maker or 0] if masked else None
         return call.detail + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
     return range_left(output, inputs, "its inputs") or ranges_text("its input", inputs)
+
+
+# --- gradients
+
+
+class _Came(NamedTuple):
+    """A gradient of an output of the call `call`, or of a parameter if this is None."""
+
+    order: int
+    name: str
+    figures: Figures
+    call: int | None
+
+
+def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
+    """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
+    came = _gradients(record)
+    first = next((i for i, one in enumerate(came) if not one.figures.is_finite), None)
+    operator = next((one for one in record.operators() if _is_first_odd(one)), None)
+    if not came and operator is not None and num_calls is None:
+        # No module was called, so operators are all that was seen of the backward.
+        return _operator_of_backward(record, operator)
+    if first is None:
+        return None
+    index = next((one.call for one in reversed(came[: first + 1]) if one.call is not None), None)
+    if num_calls is not None and (index is None or index >= num_calls):
+        return None
+    if operator is not None:
+        return _operator_of_backward(record, operator)
+    name, word = came[first].name, came[first].figures.word
+    source = record.calls[index].source if index is not None else None
+    explanation = _output_text(record, came[first].call)
+    if first == 0:
+        fact = f"the first gradient, of {name}, contained {word}"
+        if came[0].call is not None and not explanation:
+            explanation, source = f"it came from code after {name}, outside of all modules", None
+    else:
+        fact = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}"
+    return Finding(word.lstrip("−").lower(), fact, _scaler_text(record, word) or explanation, index, source)
+
+
+def _output_text(record: PassRecord, index: int | None) -> str:
+    """Return that the output of a call was not finite, which a gradient of -Inf may come from."""
+    outputs = record.calls[index].outputs.values() if index is not None else ()
+    words = [one.figures.word for one in outputs if one.figures is not None and not one.figures.is_finite]
+    return f"its output contained {words[0]}" if words else ""
+
+
+def _scaler_text(record: PassRecord, word: str) -> str:
+    if word != "Inf" or record.scaler is None:
+        return ""
+    scaler, scale = record.scaler
+    return f"{scaler} (scale {number(scale)}) skips a step with such gradients"
+
+
+def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
+    forward = record.calls[call.forward] if call.forward is not None else None
+    name = forward.title if forward is not None else call.detail or call.title
+    parent = record.calls[call.parent or 0]
+    where = f" in {parent.title}" if parent.kind == records.MODULE else ""
+    outputs = [one for one in call.outputs.values() if one.figures is not None and not one.figures.is_finite]
+    words = {one.figures.word for one in outputs if one.figures is not None}
+    word = "NaN" if "NaN" in words else next(iter(words), "NaN")
+    explanation = range_left(outputs[0], call.inputs.values(), "the gradient") if outputs else ""
+    if not explanation and forward is not None:
+        explanation = ranges_text(f"the input of {forward.title}", forward.inputs.values())
+    explanation = "; ".join(filter(None, (explanation, _scaler_text(record, word))))
+    fact = f"{word} was first produced in the backward of {name}{where}{at(call.source)}"
+    return Finding(word.lstrip("−").lower(), fact, explanation, call.index, call.source)
+
+
+def _gradients(record: PassRecord) -> list[_Came]:
+    owners: dict[int, tuple[Call, Value]] = {}
+    for call in sorted(record.modules(), key=lambda one: one.ended):
+        for value in call.outputs.values():
+            owners.setdefault(id(value), (call, value))
+    came = [
+        _Came(value.grad_order, call.title, value.grad, call.index)
+        for call, value in owners.values()
+        if value.grad is not None
+    ]
+    came += [_Came(one.order, one.name, one.figures, None) for one in record.grads if one.figures is not None]
+    return sorted(came, key=lambda one: one.order)
+
+
+def _is_first_odd(call: Call) -> bool:
+    if call.phase != records.BACKWARD or call.asked_for:
+        return False
+    is_odd = any(one.figures is not None and not one.figures.is_finite for one in call.outputs.values())
+    return is_odd and not any(one.is_odd for one in call.inputs.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -18,8 +18,8 @@ from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.paths import key_text
 
 STORED = "statistics of the stored elements"
-_MOST_LEAVES, _MOST_LEVELS, _MOST_OBJECTS = 1000, 6, 2
-"""Values of an argument that are looked at, levels of containers, and levels of objects among these."""
+_MOST_LEAVES, _MOST_LEVELS = 1000, 5
+"""Values of an argument that are looked at, and levels of containers and objects."""
 _PLAIN_CLASSES = frozenset((int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
 _CODE = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer)
 
@@ -30,44 +30,33 @@ def tensors_in(tree: Any) -> list[tuple[str, torch.Tensor]]:
     They are looked for in containers and among the attributes of objects, such as a cache; nothing of these runs. Large
     and deep ones are only looked at in part.
     """
-    if is_tensor(tree):
-        return [("", tree)]
-    if type(tree) is tuple and len(tree) == 1 and is_tensor(tree[0]):
-        return [("[0]", tree[0])]
     found: list[tuple[str, torch.Tensor]] = []
-    waiting = [("", tree, 0, 0)]
+    waiting = [("", tree, 0)]
     for _ in range(_MOST_LEAVES):
         if not waiting:
             break
-        path, one, level, num_objects = waiting.pop()
+        path, one, level = waiting.pop()
         if is_tensor(one):
             found.append((path, one))
         elif type(one) not in _PLAIN_CLASSES and level < _MOST_LEVELS:
-            is_object, children = _children_of(one)
-            num_objects += is_object
-            if num_objects <= _MOST_OBJECTS:
-                below = [(path + step, child, level + 1, num_objects) for step, child in children]
-                waiting += reversed(below)
+            waiting += [(path + step, child, level + 1) for step, child in reversed(_children_of(one))]
     return found
 
 
-def _children_of(obj: Any) -> tuple[bool, Iterator[tuple[str, Any]]]:
-    """Return whether an object is no container, and its first children, each with the step to it."""
+def _children_of(obj: Any) -> list[tuple[str, Any]]:
+    """Return the first children of a container or an object, each with the step to it."""
     if isinstance(obj, dict):
-        items = list(dict.items(obj))[:_MOST_LEAVES]
-        return False, ((f"[{key_text(key)}]", child) for key, child in items)
+        return [(f"[{key_text(key)}]", child) for key, child in list(dict.items(obj))[:_MOST_LEAVES]]
     if isinstance(obj, (list, tuple)):
         names = getattr(type(obj), "_fields", ())
-        return False, (
-            (f".{names[i]}" if i < len(names) else f"[{i}]", child) for i, child in enumerate(obj[:_MOST_LEAVES])
-        )
+        return [(f".{names[i]}" if i < len(names) else f"[{i}]", one) for i, one in enumerate(obj[:_MOST_LEAVES])]
     if callable(obj) or isinstance(obj, _CODE):
-        return True, iter(())
+        return []
     try:
-        return True, ((f".{name}", child) for name, child in dict(own_attributes(obj)).items())
+        return [(f".{name}", child) for name, child in dict(own_attributes(obj)).items()]
     except Exception:
         # Another thread changes it just now, or it is broken.
-        return True, iter(())
+        return []
 
 
 def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
@@ -81,12 +70,8 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
         return None, f"{form.state}: not read"
     if form.kind is kinds.SPARSE:
         raw = plain(tensor)
-        is_coo = raw.layout == torch.sparse_coo
         # Elements that are stored several times are summed.
-        raw = quietly(raw.coalesce) if is_coo and not raw.is_coalesced() else raw
-        return _strided(torch_private.stored_elements(raw)[1] if is_coo else raw.values()), STORED
-    if form.kind is kinds.NESTED:
-        return _strided(stored_of(tensor)), ""
+        return _strided(stored_of(quietly(raw.coalesce) if raw.layout == torch.sparse_coo else raw)), STORED
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     return _strided(plain(tensor)), ""
@@ -128,19 +113,11 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def stored_of(tensor: Any) -> torch.Tensor:
-    """Return the elements that a sparse tensor stores, or those of all parts of a nested one."""
-    if not tensor.is_nested and not is_of_torch(tensor):
-        raise ValueError("a class of its own, of a sparse layout")
-    raw = plain(tensor) if not tensor.is_nested or tensor.layout is torch.strided else tensor
-    if not tensor.is_nested:
-        return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-    if tensor.layout is torch.strided:
-        if not tensor.is_contiguous():
-            raise ValueError("nested, with gaps")
-        return raw.values()
-    if tensor._lengths is not None:
-        raise ValueError("nested, with gaps")
-    return plain(tensor._values)
+    """Return the elements that a sparse tensor stores; nested tensors are not read."""
+    if tensor.is_nested or not is_of_torch(tensor):
+        raise ValueError("nested, or a class of its own")
+    raw = plain(tensor)
+    return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
 
 
 def extent(shape: Iterable[int], strides: Iterable[int]) -> int:

@@ -30,13 +30,9 @@ class SourceLine:
     text: str = ""
     cell: str = ""
 
-    @property
-    def place(self) -> str:
-        """The cell or the file name."""
-        return self.cell or self.file.replace(chr(92), "/").rpartition("/")[2]
-
     def __str__(self) -> str:
-        where = f"{self.place} line {self.line}" if self.cell else f"{self.place}:{self.line}"
+        name = self.file.replace(chr(92), "/").rpartition("/")[2]
+        where = f"{self.cell} line {self.line}" if self.cell else f"{name}:{self.line}"
         return f"{where} `{self.text}`" if self.text else where
 
 
@@ -44,8 +40,8 @@ class SourceLine:
 class Figures:
     """Statistics of one read of a tensor; complex numbers are read as their absolute values.
 
-    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device of the
-    tensor; both are NaN if only the extremes were read, as for the results of operators.
+    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device;
+    both are NaN if the extremes alone were read, as for the results of operators.
     """
 
     min: float
@@ -92,23 +88,20 @@ class Figures:
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """One state of a tensor, shared by all calls that got, gave or held it in this state.
+    """One state of a tensor, shared by all calls that used or returned it in this state.
 
     Attributes
     ----------
     maker : int or None
-        Index of the finest call that gave it: an operator if operators were followed, else a module; None if it came
-        from outside of all calls.
+        Index of the finest call that returned it, an operator or a module; None if it came from outside of all calls.
     relation : str
         Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
         None if the values were not read; `note` has the reason.
     sample : sequence of float
         Up to 256 elements at even distances.
-    grad : Figures or None
-        The gradient that came for it: the first that was not finite, else the last.
-    grad_order : int
-        How many gradients had come before `grad`; -1 if none came.
+    grad, grad_order : Figures or None, int
+        The gradient that came for it, the first that was not finite, else the last; and the gradients before it.
     tensor : torch.Tensor or None
         A copy on the host, if `keep` asked for it.
     """
@@ -131,16 +124,6 @@ class Value:
         """Whether its values were read and are odd, see `Figures.is_odd`."""
         return self.figures is not None and self.figures.is_odd
 
-    @property
-    def grad_norm(self) -> float | None:
-        """The norm of `grad`."""
-        return self.grad.norm if self.grad is not None else None
-
-    def add_gradient(self, figures: Figures, order: int) -> None:
-        """Take in a gradient that came."""
-        if self.grad is None or self.grad.is_finite:
-            self.grad, self.grad_order = figures, order
-
     def __repr__(self) -> str:
         return wording.value_line(self)
 
@@ -151,20 +134,16 @@ class Call:
 
     Attributes
     ----------
-    index : int
-        Its place in `PassRecord.calls`, which stand in the order of their begin: ``run[index]``.
-    kind : str
-        "block", "module" or "operator".
-    name : str
-        Name of the module as in `tnp.weights`, empty for the model itself; or of the operator, ``_softmax``.
-    code : str
-        Expression of the module in the notebook, ``model.layers[3]``; empty if unknown.
+    index, ended : int
+        Its places in the orders of begins and ends: ``run[index]``; `ended` is -1 if it did not end.
+    kind, phase, status : str
+        "block", "module" or "operator"; "forward", "recomputed", "backward" or "optimizer"; "returned" or "raised".
+    name, code : str
+        Name of the module as in `tnp.weights`, or of the operator; and the expression of the module, if it is known.
     nth : int
         Number of this call among the calls of the same module, from 0.
     parent : int or None
         Index of the innermost call around it; in a backward, of the module call that made the node. None for the block.
-    ended : int
-        Its place in the order of ends; -1 if it did not end.
     source : SourceLine or None
         Innermost line outside of torch that called it; in a backward, the line of the forward operator.
     inputs, outputs, params : dict of str to Value
@@ -233,10 +212,14 @@ class Gradient:
     is_held_at_end: bool = False
     note: str = ""
 
-    def add_gradient(self, figures: Figures, order: int) -> None:
-        """Take in a gradient that came."""
-        if self.figures is None or self.figures.is_finite:
-            self.figures, self.order = figures, order
+
+def add_gradient(target: Value | Gradient, figures: Figures, order: int) -> None:
+    """Give a value or a parameter a gradient that came, unless it had one that was not finite."""
+    if isinstance(target, Gradient):
+        if target.figures is None or target.figures.is_finite:
+            target.figures, target.order = figures, order
+    elif target.grad is None or target.grad.is_finite:
+        target.grad, target.grad_order = figures, order
 
 
 @dataclass(slots=True)
@@ -281,13 +264,10 @@ class PassRecord:
         The block, modules and operators in the order of their begin.
     grads : list of Gradient
         One per parameter of each called model that requires a gradient.
-    buffers : dict of str to tuple of (int, Value)
-        Float buffers that became non-finite by the end of the block: by name, the last call of the module, and the
-        state at the end.
-    finals : dict of str to tuple of (int, Value)
-        The same for parameters, if an optimizer made a step.
-    error : str
-        ``ValueError: …`` that ended the block; empty if none did. `causes` are those behind it.
+    buffers, finals : dict of str to tuple of (int, Value)
+        Float buffers, and parameters after a step, that became non-finite by the end: the last call and the state.
+    error, causes : str, tuple of str
+        ``ValueError: …`` that ended the block, or empty; and the errors behind it.
     scaler : tuple of (str, float) or None
         Name and scale of an enabled gradient scaler among the names of the block.
     notes : tuple of str
@@ -313,8 +293,11 @@ class PassRecord:
                 children.setdefault(one.parent, []).append(one)
         return children
 
-    def __repr__(self) -> str:
-        return wording.line_of("PassRecord", f"of {len(self.calls):,} calls")
+    @cached_property
+    def outermost(self) -> list[str]:
+        """Names of the modules that the block calls itself."""
+        found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
+        return list(dict.fromkeys(one.name for one in found))
 
     def children(self, call: Call) -> list[Call]:
         """Return the calls directly inside `call`."""

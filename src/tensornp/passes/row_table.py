@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 
@@ -23,16 +20,8 @@ _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
-class Row(NamedTuple):
-    """Statistics of one tensor; `min` and `max` are NaN if an element is.
-
-    `sum` and `norm` are NaN if the extremes alone were read.
-    """
-
-    min: float
-    max: float
-    sum: float
-    norm: float
+Row = tuple[float, float, float, float]
+"""Minimum, maximum, sum and norm of one tensor; the first two are NaN if an element is, the others if not read."""
 
 
 class RowTable:
@@ -45,7 +34,6 @@ class RowTable:
     def __init__(self) -> None:
         self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
         self._places: list[tuple[_Chunk, int]] = []
-        self._extremes_alone: set[int] = set()
         self._samples: list[torch.Tensor] = []
 
     def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
@@ -64,21 +52,13 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        number = len(self._places)
-        self._places.append((chunk, at))
         if has_sums:
             chunk.take_sums(tensor, at)
-        else:
-            self._extremes_alone.add(number)
-        return number
-
-    def has_extremes_alone(self, number: int) -> bool:
-        """Return whether sum and norm of a tensor were not read."""
-        return number in self._extremes_alone
+        self._places.append((chunk, at))
+        return len(self._places) - 1
 
     def complete(self, number: int, tensor: torch.Tensor) -> None:
         """Read the sum and the norm of an unchanged tensor with extremes alone."""
-        self._extremes_alone.discard(number)
         chunk, at = self._places[number]
         chunk.take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], at)
 
@@ -93,22 +73,11 @@ class RowTable:
         return len(self._samples) - 1
 
     def read(self) -> tuple[list[Row], list[array[float]]]:
-        """Return all statistics and all samples by their numbers; waits for each device once a table."""
+        """Return all statistics and all samples by their numbers; waits for each device."""
         read = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         rows = [read[chunk][at] for chunk, at in self._places]
-        for number in self._extremes_alone:
-            rows[number] = rows[number]._replace(sum=math.nan, norm=math.nan)
-        samples = [array("d")] * len(self._samples)
-        devices: defaultdict[torch.device, list[int]] = defaultdict(list)
-        for number, sample in enumerate(self._samples):
-            devices[sample.device].append(number)
-        for numbers in devices.values():
-            # Not every device has float64.
-            flat = torch.cat([self._samples[number] for number in numbers]).cpu()
-            parts = flat.split([len(self._samples[number]) for number in numbers])
-            for number, part in zip(numbers, parts, strict=True):
-                samples[number] = array("d" if part.dtype is torch.float64 else "f", array_of_copy(part).tobytes())
-        return rows, samples
+        kinds = {torch.float64: "d"}
+        return rows, [array(kinds.get(one.dtype, "f"), array_of_copy(one.cpu()).tobytes()) for one in self._samples]
 
 
 class _Chunk:
@@ -120,11 +89,7 @@ class _Chunk:
         self.count = 0
         self.wide = _WIDE.get(dtype, torch.float32)
         self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
-        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
-        self.mins: Sequence[torch.Tensor]
-        self.maxs: Sequence[torch.Tensor]
-        self.sums: Sequence[torch.Tensor]
-        self.norms: Sequence[torch.Tensor]
+        self.wides = torch.full((2, num_rows), math.nan, dtype=self.wide, device=device)
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
@@ -141,7 +106,7 @@ class _Chunk:
     def read(self) -> list[Row]:
         """Return the rows; not every device has float64."""
         both = torch.cat([table[:, : self.count].cpu().to(torch.float64) for table in (self.extremes, self.wides)])
-        return list(map(Row, *both.tolist()))
+        return list(zip(*both.tolist(), strict=True))
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:

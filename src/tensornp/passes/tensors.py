@@ -17,11 +17,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import plain
-from tensornp.passes.readable import STORED, extent, readable_of, stored_of
+from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
-UNWRITTEN = "memory that nothing had written whole: not read"
 IN_A_TRANSFORM = "inside a torch.func transform: not read"
 MAX_KEPT = 256 * 2**20
 """Bytes of all copies."""
@@ -32,12 +31,11 @@ _SWEEP = 64
 class _Memory:
     """A storage and the states of tensors in it: version and value by place; `last` is the newest."""
 
-    __slots__ = ("is_unwritten", "last", "reference", "states")
+    __slots__ = ("last", "reference", "states")
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         self.reference = StorageWeakRef(storage)
         self.clear()
-        self.is_unwritten = False
 
     def clear(self) -> None:
         self.states: dict[Any, tuple[int | None, Value]] = {}
@@ -52,13 +50,14 @@ class Tensors:
     """Everything read of tensors so far; call it `outside_modes`, so that no mode of the user sees a read.
 
     `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is
-    the number of a sample. `counts` has for each row the number of elements, and how often an expanded tensor has each.
+    the number of a sample. `counts` has for each row the number of elements, how often an expanded tensor has each, and
+    whether it has sums.
     """
 
     def __init__(self, *, sees_writes: bool = False) -> None:
         self.table = RowTable()
         self.values: list[Value] = []
-        self.counts: dict[int, tuple[int, float]] = {}
+        self.counts: dict[int, tuple[int, float, bool]] = {}
         self.num_left_out = 0
         self._sees_writes = sees_writes
         self._nbytes_kept = 0
@@ -68,7 +67,10 @@ class Tensors:
     def value(
         self, tensor: torch.Tensor, maker: int | None = None, *, has_sums: bool = True, has_sample: bool = False
     ) -> Value:
-        """Return the current state of a tensor; `maker` has just given it, unless the state was known before."""
+        """Return the current state of a tensor; `maker` has just given it, unless the state was known before.
+
+        Operators return before torch sets `requires_grad`.
+        """
         try:
             memory, place = self._place_of(tensor)
             version = _version_of(tensor)
@@ -79,13 +81,6 @@ class Tensors:
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
-
-    def made(self, tensor: torch.Tensor, maker: int) -> Value:
-        """Return the state of a result of an operator; torch sets `requires_grad` as the operator returns."""
-        value = self.value(tensor, maker, has_sums=False)
-        if value.maker == maker:
-            value.requires_grad = None  # type: ignore[assignment]
-        return value
 
     def written(self, tensor: torch.Tensor, maker: int, *, is_counted: bool) -> Value:
         """Return the state that an operator has just written; all earlier states of that memory are past.
@@ -99,17 +94,13 @@ class Tensors:
             value = self._create(tensor, maker, IN_PLACE)
             self._take(tensor, value, has_sums=False, has_sample=False)
             memory.put(place, None if version is None else version + is_counted, value)
-            if tensor.layout is not torch.strided or tensor.nbytes == tensor.untyped_storage().nbytes():
-                memory.is_unwritten = False
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
 
     def allocated(self, tensor: torch.Tensor) -> None:
         """Note memory to which nothing was written yet."""
-        memory = self._memory(tensor.untyped_storage())
-        memory.clear()
-        memory.is_unwritten = True
+        self._memory(tensor.untyped_storage())
 
     def before_write(self, tensor: torch.Tensor) -> Value | None:
         """Return the known state of a tensor, or of the one that it is a part of, without a read."""
@@ -144,6 +135,19 @@ class Tensors:
         except Exception:
             return None
 
+    def zero_units(self, tensor: torch.Tensor, *, is_row: bool) -> tuple[int, int, int] | None:
+        """Return the row of the number of units that are 0 at all positions, and how many units and positions.
+
+        Units lie on axis 1 of images, volumes, and rows of channels (`is_row`), else on the last axis.
+        """
+        dim = tensor.dim()
+        if dim < 2 or not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
+            return None
+        axis = 1 if dim > 3 or (is_row and dim == 3) else dim - 1
+        most = tensor.detach().amax([i for i in range(dim) if i != axis])
+        row = self.table.add((most == 0).sum(dtype=torch.float32))
+        return row, len(most), tensor.numel() // len(most)
+
     def keep(self, tensor: torch.Tensor, value: Value) -> None:
         """Copy a tensor to the host, up to a bound for all copies; a copy from a device waits for it."""
         if value.tensor is None and value.figures is not None:
@@ -176,9 +180,6 @@ class Tensors:
         if found is None or found[0] != version or (version is None and not self._sees_writes):
             return None
         value = found[1]
-        known: bool | None = value.requires_grad
-        if known is None:
-            value.requires_grad = requires_grad
         if value.requires_grad is requires_grad:
             return value
         # The same elements are another tensor for autograd, as after `detach`.
@@ -191,19 +192,15 @@ class Tensors:
 
     def _new(self, tensor: torch.Tensor, maker: int | None, memory: _Memory, place: Any, version: int | None) -> Value:
         last, relation = memory.last, NEW
-        row = None
         if last is not None:
             is_view = last[1] == version is not None
             relation = VIEW if is_view else IN_PLACE
             if is_view or (version is None and maker is None):
-                # A part of what a call gave was made by that call.
+                # A part of what a call returned was made by that call.
                 maker = last[2].maker
-            if is_view and _are_same_elements(last[0], place):
-                row = last[2].figures
         value = self._create(tensor, maker, relation if maker is not None else "")
-        value.figures = row
-        if memory.is_unwritten:
-            value.note = UNWRITTEN
+        if last is not None and relation == VIEW and _are_same_elements(last[0], place):
+            value.figures = last[2].figures
         memory.put(place, version, value)
         return value
 
@@ -216,30 +213,30 @@ class Tensors:
     def _take(self, tensor: torch.Tensor, value: Value, *, has_sums: bool, has_sample: bool) -> None:
         """Read everything asked for and not known of a state."""
         row: Any = value.figures
-        is_partial = row is not None and has_sums and self.table.has_extremes_alone(row)
+        has_row = row is not None and (not has_sums or self.counts[row][2])
         has_sample = has_sample and value.sample == ()
-        if (row is not None and not is_partial and not has_sample) or value.note == UNWRITTEN:
-            return
-        if not has_sums and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        is_mask = not has_sums and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+        if (has_row or is_mask) and not has_sample:
             return
         readable, value.note = readable_of(tensor)
         if readable is None:
             if not value.note and tensor.numel():
                 value.note = "freed: not read"
             return
-        if row is None:
+        if row is not None and not has_row:
+            self.table.complete(row, readable)
+            self.counts[row] = *self.counts[row][:2], True
+        elif row is None:
             is_stored = value.note == STORED
             count = readable.numel() if is_stored else tensor.numel()
             row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
             value.figures = row
-        elif is_partial:
-            self.table.complete(row, readable)
         if has_sample:
             value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
     def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
         row = self.table.add(readable, has_sums=has_sums)
-        self.counts[row] = count, 1.0 if is_stored else count / readable.numel()
+        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sums
         return row
 
 
@@ -268,20 +265,13 @@ def _key_of(tensor: torch.Tensor) -> int:
 
 def _shape_of(tensor: Any) -> tuple[Any, ...]:
     """Return the sizes of a tensor; "?" for sizes that differ between parts or are not decided yet."""
-    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_nested:
-        return tuple(tensor.shape)
-    sizes: list[Any] = []
-    for dim in range(tensor.dim()):
-        try:
-            size = tensor.size(dim)
-        except RuntimeError:
-            size = None
-        sizes.append(size if type(size) is int else "?")
-    return tuple(sizes)
+    try:
+        return tuple(size if type(size) is int else "?" for size in tensor.shape)
+    except RuntimeError:
+        return ("?",) * int(tensor.dim())
 
 
 def _unread(tensor: Any, maker: int | None, error: Exception) -> Value:
-    """Return the attributes of a tensor that could not be read."""
     is_wrapped = torch_private.is_functorch_wrapper(tensor)
     value = Value((), "", "", False, maker, note=IN_A_TRANSFORM if is_wrapped else f"not read: {type(error).__name__}")
     with suppress(Exception):

@@ -16,11 +16,10 @@ from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
 from tensornp.fronts.ipython.live import LiveToggle
-from tensornp.fronts.ipython.live_passes import LivePasses
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
-from tensornp.fronts.ipython.pass_magics import PassMagics
+from tensornp.fronts.ipython.pass_magics import LivePasses, PassMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics

@@ -14,7 +14,7 @@ from tensornp.passes.wording import sizes_text, zero_units_text
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import CARD, HEADING
 from tensornp.render.layout.table import MARKS, Drawn, Table, TableRow, name_html, without_common, without_empty
-from tensornp.render.passes.card import fitted, link_html, source_part, verdict_parts
+from tensornp.render.passes.card import fitted, is_plain, link_html, source_part, verdict_parts
 from tensornp.render.passes.rows import extremes, greatest_norm, sample_cell
 
 _SAMPLE = "sample"
@@ -22,7 +22,8 @@ _HEADINGS = ("value", "shape", "dtype", "made by", _SAMPLE, "min … max", "mean
 _ALWAYS = ("value", "shape")
 _MAX_VALUES, _MAX_CELL = 24, 40
 """Values of one kind that are listed, and characters of a cell."""
-_NOUNS = {"inputs": "input", "outputs": "output"}
+_NOUNS = {"inputs": "input", "outputs": "output", "params": ""}
+"""Words before the paths of values."""
 
 
 def finding_document(finding: Finding) -> Document:
@@ -39,25 +40,20 @@ def call_document(call: Call) -> Document:
 
 
 def panel_html(call: Call, record: PassRecord, *, has_links: bool = True) -> str:
-    """Return the card without its title, with links to makers of values.
-
-    `has_links` adds links to kept values.
-    """
+    """Return the card without its title, with links; those to kept values if it `has_links`."""
     return Document(_parts(call, record, has_links=has_links), CARD).html()
 
 
 def values_of(call: Call) -> list[tuple[str, str, Value]]:
     """Return all values of a call with their kind and path."""
-    kinds = (("inputs", call.inputs), ("outputs", call.outputs), ("params", call.params))
-    return [(kind, path, value) for kind, values in kinds for path, value in values.items()]
+    return [(kind, path, value) for kind in _NOUNS for path, value in getattr(call, kind).items()]
 
 
 def keep_command(call: Call) -> str:
     """Return the magic that copies all elements of a call, if it has samples alone."""
     values = call.outputs.values()
     is_sampled = any(one.figures and 0 < len(one.sample) < one.figures.count and one.tensor is None for one in values)
-    is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
-    return f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain else ""
+    return f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain(call.name) else ""
 
 
 def _parts(call: Call, record: PassRecord | None, *, has_links: bool = False) -> tuple[Alarm | Both | Lines, ...]:
@@ -83,21 +79,19 @@ def _facts(call: Call, record: PassRecord | None) -> Iterator[str]:
 
 def _rows(call: Call, record: PassRecord | None, *, has_links: bool) -> Iterator[TableRow]:
     grads = {one.name: one.figures for one in record.grads} if record is not None else {}
-    kind_before, num_of_kind = "", 0
-    for number, (kind, path, value) in enumerate(values_of(call)):
-        num_of_kind = num_of_kind + 1 if kind == kind_before else 1
-        begins_group, kind_before = bool(kind_before) and kind != kind_before, kind
-        if num_of_kind > _MAX_VALUES:
-            if num_of_kind == _MAX_VALUES + 1:
-                more = counted(len(getattr(call, kind)) - _MAX_VALUES, "more value")
-                yield TableRow((f"… {more}",), is_quiet=True)
-            continue
-        name = cut_inside(f"{_NOUNS.get(kind, '')} {path}".strip(), MAX_INSIDE)
-        if has_links and value.tensor is not None:
-            name = Drawn(name, f'<span class="tensornp-kept-{number}">{escape(name)}</span>')
-        grad = value.grad or (grads.get(f"{call.name}.{path}".lstrip(".")) if kind == "params" else None)
-        maker = value.maker if value.maker != call.index else None
-        yield _row(name, value, grad, _maker(maker, record), begins_group=begins_group)
+    number = 0
+    for kind, noun in _NOUNS.items():
+        values: dict[str, Value] = getattr(call, kind)
+        for i, (path, value) in enumerate(list(values.items())[:_MAX_VALUES]):
+            name = cut_inside(f"{noun} {path}".strip(), MAX_INSIDE)
+            if has_links and value.tensor is not None:
+                name = Drawn(name, f'<span class="tensornp-kept-{number + i}">{escape(name)}</span>')
+            grad = value.grad or (grads.get(f"{call.name}.{path}".lstrip(".")) if kind == "params" else None)
+            maker = _maker(value.maker if value.maker != call.index else None, record)
+            yield _row(name, value, grad, maker, begins_group=number > 0 == i)
+        if len(values) > _MAX_VALUES:
+            yield TableRow((f"… {counted(len(values) - _MAX_VALUES, 'more value')}",), is_quiet=True)
+        number += len(values)
 
 
 def _row(name: str, value: Value, grad: Figures | None, maker: str, *, begins_group: bool) -> TableRow:

@@ -13,15 +13,7 @@ from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, Sou
 from tensornp.passes.tree import CallTree, odd_word
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import QUIET, SOURCE
-from tensornp.render.layout.table import (
-    Drawn,
-    Table,
-    only,
-    table_html,
-    table_text,
-    without_common,
-    without_empty,
-)
+from tensornp.render.layout.table import Drawn, Table, only, table_html, table_text, without_common, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, row_of
 
@@ -31,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_PROBLEMS, _MAX_CLASSES = 5, 3
 _MAX_TEXT, _MAX_PLACE = 400, 120
 _MAX_COLUMNS = 80
-"""Of a terminal."""
+"""Width of a terminal."""
 ALARMS = {
     "nan": "first NaN",
     "inf": "first Inf",
@@ -51,7 +43,9 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
     """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
     notes = Lines(tuple(cut(note, _MAX_TEXT) for note in record.notes))
     if len(record.calls) < 2 and not findings:
-        return Document((Lines((_nothing_called(record),)), notes))
+        nothing = "no module was called here; %%follow --operators follows functions"
+        nothing = "no module and no operator was called here" if record.has_operators else nothing
+        return Document((Lines((nothing,)), notes))
     others = list(findings[:_MAX_PROBLEMS])
     verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
     worst = next((one for one in others if one.kind in ALARMS), None)
@@ -66,7 +60,7 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
 
 def title_of(record: PassRecord) -> str:
     """Return the expressions or classes of the outermost modules."""
-    outermost = [call for call in record.children(record.calls[0]) if call.kind == MODULE] if record.calls else []
+    outermost = [call for call in record.children(record.calls[0]) if call.kind == MODULE]
     names = list(dict.fromkeys(call.code or call.title for call in outermost if call.phase != RECOMPUTED))
     return cut(listed(names, _MAX_CLASSES), MAX_SHOWN)
 
@@ -86,10 +80,14 @@ def next_command(record: PassRecord, finding: Finding) -> str:
         call = record.calls[finding.call]
         if odd_word((*call.inputs.values(), *call.params.values())) == word:
             return ""
-        is_plain = call.name.isascii() and call.name.replace(".", "").replace("_", "").isalnum()
-        inside = f" --only {call.name}" if is_plain and odd_word(call.outputs.values()) == word else ""
+        inside = f" --only {call.name}" if is_plain(call.name) and odd_word(call.outputs.values()) == word else ""
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
     return f"%%follow --operators{inside} shows the operator and its line{after}"
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name of a module is a word of a magic."""
+    return name.isascii() and name.replace(".", "").replace("_", "").isalnum()
 
 
 def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Alarm | Both | Heading | Lines]:
@@ -130,8 +128,6 @@ def link_html(text: str, call: int) -> str:
 
 def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[str]]:
     """Return the tree as a table, and the facts that all of its rows share."""
-    if not record.calls:
-        return Table(HEADINGS, ()), []
     lines = CallTree(record, alarms).lines()
     rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in lines]
     table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
@@ -142,34 +138,25 @@ def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
     """Turn the title of a call in a text into a link, else the whole text."""
     if record is None or call is None:
         return text
-    before, name, after = text.partition(cut(record.calls[call].title, MAX_SHOWN))
-    if not name:
-        return Drawn(text, link_html(text, call))
+    title = cut(record.calls[call].title, MAX_SHOWN)
+    before, name, after = text.partition(title) if title in text else ("", text, "")
     return Drawn(text, escape(before) + link_html(name, call) + escape(after))
-
-
-def _nothing_called(record: PassRecord) -> str:
-    if record.has_operators:
-        return "no module and no operator was called here"
-    return "no module was called here; %%follow --operators follows functions"
 
 
 def _calm(record: PassRecord) -> str:
     """Return that no value was NaN or infinite, if values were read; else nothing."""
-    calls = record.calls[1:]
-    values = [value for call in calls for value in call.outputs.values()]
+    values = [value for call in record.calls[1:] for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
-    back = [value.grad for value in values] + [one.figures for one in record.grads]
-    is_odd = any(one.is_odd for one in read) or any(one is not None and not one.is_finite for one in back)
-    if not read or is_odd:
+    back = [figures for one in record.grads if (figures := one.figures)] + [one.grad for one in values if one.grad]
+    if not read or any(one.is_odd for one in read) or not all(one.is_finite for one in back):
         return ""
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
     num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
     unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
-    # The gradient of a loss that only a function knows tells that there was one.
-    is_loss_seen = record.has_operators or record.calls[0].outputs or not any(one is not None for one in back)
+    # A gradient tells that there was a loss, even if only a function knows it.
+    is_loss_seen = record.has_operators or record.calls[0].outputs or not back
     loss = "" if is_loss_seen else "; the loss was not read, since no name is bound to it (--operators reads it)"
-    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}{loss}"
+    return f"no NaN and no Inf{masks} in {counted(len(record.calls) - 1, 'call')}{unread}{loss}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:

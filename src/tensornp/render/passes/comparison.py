@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tensornp.core.lowlevel.text import counted, format_number
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.passes.compare import Difference, PassComparison
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
 from tensornp.render.passes.rows import extremes
 
-_HEADINGS = ("differs", FIRST, SECOND, "relative", MARKS)
+_HEADINGS = ("differs", FIRST, SECOND, MARKS)
 _MAX_ROWS, _MAX_TEXT = 25, 400
 _COMPARED = "compared: shapes, dtypes, minima, maxima, sums, norms and samples; not every element"
 
@@ -36,7 +35,7 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
         is_quiet = not is_first and one.inputs_equal is False
         mark = "its inputs are equal" if one.inputs_equal and not is_first else ""
         alarm = "first difference" if is_first else ""
-        calls.append(_row(one.title, one.difference, mark, alarm, is_quiet=is_quiet))
+        calls.append(_row(one.call.title, one.difference, mark, alarm, is_quiet=is_quiet))
     yield from _some(calls, "call")
     yield from _some([_row(name, one, "when first read") for name, one in found.weights.items()], "weight")
     grads = [_row(name, one, "gradient", is_quiet=bool(calls)) for name, one in found.grads.items()]
@@ -51,7 +50,5 @@ def _some(rows: Sequence[TableRow], noun: str) -> Iterator[TableRow]:
 
 def _row(name: str, one: Difference, mark: str, alarm: str = "", *, is_quiet: bool = False) -> TableRow:
     sides = [extremes([figures]) if figures is not None else "" for figures in one.figures]
-    is_number = not math.isnan(one.relative)
-    marks = cut(", ".join(filter(None, ("" if is_number else one.text, mark))), _MAX_TEXT)
-    relative = format_number(one.relative, 2) if is_number else ""
-    return TableRow((cut_inside(name, MAX_INSIDE), *sides, relative, marks), alarm=alarm, is_quiet=is_quiet)
+    marks = cut(", ".join(filter(None, (one.text, mark))), _MAX_TEXT)
+    return TableRow((cut_inside(name, MAX_INSIDE), *sides, marks), alarm=alarm, is_quiet=is_quiet)

@@ -207,6 +207,5 @@ def _num_calls(line: CallLine, record: PassRecord) -> int:
 
 
 def _cast(taken: Value | None, given: Value | None) -> str:
-    """Return a change between floating dtypes: ``float32 → bfloat16``."""
     dtypes = [one.dtype for one in (taken, given) if one is not None and "float" in one.dtype]
     return " → ".join(dtypes) if len(set(dtypes)) == 2 else ""
