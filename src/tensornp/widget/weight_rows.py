@@ -49,12 +49,13 @@ EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
 _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
 _WIDTHS = {
-    "name": 12, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
+    "name": 30, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
     FINDINGS: 26, "notes": 26,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 8)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
-_NARROW = ("name", "shape", "dtype", "norm", "max |x|")
-"""The columns of a narrow page, next to the sorted one."""
+_NARROW = ("name", "shape", "dtype", "norm")
+_WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
+"""The columns that a narrow page has, and those that only a wide one has."""
 _RIGHT = ("elements", "share", "bytes")
 _MAX_SHAPE = 20
 MAX_FOLDED = 1000
@@ -147,7 +148,7 @@ def tree_column(column: Column, sort: str, max_shape: int) -> TreeColumn:
         is_right=column.figure is not None or name in _RIGHT,
         is_sortable=column.is_sortable,
         is_large_first=column.has_large_first,
-        is_wide=name not in (*_NARROW, sort),
+        rank=0 if name in (*_NARROW, sort) else 2 if name in _WIDE else 1,
     )
 
 

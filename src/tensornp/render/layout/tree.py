@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from tensornp.render.layout.table import html_of
 
-_INDENT_PX = 16
-
 
 class TreeColumn(NamedTuple):
-    """A column; `width` is its least width in characters, and `is_wide` hides it in a narrow page."""
+    """A column; `width` is its least width in characters; pages under 700 px hide `rank` 1, under 1,200 px also 2."""
 
     name: str
     heading: str
@@ -21,7 +19,7 @@ class TreeColumn(NamedTuple):
     is_right: bool = False
     is_sortable: bool = False
     is_large_first: bool = False
-    is_wide: bool = False
+    rank: int = 0
 
 
 class TreeLink(NamedTuple):
@@ -68,7 +66,11 @@ def _heading_html(column: TreeColumn) -> str:
 
 
 def _class(column: TreeColumn, more: str = "") -> str:
-    words = ["tensornp-right"] * column.is_right + ["tensornp-wide-only"] * column.is_wide + [more] * bool(more)
+    words = (
+        ["tensornp-right"] * column.is_right
+        + [f"tensornp-rank-{column.rank}"] * bool(column.rank)
+        + [more] * bool(more)
+    )
     return f' class="{" ".join(words)}"' if words else ""
 
 
@@ -93,7 +95,7 @@ def row_html(row: TreeRow, columns: Sequence[TreeColumn]) -> str:
 def _name_html(row: TreeRow) -> str:
     beside = f'<bdi class="tensornp-class-name">{escape(row.beside)}</bdi>' if row.beside else ""
     return (
-        f'<td role="rowheader"><div class="tensornp-name-box" style="padding-left:{_INDENT_PX * (row.level - 1)}px">'
+        f'<td role="rowheader"><div class="tensornp-name-box" style="--level:{row.level - 1}">'
         f'<span class="tensornp-mark" aria-hidden="true"></span>'
         f'<bdi dir="ltr" class="tensornp-name-text">{escape(row.label)}</bdi>{beside}{_link_html(row.link)}</div></td>'
     )

@@ -39,10 +39,10 @@ _ORDERS: dict[str, Callable[[Call], float | None]] = {
 }
 """Sort keys by heading."""
 _WIDTHS = {
-    rows.CALL: 12, rows.SHAPES: 16, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
+    rows.CALL: 30, rows.SHAPES: 16, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
     MARKS: 16,
 }  # fmt: skip
-_NARROW = (rows.CALL, rows.SHAPES, rows.NORM, rows.GRAD)
+_NARROW = (rows.CALL, rows.SHAPES, rows.NORM)
 
 
 class LiveCalls(Tree):
@@ -75,7 +75,7 @@ class LiveCalls(Tree):
                 is_right=heading in _ORDERS,
                 is_sortable=heading in _ORDERS,
                 is_large_first=heading in _ORDERS,
-                is_wide=heading not in (*_NARROW, asked.sort),
+                rank=int(heading not in (*_NARROW, asked.sort)),
             )
             for heading in self._headings
         ]
