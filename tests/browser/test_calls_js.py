@@ -91,23 +91,6 @@ def test_keys_alone_unfold_repeats_open_a_call_and_lead_back(calls: MakeCalls) -
     expect(shown.search).to_be_focused()
 
 
-def test_a_heading_sorts_and_a_search_has_the_grammar_of_all(calls: MakeCalls) -> None:
-    shown = calls(NAN)
-    heading = shown.page.get_by_role("button", name="‖out‖")
-    shown.click(heading)
-    assert "nan" in shown.grid.locator("tbody tr").first.inner_text()
-    assert len(shown.names()) == 148 and "layers." in "".join(shown.names())
-    shown.click(heading)
-    shown.click(heading)
-    assert shown.names()[0] == "model"
-    shown.search.fill("layers.{2,5} attn *drop*")
-    shown.settle()
-    assert shown.names() == ["layers.2.attn.drop (Dropout)", "layers.5.attn.drop (Dropout)"]
-    shown.search.fill("/(/")
-    shown.settle()
-    expect(shown.search).to_have_attribute("aria-invalid", "true")
-
-
 def test_an_alarm_is_a_link_and_so_is_the_maker_of_an_input(calls: MakeCalls) -> None:
     shown = calls(NAN)
     shown.click(shown.page.get_by_role("button", name="first NaN"))

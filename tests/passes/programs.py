@@ -281,8 +281,6 @@ PROGRAMS: dict[str, Program] = (
     )
 )
 compiled_eagerly = compiled("eager")
-INDUCTOR = Program(MODELS["batch norm"], lambda training: scored(training, compiled_by_inductor))
-compiled_by_inductor = compiled("inductor")
 
 
 class Stopped(Exception):

@@ -21,12 +21,15 @@ def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding
     """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
     came = _gradients(record)
     first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
+    operator = next((one for one in record.operators() if _is_first_odd(one)), None)
+    if not came and operator is not None and num_calls is None:
+        # No module was called, so operators are all that was seen of the backward.
+        return operator_of_backward(record, operator)
     if first is None:
         return None
     index = next((one.call for one in reversed(came[: first + 1]) if one.call is not None), None)
     if num_calls is not None and (index is None or index >= num_calls):
         return None
-    operator = next((one for one in record.operators() if _is_first_odd(one)), None)
     if operator is not None:
         return operator_of_backward(record, operator)
     name, word = came[first].name, came[first].figures.word

@@ -93,7 +93,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
 
 
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
-    """Return the statistics of a row, with each element of an expanded tensor counted as often as it stands there."""
+    """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
     low, high, total, norm = rows[row]
     count, times = recorder.tensors.counts[row]
     total, norm = total * times, norm * math.sqrt(times)

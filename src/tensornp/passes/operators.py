@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.readable import is_ordinary
 from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
@@ -88,7 +89,10 @@ class OperatorMode(TorchDispatchMode):
         kwargs = kwargs or {}
         call, kind = None, _kind_of(func)
         if kind is not None and self._recorder.follows_here():
-            call = self._placed(kind, sys._getframe(1))
+            try:
+                call = self._placed(kind, sys._getframe(1))
+            except Exception as error:
+                self._recorder.problems.append(told("an operator of a pass", error))
         if call is None or kind is None or kind.is_view:
             result = func(*args, **kwargs)
             _count_writes(kind, args, kwargs)

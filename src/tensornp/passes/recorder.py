@@ -340,8 +340,9 @@ class Recorder:
             return
         self.open_steps.remove(id(optimizer))
         step = next(one for one in reversed(self.steps) if one.class_name == type(optimizer).__name__)
-        # A closure computes the gradients inside of the step.
-        step.num_with_gradient = max(step.num_with_gradient, _num_with_gradient(optimizer))
+        if not step.num_with_gradient:
+            # A closure computes the gradients inside of the step.
+            step.num_with_gradient = _num_with_gradient(optimizer)
         self.gradients.num_steps += 1
         if not self._sees_writes:
             # Fused steps write without being counted.

@@ -71,12 +71,6 @@ def test_ctrl_c_ends_the_block_with_its_card(shell):
     assert str(captured.outputs[0].data["text/plain"]).startswith("KeyboardInterrupt in stop (Stop)")
 
 
-def test_named_modules_are_followed_alone(shell):
-    shell.run("other = nn.Linear(3, 3)")
-    shown_by(shell, "%%follow -o run model[0]\nmodel(other(x))")
-    assert [call.class_name for call in shell.namespace["run"].calls] == ["Linear"]
-
-
 @pytest.mark.parametrize(
     ("line", "part"),
     [("x", "Tensor"), ("mdl", "name 'mdl' is not defined"), ("-z", "option -z not recognized"), ("-o 3x", "3x")],
@@ -121,11 +115,6 @@ def test_a_nan_of_the_cell_itself_is_found(shell):
     text = shown_by(shell, "%%follow --operators -o run\nloss = (model(x).sum() - 1000).log()")[1]
     run = shell.namespace["run"]
     assert run[run.origin.call].name == "log" and "\n    loss = (model(x).sum() - 1000).log()\n" in text
-
-
-def test_an_infinite_bound_is_fine(shell):
-    text = shown_by(shell, "%%follow\nbest = torch.tensor(float('inf'))\nout = model(x)")[1]
-    assert text.startswith("no NaN and no Inf")
 
 
 def test_a_cell_without_modules_shows_the_next_command(shell):

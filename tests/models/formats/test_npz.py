@@ -69,7 +69,7 @@ def test_a_compressed_array_says_what_it_costs(tmp_path):
 
 
 def test_a_bad_member_hides_no_other(tmp_path):
-    """Each has a sentence of its own."""
+    """Each reason has a sentence of its own."""
     good = saved(np.arange(3))
     members = {
         "good.npy": good, "text.txt": b"hello", "short.npy": good[:-1], "no.npy": b"abc", "none.npy": b"",
@@ -82,7 +82,7 @@ def test_a_bad_member_hides_no_other(tmp_path):
         assert explorer.problems == [
             "its member 'text.txt' is no array",
             "'short': its shape (3,) of 'int64' needs 24 bytes, and 23 follow its header",
-            "'no': it does not begin as NumPy's files do", "'none': it does not begin as NumPy's files do",
+            "'no' and 1 more: it does not begin as NumPy's files do",
             "'object': its elements are Python objects in a pickle, which is not run",
             "'lies': its shape (1000000000000,) of 'float32' needs 4,000,000,000,000 bytes, and 8 follow its header",
         ]  # fmt: skip

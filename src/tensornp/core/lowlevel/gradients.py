@@ -55,21 +55,27 @@ def backward_runs_elsewhere() -> bool:
     The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it again, and no other
     thread gets it within the switch interval.
     """
+    if len(_frames()) == 1:
+        return False
     time.sleep(0)
-    was_enabled = gc.isenabled()
-    # A collection in `_current_frames` could deadlock (python/cpython#106883).
-    gc.disable()
-    try:
-        frames = sys._current_frames()
-    finally:
-        if was_enabled:
-            gc.enable()
+    frames = _frames()
     own = frames.pop(threading.get_ident())
     others = sum(_is_in_backward(frame) for frame in frames.values())
     # A thread of torch, one per device, does a part of a backward that another thread waits for.
     is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
     del own
     return others > is_part
+
+
+def _frames() -> dict[int, FrameType]:
+    """Return the frames of all threads; a collection meanwhile could deadlock (python/cpython#106883)."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _is_in_backward(frame: FrameType | None) -> bool:

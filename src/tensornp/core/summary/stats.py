@@ -15,9 +15,9 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.locate import Location, locate
 from tensornp.core.values.pictures.planes import PlaneMap, plane_map
-from tensornp.core.values.sources import Description, described
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stored import Description, described
 from tensornp.errors import TensornpError
 
 _SOUGHT = ("nan", "inf", "min", "max")

@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -278,26 +278,3 @@ def refuse_endless(source: Source, caller: str) -> None:
                 f"{caller} would read {part.numel:,} elements, of which {part.max_stored:,} are stored; "
                 "take an index of each expanded dimension"
             )
-
-
-class Description(NamedTuple):
-    """The class, shape and dtype of a tensor or array."""
-
-    class_name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.class_name} {self.shape} {self.dtype}"
-
-
-def described(obj: Any) -> Description:
-    """Return the class, shape and dtype of `obj`; raises as `inspect` does."""
-    if issubclass(type(obj), StoredValues):
-        return Description(obj.where, obj.shape, obj.dtype)
-    name = type(obj).__name__
-    if is_array(obj):
-        plain_array = np.ndarray.view(obj, np.ndarray)
-        return Description(name, plain_array.shape, name_of(plain_array.dtype))
-    info = inspect(tensor_of(obj) if is_storage(obj) else obj)
-    return Description(name, info.shape, name_of(info.dtype))

@@ -9,14 +9,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy
-from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
@@ -181,3 +183,26 @@ def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Cal
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     return read_flat
+
+
+class Description(NamedTuple):
+    """The class, shape and dtype of a tensor or array."""
+
+    class_name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.class_name} {self.shape} {self.dtype}"
+
+
+def described(obj: Any) -> Description:
+    """Return the class, shape and dtype of `obj`; raises as `inspect` does."""
+    if issubclass(type(obj), StoredValues):
+        return Description(obj.where, obj.shape, obj.dtype)
+    name = type(obj).__name__
+    if is_array(obj):
+        plain_array = np.ndarray.view(obj, np.ndarray)
+        return Description(name, plain_array.shape, name_of(plain_array.dtype))
+    info = inspect(tensor_of(obj) if is_storage(obj) else obj)
+    return Description(name, info.shape, name_of(info.dtype))

@@ -50,5 +50,12 @@ def retold(problem: str, said: str) -> str:
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:
-    """Return a sentence for each weight that has no values."""
-    return [f"{shown_name(entry.name)}: {entry.problem}" for entry in entries if entry.problem]
+    """Return a sentence for each reason why weights have no values, with the first of its weights."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.problem:
+            names.setdefault(entry.problem, []).append(entry.name)
+    return [
+        f"{shown_name(some[0])}{f' and {len(some) - 1:,} more' if len(some) > 1 else ''}: {problem}"
+        for problem, some in names.items()
+    ]

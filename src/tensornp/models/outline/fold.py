@@ -63,8 +63,14 @@ def folded(entries: Iterable[WeightEntry]) -> list[Row]:
 
 
 def rows_of(tree: Sequence[Branch]) -> list[Row]:
-    """Return the weights of a tree in rows."""
-    return [Row(name, branch.entries, unlike) for name, branch, unlike in _walk(tree) if branch.entries]
+    """Return the weights of a tree in rows; the first row of an odd part tells how it differs."""
+    found: list[Row] = []
+    before = ""
+    for name, branch, unlike in _walk(tree):
+        if branch.entries:
+            found.append(Row(name, branch.entries, unlike if unlike != before else ""))
+            before = unlike
+    return found
 
 
 def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterator[tuple[str, Branch, str]]:

@@ -11,7 +11,10 @@ from tensornp.render.layout.table import html_of
 
 
 class TreeColumn(NamedTuple):
-    """A column; `width` is its least width in characters; pages under 700 px hide `rank` 1, under 1,200 px also 2."""
+    """A column; `width` is its least width in characters.
+
+    Pages under 1,200 px hide `rank` 2, and those under 700 px also `rank` 1.
+    """
 
     name: str
     heading: str

@@ -94,14 +94,13 @@ def next_command(record: PassRecord, finding: Finding) -> str:
 
 def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Alarm | Both | Heading | Lines]:
     """Return the fact as an alarm, the explanation behind it, and the line of source below."""
-    rest = cut(f"; {finding.explanation}", _MAX_TEXT) if finding.explanation else ""
-    fact, source = cut(finding.fact, _MAX_TEXT), finding.source
-    if source is None or not source.text:
-        return [Alarm(_linked(record, fact, finding.call), rest)]
-    place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
-    fact = fact.replace(cut(str(source), _MAX_TEXT), cut(place, _MAX_PLACE))
-    below = Both(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
-    return [Alarm(_linked(record, fact, finding.call), rest), below]
+    source, below = finding.source, Both()
+    fact, rest = finding.fact, f"; {finding.explanation}" if finding.explanation else ""
+    if source is not None and source.text:
+        place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
+        fact, rest = (one.replace(str(source), place) for one in (fact, rest))
+        below = Both(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
+    return [Alarm(_linked(record, cut(fact, _MAX_TEXT), finding.call), cut(rest, _MAX_TEXT)), below]
 
 
 def source_part(source: SourceLine | None) -> Both:

@@ -54,12 +54,12 @@ def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
 
 def cells_of(line: CallLine) -> dict[str, str]:
     """Return the texts of a line by heading: shapes, dtype, extremes and norms."""
-    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
-    given = [value.figures for value in outputs if value.figures is not None]
+    given, _ = samples_of(line)
+    output = main_value(line.calls[0].outputs)
     back = [one for call in line.calls if (one := gradient_of(call)) is not None]
     return {
         SHAPES: shapes(line.calls[0]),
-        DTYPE: cut(outputs[0].dtype, _MAX_CLASS) if outputs else "",
+        DTYPE: cut(output.dtype, _MAX_CLASS) if output is not None else "",
         EXTREMES: extremes(given),
         NORM: greatest_norm(given),
         GRAD: greatest_norm(back),

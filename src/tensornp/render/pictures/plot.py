@@ -17,10 +17,10 @@ from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
-from tensornp.core.values.sources import described
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stored import described
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import legend_text

@@ -12,7 +12,7 @@ from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.outline.choose import Asked, searched
 from tensornp.models.outline.fold import Branch
 from tensornp.passes.records import Call, PassRecord
-from tensornp.passes.tree import PASSED_ON, CallLine, CallTree, state_of
+from tensornp.passes.tree import CallLine, CallTree
 from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
@@ -128,18 +128,19 @@ class LiveCalls(Tree):
         has_below = not asked.is_list and bool(self._tree.below(own))
         number = own if len(item.entries) == 1 else -1
         alarm = self._alarms.get(number, "")
-        label, marks = cut(item.label, _MAX_TEXT), rows.marks_of(line, self._record, alarm)
+        row = rows.row_of(line, self._record, alarm)
+        label, cells = cut(item.label, _MAX_TEXT), dict(zip(rows.HEADINGS, row.cells, strict=True))
         source = legible(str(first.source)) if first.source is not None else ""
         whole_name = cut(first.title, _MAX_TEXT) if number >= 0 else label
         return TreeRow(
             own,
             1 if asked.is_list else len(self._tree.around(first.index)) - (number < 0),
             label,
-            rows.cells_of(line) | {rows.SAMPLE: rows.sample_cell(*rows.samples_of(line)), MARKS: marks},
-            title="\n".join(filter(None, [whole_name, source, marks])),
+            cells,
+            title="\n".join(filter(None, [whole_name, source, cells[MARKS]])),
             beside=rows.beside_of(line),
             link=TreeLink(alarm, f"{alarm}: show it (n)", number) if alarm else None,
             number=number,
             is_open=own in opened if has_below else None,
-            is_quiet=state_of(first) == PASSED_ON and not alarm,
+            is_quiet=row.is_quiet,
         )

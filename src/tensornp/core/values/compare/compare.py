@@ -17,8 +17,8 @@ from tensornp.core.memory.aliases import Target
 from tensornp.core.values.compare.numbers import have_same_stored_bits, pairs_of
 from tensornp.core.values.compare.tally import PairTally
 from tensornp.core.values.scopes import ALL
-from tensornp.core.values.sources import Source, described, refuse_endless, source_of
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import NoDataError, NotReadError
 
 Index = tuple[int, ...]

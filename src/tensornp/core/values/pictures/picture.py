@@ -23,8 +23,7 @@ from tensornp.core.values.pictures.brightness import Asked, brightened, total_wo
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
-from tensornp.core.values.sources import described
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
 
 _MAX_SAID = 4
