@@ -15,7 +15,7 @@ from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.choose import FOUND_STATES, INFINITY_STATE, NAN_STATE, SUMMED, UNREAD, Asked, filters
 from tensornp.models.outline.columns import GRAD, columns, sortable
-from tensornp.models.outline.outline import FoundOrder, Outline
+from tensornp.models.outline.outline import FoundOrder, Outline, Sums
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.tree import TreeColumn, TreeRow
 from tensornp.render.layout.words import cost_of_scan
@@ -110,11 +110,11 @@ class WeightTree(Tree):
     def facts(self, asked: Asked) -> dict[str, Any]:
         """Return facts about all rows."""
         listed = self.listed(asked) if asked.is_list else self._weights
-        sums = self.outline.sums_listed(asked, self.order)
-        compiles = any(is_to_compile(one.nbytes) for one in listed)
+        sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
+        compiles = is_to_compile(max((one.nbytes for one in listed), default=0))
         return {
             "nothing": "" if listed else self._nothing(asked),
-            "text": self._text(asked),
+            "text": self._text(sums) if asked.is_list else "",
             "code": self._code(asked.search),
             "choices": [*(choice_data(name, values) for name, values in self._choices().items()), size_choice()],
             "cost": cost_of_scan(sums.nbytes, compiles=compiles),
@@ -148,16 +148,13 @@ class WeightTree(Tree):
         opened = self._opened_code()
         return f"{opened}.find({_pattern_code(search)})" if search and opened else opened
 
-    def _text(self, asked: Asked) -> str:
+    def _text(self, sums: Sums) -> str:
         """Return a text on the number and size of the matching weights."""
-        if not asked.is_list:
-            return ""
-        every = self._number
-        sums = self.outline.sums_listed(asked, self.order)
         if sums.num_weights == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.
-            return every
-        return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
+            return self._number
+        size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
+        return f"{sums.num_weights:,} of {self._number} · {size}"
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""

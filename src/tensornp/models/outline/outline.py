@@ -69,8 +69,8 @@ class Sums(NamedTuple):
     """
 
     num_weights: int
-    numel: int
-    nbytes: int
+    numel: int = 0
+    nbytes: int = 0
     own_numel: int = 0
 
 
@@ -81,6 +81,7 @@ class Outline:
         self.weights, self._classes = weights, classes
         self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
+        self._sizes = {one.name: self._size_of(one) for one in weights}
         self._top = tree_of(weights)
         self._numbers: dict[int, int] = {}
         self._branches: list[Branch] = []
@@ -92,6 +93,12 @@ class Outline:
         self._said: dict[int, str] = {}
         self._number()
         self._last: tuple[Any, Sequence[WeightEntry]] = (None, ())
+
+    def _size_of(self, one: WeightEntry) -> tuple[int, int, int]:
+        """Return the elements and bytes that count, and elements without those of states."""
+        if one.name in self._not_counted:
+            return 0, 0, 0
+        return one.numel, one.nbytes, one.numel if one.kind != _STATE else 0
 
     def _number(self) -> None:
         """Number the branches from the top, and sum up the weights below each."""
@@ -215,10 +222,6 @@ class Outline:
         self._last = key, chosen
         return chosen
 
-    def sums_listed(self, asked: Asked, found: FoundOrder | None = None) -> Sums:
-        """Return the sums of the list, or of all in a tree."""
-        return self.sums_of(self.chosen(asked, found)) if asked.is_list else self.sums
-
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
         """Return the weights sorted by a column; equal ones keep their order."""
         column = column_called(asked.sort)
@@ -256,13 +259,8 @@ class Outline:
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         """Return the sums of some weights."""
-        num_weights = numel = nbytes = own_numel = 0
-        for one in weights:
-            num_weights += 1
-            if one.name not in self._not_counted:
-                numel, nbytes = numel + one.numel, nbytes + one.nbytes
-                own_numel += one.numel if one.kind != _STATE else 0
-        return Sums(num_weights, numel, nbytes, own_numel)
+        sizes = [self._sizes[one.name] for one in weights]
+        return Sums(len(sizes), *map(sum, zip(*sizes, strict=True)))
 
     def share_of(self, sums: Sums) -> float:
         """Return the fraction of all elements, without states if there are others."""
