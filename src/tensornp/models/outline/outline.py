@@ -69,8 +69,8 @@ class Sums(NamedTuple):
     """
 
     num_weights: int
-    numel: int = 0
-    nbytes: int = 0
+    numel: int
+    nbytes: int
     own_numel: int = 0
 
 
@@ -260,7 +260,7 @@ class Outline:
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         """Return the sums of some weights."""
         sizes = [self._sizes[one.name] for one in weights]
-        return Sums(len(sizes), *map(sum, zip(*sizes, strict=True)))
+        return Sums(len(sizes), *(sum(size[i] for size in sizes) for i in range(3)))
 
     def share_of(self, sums: Sums) -> float:
         """Return the fraction of all elements, without states if there are others."""
