@@ -50,7 +50,7 @@ _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
 _WIDTHS = {
     "name": 30, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
-    FINDINGS: 26, "notes": 26,
+    FINDINGS: 20, "notes": 20,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 8)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _NARROW = ("name", "shape", "dtype", "norm")
@@ -148,7 +148,7 @@ def tree_column(column: Column, sort: str, max_shape: int) -> TreeColumn:
         is_right=column.figure is not None or name in _RIGHT,
         is_sortable=column.is_sortable,
         is_large_first=column.has_large_first,
-        rank=0 if name in (*_NARROW, sort) else 2 if name in _WIDE else 1,
+        least_px=0 if name in (*_NARROW, sort) else 1200 if name in _WIDE else 700,
     )
 
 

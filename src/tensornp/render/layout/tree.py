@@ -11,10 +11,7 @@ from tensornp.render.layout.table import html_of
 
 
 class TreeColumn(NamedTuple):
-    """A column; `width` is its least width in characters.
-
-    Pages under 1,200 px hide `rank` 2, and those under 700 px also `rank` 1.
-    """
+    """A column; `width` is its least width in characters, and pages narrower than `least_px` hide it."""
 
     name: str
     heading: str
@@ -22,7 +19,7 @@ class TreeColumn(NamedTuple):
     is_right: bool = False
     is_sortable: bool = False
     is_large_first: bool = False
-    rank: int = 0
+    least_px: int = 0
 
 
 class TreeLink(NamedTuple):
@@ -71,7 +68,7 @@ def _heading_html(column: TreeColumn) -> str:
 def _class(column: TreeColumn, more: str = "") -> str:
     words = (
         ["tensornp-right"] * column.is_right
-        + [f"tensornp-rank-{column.rank}"] * bool(column.rank)
+        + [f"tensornp-from-{column.least_px}"] * bool(column.least_px)
         + [more] * bool(more)
     )
     return f' class="{" ".join(words)}"' if words else ""

@@ -42,7 +42,7 @@ _WIDTHS = {
     rows.CALL: 30, rows.SHAPES: 16, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
     MARKS: 16,
 }  # fmt: skip
-_NARROW = (rows.CALL, rows.SHAPES, rows.NORM)
+_LEAST_PX = {rows.CALL: 0, rows.SHAPES: 450, rows.NORM: 0}
 
 
 class LiveCalls(Tree):
@@ -75,7 +75,7 @@ class LiveCalls(Tree):
                 is_right=heading in _ORDERS,
                 is_sortable=heading in _ORDERS,
                 is_large_first=heading in _ORDERS,
-                rank=int(heading not in (*_NARROW, asked.sort)),
+                least_px=0 if heading == asked.sort else _LEAST_PX.get(heading, 700),
             )
             for heading in self._headings
         ]
