@@ -75,7 +75,6 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(lab:
     expect(notebook.cell(1).get_by_role("radiogroup")).to_be_visible()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
-    expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
     notebook.run_cell(2)
     expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
@@ -115,7 +114,6 @@ def test_after_a_reload_and_after_closing_the_toggle_is_back(lab: Page, server: 
     expect(notebook.radio("share")).to_be_checked()
     notebook.radio("copy").click()
     expect(notebook.cell(1).get_by_text("array: copy, 12 bytes")).to_be_visible()
-    expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
     # The page keeps the widgets of a closed notebook, which have no kernel any more and leave the card alone.
     notebook.save()

@@ -21,9 +21,9 @@ from tensornp.widget.toggle import TensorWidget
 
 ANCHOR = "tnp-test"
 STATE = (
-    "mode", "cards", "choices", "array_text", "max_height", "answered",
+    "mode", "card", "choices", "array_text", "max_height", "answered",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures", "has_image", "image", "is_in_row",
+    "has_stats", "progress", "figures", "is_in_row",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -128,15 +128,15 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     expect(shown.name).to_be_focused()
 
 
-def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
-    """The page does not wait for the kernel to say what a mode means, and does not claim what is not confirmed."""
+def test_badges_follow_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
+    """The page claims nothing of a mode that is not confirmed."""
     shown = toggle()
     badges = shown.page.locator("#output .tensornp-badges")
     shown.radio("copy").click()
-    expect(badges).to_contain_text("array: copy, 8 bytes")
-    expect(badges).to_have_css("opacity", "0.6")
-    shown.answer(mode="copy")
-    expect(badges).to_have_css("opacity", "1")
+    expect(shown.radio("copy")).to_be_checked()
+    expect(badges).to_contain_text("array: shared, read-only")
+    badge = {"kind": "array", "text": "array: copy, 8 bytes", "title": "", "tone": "plain"}
+    shown.answer(mode="copy", card={"badges": [badge], "memory": [], "receipt": {"code": "c", "lines": []}})
     expect(badges).to_contain_text("array: copy, 8 bytes")
 
 
@@ -216,10 +216,9 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     shown.page.evaluate("window.lose()")
     shown.page.clock.run_for(10_000)
     controls = shown.page.locator("#output").locator("input, button.tensornp-button")
-    assert controls.count() == 8
+    assert controls.count() == 7
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
-    expect(shown.page.locator(".tensornp-unconfirmed")).to_have_count(0)
     # The page shows one that stands alone anew where its cell is moved.
     shown.page.evaluate("window.show_again()")
     expect(shown.radio("copy")).to_have_count(2)
@@ -250,12 +249,10 @@ def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
         array_text=evil,
         suggestion=evil,
         message={"text": evil, "tone": "plain", "again": evil},
-        cards={
-            "view": {
-                "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
-                "memory": [evil],
-                "receipt": {"mode": evil, "code": evil, "lines": [evil]},
-            }
+        card={
+            "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
+            "memory": [evil],
+            "receipt": {"mode": evil, "code": evil, "lines": [evil]},
         },
         choices=[{"name": "view", "enabled": True, "title": f'"{evil}'}],
     )

@@ -58,7 +58,7 @@ def test_a_weight_that_moved_is_reported_with_the_call_it_changed():
     assert (found.first.inputs_equal, found.first.weights_equal) == (True, False)
     assert list(found.weights) == ["2.weight"]
     assert [one.call.title for one in found.calls] == ["2 (Linear)", "3 (ReLU)", "4 (Linear)", "Sequential"]
-    assert "2 (Linear) is the first call that differs" in found.problems[0]
+    assert "2 (Linear), " in found.problems[0]
     assert found.problems[1].startswith("1 weight differed when first read: 2.weight")
 
 
@@ -81,7 +81,7 @@ DIFFERENCES = {
     "dtype": (leaf("b", dtype="float16"), "(3, 4) float32 and (3, 4) float16"),
     "NaN": (leaf("b", ends=(NAN,)), "finite and NaN"),
     "number": (leaf("b", outputs={}), "1 tensor and 0 tensors"),
-    "norm": (leaf("b", norm=3.3), "norm 3 and 3.3, 0.091 relative"),
+    "norm": (leaf("b", norm=3.3), "norm 3 and 3.3"),
     "sample": (leaf("b", outputs={"": value(sample=(1.0,), maker=2)}), "other elements with the same statistics"),
 }
 

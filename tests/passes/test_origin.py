@@ -181,7 +181,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
-        "it first appeared in the loss", "",
+        "it came from code after 2 (Layer), outside of all modules", "",
     ),
     "the loss, by operator": (
         lambda: loss_without_spread(net()(X)).backward(), OPERATORS, "in the backward of `sqrt`, test_origin.py",
@@ -346,7 +346,8 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
             leaf("fc", ends=(NAN,), params={"weight": weight((NAN,))}, nth=1, grad=(NAN,), grad_order=5),
             steps=[step(2)],
         ),
-        "the first gradient, of fc (Linear), contained NaN", "it first appeared in the loss",
+        "the first gradient, of fc (Linear), contained NaN",
+        "it came from code after fc (Linear), outside of all modules",
     ),
     "float32": (
         chain(leaf("0", ends=(-2e30, 20.0)), leaf("square", "Square", (-9.0, INF))),

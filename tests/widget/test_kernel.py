@@ -133,7 +133,7 @@ def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
         kernel.send(comm, {"method": "update", "state": {"mode": mode}, "buffer_paths": []})
         state = kernel.comms[comm]
         assert state["mode"] == mode
-        assert state["cards"][mode]["receipt"]["mode"] == mode
+        assert state["card"]["receipt"]["mode"] == mode
         kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": f"{mode}_np"}})
     kernel.run("w[0] = 7")
     assert kernel.value("(bool(share_np[0] == 7), bool(copy_np[0] == 7))") == "(True, False)"

@@ -105,10 +105,10 @@ def test_a_card_has_its_figures_at_once(large):
     card = tnp.TensorWidget(t)
     assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, anchor="tnp-1").figures == card.figures
-    assert [badge["kind"] for badge in card.cards["copy"]["badges"]][:2] == ["shape", "dtype"]
+    assert [badge["kind"] for badge in card.card["badges"]][:2] == ["shape", "dtype"]
     t[3, 4] = float("nan")
     card.mode = "copy"
-    assert card.cards["view"]["badges"][0]["text"] == "1 NaN"
+    assert card.card["badges"][0]["text"] == "1 NaN"
     assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, options=DisplayOptions(stats="off")).figures == {}
 

@@ -37,7 +37,7 @@ def test_toggling_reads_no_values():
     with unchanged(t):
         for mode in ("share", "copy", "view"):
             card.mode = mode
-    assert card.cards[card.mode]["receipt"]["mode"] == "view"
+    assert card.card["receipt"]["mode"] == "view"
 
 
 def test_what_is_impossible_stays_on_copy_and_says_why():
@@ -69,7 +69,7 @@ def test_a_mode_that_means_nothing_is_refused():
 def test_a_browser_can_set_the_mode_and_nothing_else():
     """What is synced to the page is not taken back from it."""
     card = tnp.TensorWidget(torch.ones(2))
-    card.set_state({"mode": "copy", "cards": {}, "array_text": "evil", "can_bind": True})
+    card.set_state({"mode": "copy", "card": {}, "array_text": "evil", "can_bind": True})
     assert card.mode == "copy"
     assert card.message == {}
     assert card.array_text == "array([1., 1.], dtype=float32)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tensornp.passes.records import BACKWARD, FORWARD, MODULE, Call, Figures, Finding, PassRecord, SourceLine, Value
-from tensornp.passes.wording import at, number, ranges_text
+from tensornp.passes.wording import at, number, range_left, ranges_text
 
 
 class _Came(NamedTuple):
@@ -20,7 +20,7 @@ class _Came(NamedTuple):
 def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding | None:
     """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
     came = _gradients(record)
-    first = next((i for i, one in enumerate(came) if one.figures.is_odd), None)
+    first = next((i for i, one in enumerate(came) if not one.figures.is_finite), None)
     operator = next((one for one in record.operators() if _is_first_odd(one)), None)
     if not came and operator is not None and num_calls is None:
         # No module was called, so operators are all that was seen of the backward.
@@ -32,15 +32,30 @@ def backward_origin(record: PassRecord, num_calls: int | None = None) -> Finding
         return None
     if operator is not None:
         return operator_of_backward(record, operator)
-    name, word = came[first].name, came[first].figures.word
+    name, word, source = came[first].name, came[first].figures.word, _source(record, index)
+    explanation = _output_text(record, came[first].call)
     if first == 0:
-        fact, explanation = f"the first gradient, of {name}, contained {word}", "it first appeared in the loss"
+        fact = f"the first gradient, of {name}, contained {word}"
+        if came[0].call is not None and not explanation:
+            explanation, source = f"it came from code after {name}, outside of all modules", None
     else:
-        fact, explanation = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}", ""
-    if word == "Inf" and record.scaler is not None and _was_skipped(record, index or 0):
-        scaler, scale = record.scaler
-        explanation = f"{scaler} (scale {number(scale)}) skips a step with such gradients"
-    return Finding(word.lstrip("−").lower(), fact, explanation, index, _source(record, index))
+        fact = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}"
+    explanation = _scaler_text(record, word, index or 0) or explanation
+    return Finding(word.lstrip("−").lower(), fact, explanation, index, source)
+
+
+def _output_text(record: PassRecord, index: int | None) -> str:
+    """Return that the output of a call was not finite, which a gradient of -Inf may come from."""
+    outputs = record.calls[index].outputs.values() if index is not None else ()
+    words = [one.figures.word for one in outputs if one.figures is not None and not one.figures.is_finite]
+    return f"its output contained {words[0]}" if words else ""
+
+
+def _scaler_text(record: PassRecord, word: str, index: int) -> str:
+    if word != "Inf" or record.scaler is None or not _was_skipped(record, index):
+        return ""
+    scaler, scale = record.scaler
+    return f"{scaler} (scale {number(scale)}) skips a step with such gradients"
 
 
 def _was_skipped(record: PassRecord, index: int) -> bool:
@@ -56,9 +71,13 @@ def operator_of_backward(record: PassRecord, call: Call) -> Finding:
     name = forward.title if forward is not None else call.detail or call.title
     parent = record.calls[call.parent or 0]
     where = f" in {parent.title}" if parent.kind == MODULE else ""
-    words = {one.figures.word for one in call.outputs.values() if one.figures is not None and one.is_odd}
+    outputs = [one for one in call.outputs.values() if one.figures is not None and not one.figures.is_finite]
+    words = {one.figures.word for one in outputs if one.figures is not None}
     word = "NaN" if "NaN" in words else next(iter(words), "NaN")
-    explanation = ranges_text(f"the input of {forward.title}", forward.inputs.values()) if forward is not None else ""
+    explanation = range_left(outputs[0], call.inputs.values(), "the gradient") if outputs else ""
+    if not explanation and forward is not None:
+        explanation = ranges_text(f"the input of {forward.title}", forward.inputs.values())
+    explanation = "; ".join(filter(None, (explanation, _scaler_text(record, word, call.parent or 0))))
     fact = f"{word} was first produced in the backward of {name}{where}{at(call.source)}"
     return Finding(word.lstrip("−").lower(), fact, explanation, call.index, call.source)
 
@@ -79,8 +98,10 @@ def _gradients(record: PassRecord) -> list[_Came]:
 
 
 def _is_first_odd(call: Call) -> bool:
-    is_odd = any(one.is_odd for one in call.outputs.values()) and not any(one.is_odd for one in call.inputs.values())
-    return call.phase == BACKWARD and is_odd and not call.asked_for
+    if call.phase != BACKWARD or call.asked_for:
+        return False
+    is_odd = any(one.figures is not None and not one.figures.is_finite for one in call.outputs.values())
+    return is_odd and not any(one.is_odd for one in call.inputs.values())
 
 
 def _source(record: PassRecord, index: int | None) -> SourceLine | None:

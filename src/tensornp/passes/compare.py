@@ -205,7 +205,7 @@ def _difference_of_figures(a: Figures | None, b: Figures | None, slack: float) -
     if found[name] <= slack:
         return None
     ends = " and ".join(format_number(getattr(one, name) + 0.0, 7) for one in (a, b))
-    return Difference(f"{name} {ends}, {format_number(found[name], 2)} relative", found[name], (a, b))
+    return Difference(f"{name} {ends}", found[name], (a, b))
 
 
 def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | None:
@@ -229,9 +229,7 @@ def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> Iterator[tuple[str, Di
 def _first_text(one: CallDifference) -> str:
     parts = (("inputs", one.inputs_equal), ("weights", one.weights_equal if one.call.params else None))
     texts = [f"its {noun} {'are equal' if is_equal else 'differ'}" for noun, is_equal in parts if is_equal is not None]
-    return "; ".join(
-        (f"{one.title} is the first call that differs{at(one.call.source)}: {one.difference.text}", *texts)
-    )
+    return "; ".join((f"{one.title}{at(one.call.source)}: {one.difference.text}", *texts))
 
 
 def _names_text(found: Mapping[str, Difference], noun: str, verb: str) -> Iterator[str]:

@@ -121,11 +121,11 @@ class FollowedPass:
             if not -len(calls) <= name < len(calls):
                 raise NoSuchCallError(f"there is no call {name:,}; the last one is call {len(calls) - 1:,}")
             return calls[name]
-        found = next((call for call in self.calls if name in (call.name, call.code or call.name)), None)
+        found = next((call for call in self.calls if name in (call.name, call.code or call.name, call.title)), None)
         if found is None:
             names = list(dict.fromkeys(one for call in self.calls for one in (call.name, call.code) if one))
             closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
-            hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
+            hint = f"; the closest name is {quoted(closest[0])}" if closest else f'; run.find("*{name}*") searches'
             raise NoSuchCallError(f"no call of {quoted(name)} was recorded{hint}")
         return found
 

@@ -69,7 +69,7 @@ class OperatorMode(TorchDispatchMode):
     def __init__(self, recorder: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder = recorder
-        self._is_choosy = recorder.only is not None or recorder.is_bound
+        self._is_choosy = recorder.only is not None
         self._by_number: dict[int, Call | None] = {}
 
     @classmethod
@@ -117,7 +117,7 @@ class OperatorMode(TorchDispatchMode):
         node = _node_at_work() if _graph_task() != -1 and not is_recomputed else None
         call = None
         if node is None:
-            if not self._is_choosy or (inner is not None and (recorder.only is None or inner.is_within)):
+            if not self._is_choosy or (inner is not None and inner.is_within):
                 call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
                 call.source = place_of(frame)
                 # A step of an optimizer runs without gradients, and its closure with them.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.backward import backward_origin, operator_of_backward
 from tensornp.passes.records import (
     BACKWARD,
     BLOCK,
+    FORWARD,
     MODULE,
     OPERATOR,
     RECOMPUTED,
@@ -20,9 +21,8 @@ from tensornp.passes.records import (
     Step,
     Value,
 )
-from tensornp.passes.wording import at, number, ranges_text
+from tensornp.passes.wording import at, range_left, ranges_text
 
-_RANGES = ("float16", "bfloat16", "float32", "float64")
 _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weight", "input"
 
 
@@ -43,7 +43,8 @@ def origin_of(record: PassRecord) -> Finding | None:
     """Find the first NaN or Inf that reached a result, a name, a weight or a gradient."""
     birth = _first_birth(record)
     if birth is None:
-        return backward_origin(record)
+        found = backward_origin(record)
+        return (found and _dropped_in_forward(record, found)) or found
     if birth.how != _WEIGHT:
         return _finding(record, birth)
     step, was_finite = _step_before(record, birth)
@@ -52,8 +53,40 @@ def origin_of(record: PassRecord) -> Finding | None:
     return gradient or _weight_finding(birth, step, was_finite=was_finite)
 
 
+def _dropped_in_forward(record: PassRecord, found: Finding) -> Finding | None:
+    """Find where the forward produced a NaN that a later call dropped, if its backward brought it back."""
+    call = record.calls[found.call] if found.call is not None else None
+    forward = record.calls[call.forward] if call is not None and call.forward is not None else None
+    value = next((one for one in forward.outputs.values() if _is_nan(one)), None) if forward is not None else None
+    if forward is None or value is None:
+        return None
+    birth = _earliest(record, [_Birth("", forward, value)])
+    if birth is None or birth.how == _WEIGHT:
+        return None
+    finding = _finding(record, birth)
+    explanation = f"a later call dropped it, and the backward of {forward.title} brought it back"
+    return replace(finding, explanation="; ".join(filter(None, (finding.explanation, explanation))))
+
+
 def _first_birth(record: PassRecord) -> _Birth | None:
-    for start in _starts(record):
+    """Return the earliest place behind a result, else behind a weight at the end."""
+    block = record.calls[0]
+    outermost = sorted((one for one in record.children(block) if one.kind == MODULE), key=lambda one: one.ended)
+    groups = (
+        [_Birth("", call, one) for call in outermost for one in call.outputs.values() if _is_start(one)],
+        [_Birth("", block, one) for one in block.outputs.values() if _is_start(one)],
+        [_Birth("", block, one) for one in _unread_results(record)],
+    )
+    found = [one for group in groups if (one := _earliest(record, group)) is not None]
+    if not found:
+        return _earliest(record, _odd_weights(record))
+    # What the cell did is known least.
+    return min(found, key=lambda one: (one.how == _CELL, one.call.index))
+
+
+def _earliest(record: PassRecord, starts: Iterable[_Birth]) -> _Birth | None:
+    """Return the earliest place behind the first start that leads to one."""
+    for start in starts:
         found = [one for one in _births(record, start, _is_odd) if one.call.asked_for != "Inf"]
         if not found and _is_nan(start.value):
             found = _births(record, start, _is_nan)
@@ -62,14 +95,19 @@ def _first_birth(record: PassRecord) -> _Birth | None:
     return None
 
 
-def _starts(record: PassRecord) -> Iterator[_Birth]:
-    """Yield odd results: of outermost calls as they ended, of the block, then weights at the end."""
-    block = record.calls[0]
-    outermost = [one for one in record.children(block) if one.kind == MODULE]
-    for call in (*sorted(outermost, key=lambda one: one.ended), block):
-        for value in call.outputs.values():
-            if _is_start(value):
-                yield _Birth("", call, value)
+def _unread_results(record: PassRecord) -> Iterator[Value]:
+    """Yield odd results of operators outside of modules that no later call reads, such as a loss in a function."""
+    read = {id(value) for call in record.calls for value in call.inputs.values()}
+    for call in record.children(record.calls[0]):
+        if call.kind == OPERATOR and call.phase == FORWARD and call.asked_for != "NaN":
+            # An operator is seen before autograd marks its result.
+            is_tracked = any(one.requires_grad for one in call.inputs.values())
+            for value in call.outputs.values():
+                if id(value) not in read and (_is_nan(value) or (value.is_odd and is_tracked)):
+                    yield value
+
+
+def _odd_weights(record: PassRecord) -> Iterator[_Birth]:
     for name, (index, value) in record.finals.items():
         if _is_start(value):
             call = record.calls[index]
@@ -186,14 +224,8 @@ def _weight_finding(birth: _Birth, step: Step | None, *, was_finite: bool) -> Fi
 def _made_of(record: PassRecord, call: Call, output: Value) -> str:
     """Return masked rows, the range that a result left, or the range of the inputs."""
     inputs = list(call.inputs.values())
-    known = [one.figures for one in inputs if one.figures is not None and one.figures.count]
     if call.detail:
         masked = [one for one in inputs if one.maker is not None and one.figures and one.figures.min == -math.inf]
         mask = record.calls[masked[0].maker or 0] if masked else None
         return call.detail + (f" ({mask.title}{at(mask.source)})" if mask is not None else "")
-    dtype, reach = name_of(output.dtype), max((abs(end) for one in known for end in (one.min, one.max)), default=0.0)
-    if output.figures is not None and output.figures.max == math.inf and dtype in _RANGES and known:
-        limit = largest(dtype)
-        if dtype == "float16" or reach * reach > limit:
-            return f"it left the range of {dtype} ({number(limit)}); its inputs reached {number(reach)}"
-    return ranges_text("its input", inputs)
+    return range_left(output, inputs, "its inputs") or ranges_text("its input", inputs)

@@ -99,7 +99,7 @@ class Recorder:
         for module in modules:
             self.names.add_root(module)
         self.is_bound = bool(self.names.roots)
-        self._sees_writes = has_operators and only is None and not self.is_bound
+        self._sees_writes = has_operators and only is None
         self.tensors = Tensors(sees_writes=self._sees_writes)
         self.gradients = Gradients(self.tensors, self.lock)
 

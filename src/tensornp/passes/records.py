@@ -70,6 +70,11 @@ class Figures:
         return not self.word
 
     @property
+    def has_inf(self) -> bool:
+        """Whether an end is infinite; unknown next to NaN."""
+        return self.count > 0 and (math.isinf(self.min) or math.isinf(self.max))
+
+    @property
     def is_odd(self) -> bool:
         """Whether there is a NaN, or an Inf, or nothing but -Inf; -Inf next to finite numbers is a mask."""
         return self.count > 0 and (math.isnan(self.min) or math.isinf(self.max))

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_number, legible
+from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.models.names.quoted import cut, cut_inside
 
+_RANGES = ("float16", "bfloat16", "float32", "float64")
 _MAX_HEAD, _MAX_TEXT, _MAX_NAMES = 160, 100, 3
 
 
@@ -89,6 +91,18 @@ def ranges_text(name: str, values: Iterable[Any]) -> str:
         return f"{name} {'was' if spans[0].endswith('throughout') else 'went'} {spans[0]}"
     ranges = " and ".join(one.removeprefix("from ") for one in spans[:_MAX_NAMES])
     return f"{name.replace('input', 'inputs', 1)}: {ranges}"
+
+
+def range_left(output: Any, inputs: Iterable[Any], name: str) -> str:
+    """Return that a result left the range of its dtype; empty if its finite inputs do not tell so."""
+    known = [one.figures for one in inputs if one.figures is not None and one.figures.count and one.figures.is_finite]
+    dtype = name_of(output.dtype)
+    if output.figures is None or not output.figures.has_inf or dtype not in _RANGES or not known:
+        return ""
+    limit, reach = largest(dtype), max(abs(end) for one in known for end in (one.min, one.max))
+    if dtype != "float16" and reach * reach <= limit:
+        return ""
+    return f"it left the range of {dtype} ({number(limit)}); {name} reached {number(reach)}"
 
 
 def listed(names: Sequence[str]) -> str:

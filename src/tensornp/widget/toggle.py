@@ -22,18 +22,16 @@ from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
-from tensornp.core.values.pictures.image_layout import looks_like_pictures
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.pictures.image import image
 from tensornp.render.static_card import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
 from tensornp.widget.scanning import GoOn, Scanning
-from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered
+from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, is_scan_offered
 
 if TYPE_CHECKING:
     from tensornp.widget.navigator import NavigatorWidget
@@ -73,7 +71,7 @@ class TensorWidget(DockingWidget):
 
     answered = traitlets.Unicode(help="the number of the request that was answered last").tag(sync=True)
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
-    cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
+    card = traitlets.Dict(help="badges, lines and receipt of the mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
     max_height = traitlets.Int(help="lines of the array over a fold").tag(sync=True)
@@ -86,8 +84,6 @@ class TensorWidget(DockingWidget):
     shows_values = traitlets.Bool(help="whether the navigator is open here").tag(sync=True)
     has_stats = traitlets.Bool(help="whether statistics are offered").tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
-    has_image = traitlets.Bool(help="whether a picture is offered").tag(sync=True)
-    image = traitlets.Dict(help="the picture that is shown, and what it is").tag(sync=True)
     figures = traitlets.Dict(help="the line of figures, once a scan has ended").tag(sync=True)
 
     def __init__(
@@ -255,19 +251,6 @@ class TensorWidget(DockingWidget):
             elif kind == "end":
                 self._end_scan()
                 self._answer()
-            elif kind == "image":
-                self._show_image(is_open=content.get("open") is True)
-                self._answer()
-
-    def _show_image(self, *, is_open: bool) -> None:
-        """Show the tensor as a picture, or no longer."""
-        self.message, self.image = {}, {}
-        if not is_open:
-            return
-        try:
-            self.image = image_data(image(_living(self._held())))
-        except TensornpError as error:
-            self._complain(error)
 
     def _scan(self) -> None:
         """Read all values in a thread, and show the statistics at the end."""
@@ -303,9 +286,9 @@ class TensorWidget(DockingWidget):
             self._scanning.end()
 
     def _forget_values(self) -> None:
-        """Remove the picture and end the scan."""
+        """End the scan, and forget it."""
         self._end_scan()
-        self._scanning, self.progress, self.image = None, -1.0, {}
+        self._scanning, self.progress = None, -1.0
 
     def _open_values(self, goal: Any = "") -> None:
         """Open the navigator on the tensor, at its next NaN or extreme if `goal` is one."""
@@ -411,7 +394,7 @@ class TensorWidget(DockingWidget):
         has_array = is_in_row or now.style == "card"
         is_there = self._is_in_card and not is_in_row and text == body_text(self._static)
         return {
-            "cards": {mode: card_data(now, mode, plan) for mode, plan in plans.items()},
+            "card": card_data(now, now.mode, plans[now.mode]),
             "choices": [choice_data(mode, plan) for mode, plan in plans.items()],
             "array_text": text if has_array and not is_there else "",
             "max_height": self._options.max_height,
@@ -419,10 +402,6 @@ class TensorWidget(DockingWidget):
             "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
-            "has_image": self._options.has_pictures
-            and now.info is not None
-            and now.preview is not None
-            and looks_like_pictures(now.info._array_shape),
             "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
         }
 

@@ -11,7 +11,6 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.pictures.image import Image
 from tensornp.render.pictures.png import data_uri
 from tensornp.render.pictures.stats_line import stats_line
 from tensornp.render.tensor.aliases import memory_lines
@@ -37,13 +36,6 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
         "picture": picture,
         "isPartial": is_partial,
     }
-
-
-def image_data(picture: Image) -> dict[str, Any]:
-    """Return a picture as plain data: address, alternative text and caption."""
-    width, height = picture.size
-    shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
-    return {"shown": shown, "caption": picture.caption}
 
 
 def is_scan_offered(summary: TensorSummary) -> bool:

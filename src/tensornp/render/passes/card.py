@@ -160,12 +160,16 @@ def _calm(record: PassRecord) -> str:
     values = [value for call in calls for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
     back = [value.grad for value in values] + [one.figures for one in record.grads]
-    if not read or any(one is not None and one.is_odd for one in (*read, *back)):
+    is_odd = any(one.is_odd for one in read) or any(one is not None and not one.is_finite for one in back)
+    if not read or is_odd:
         return ""
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
     num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
     unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
-    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}"
+    # The gradient of a loss that only a function knows tells that there was one.
+    is_loss_seen = record.has_operators or record.calls[0].outputs or not any(one is not None for one in back)
+    loss = "" if is_loss_seen else "; the loss was not read, since no name is bound to it (--operators reads it)"
+    return f"no NaN and no Inf{masks} in {counted(len(calls), 'call')}{unread}{loss}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:

@@ -16,7 +16,6 @@ from tensornp.core.values.pictures.image_layout import (
     MAX_SIDE,
     MAX_TILES,
     layout_of,
-    looks_like_pictures,
 )
 
 SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=4).map(tuple)
@@ -37,22 +36,6 @@ def test_what_is_shown_lies_within_the_tensor_and_is_bounded(shape, data):
     assert set(found.name) - set(found.outer) - set("HW") <= {"C"}, "colours alone are no tiles"
     assert bool(found.reason) == (named is None)
     assert found.words[2] or num_tiles == 1
-
-
-@settings(deadline=None)
-@given(SHAPES)
-def test_what_is_offered_as_a_picture_unasked_has_colours(shape):
-    """And is no film strip of a pixel."""
-    if looks_like_pictures(shape):
-        found = layout_of(shape)
-        sizes = dict(zip(found.name, shape, strict=True))
-        assert sizes["C"] in (1, 3, 4) and min(sizes["H"], sizes["W"]) >= 16
-
-
-@pytest.mark.parametrize("shape", [(0, 3, 32, 32), (32, 32), (), (5,), (16, 28, 28), (64, 3, 7, 7), (1,) * 6])
-def test_what_could_be_anything_is_not_offered(shape):
-    """Matrices, kernels and feature maps are pictures for who asks."""
-    assert not looks_like_pictures(shape)
 
 
 def test_values_that_are_no_brightness_are_called_by_their_own_dtype():

@@ -17,8 +17,6 @@ MAX_PIXELS = 2**20
 """Of all tiles together."""
 MAX_SIDE = 2048
 """Of each tile."""
-MIN_SIDE = 16
-"""Rows and columns of what is offered as a picture unasked."""
 _MAX_COLUMNS, _MAX_WIDTH = 16, 1024
 """Tiles side by side, and their pixels, up to which each index of an outer dimension has a row of its own."""
 _READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
@@ -114,15 +112,6 @@ def layout_of(
 
 
 _CURE = "two to four dimensions: rows and columns, with channels, or a batch of these"
-
-
-def looks_like_pictures(shape: tuple[int, ...]) -> bool:
-    """Return whether a tensor of `shape` is offered as a picture."""
-    if len(shape) < 3 or len(shape) not in _READINGS or min(shape) < 1:
-        # Any matrix could be one; and sizes of parts that differ are no sizes.
-        return False
-    name, _ = _likeliest(shape)
-    return _has_colours(name, shape) and min(shape[name.index(letter)] for letter in "HW") >= MIN_SIDE
 
 
 def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:

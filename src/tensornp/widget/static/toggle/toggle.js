@@ -26,10 +26,8 @@ class Toggle {
     const code = () => this.receipt.querySelector("code").textContent;
     this.figures = element("span", "figures");
     this.figures.setAttribute("role", "status");
-    this.picture = element("div", "picture");
-    this.picture.hidden = true;
     this.head.append(this.badges, this.figures, this.receipt, copyButton("the code", code));
-    this.root.append(this.head, this.memory, this.array, this.picture, this.bar());
+    this.root.append(this.head, this.memory, this.array, this.bar());
     this.printed = [];
     this.count = 0;
     this.paint();
@@ -65,16 +63,12 @@ class Toggle {
     this.stats = element("button", "button", "Statistics");
     this.stats.type = "button";
     this.stats.addEventListener("click", () => this.ask({ type: this.isScanning() ? "end" : "stats" }));
-    this.image = element("button", "button tensornp-open", "Image");
-    this.image.type = "button";
-    this.image.title = "Show it as a picture; what is assumed is said under it";
-    this.image.addEventListener("click", () => this.ask({ type: "image", open: this.picture.hidden }));
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.status, this.again);
+    bar.append(this.modes, this.form, this.values, this.stats, this.status, this.again);
     return bar;
   }
 
@@ -111,16 +105,13 @@ class Toggle {
       this.asked = undefined;
       this.request.end();
       this.chosen = undefined;
-      for (const node of [this.badges, this.receipt]) node.classList.remove("tensornp-unconfirmed");
     }
     this.paint();
   }
 
-  // Badges and receipt of the new mode are shown at once, faint until the kernel has confirmed them.
   choose(mode) {
     this.chosen = mode;
-    this.paint();
-    for (const node of [this.badges, this.receipt]) node.classList.add("tensornp-unconfirmed");
+    this.paintModes(this.model.get("choices"));
     this.ask({ type: "choose", mode });
   }
 
@@ -129,7 +120,7 @@ class Toggle {
   }
 
   paint() {
-    const card = this.model.get("cards")[this.mode()];
+    const card = this.model.get("card");
     // As the static card writes them, with a space between.
     this.badges.replaceChildren(...card.badges.flatMap((badge) => [this.badge(badge), " "]));
     this.memory.replaceChildren(...card.memory.map((line) => element("div", "line", line)));
@@ -139,7 +130,6 @@ class Toggle {
     this.paintButton();
     this.paintValues();
     this.paintFigures();
-    this.paintImage();
     const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
     this.againCode.textContent = again;
@@ -256,16 +246,6 @@ class Toggle {
       nodes.unshift(image, " ");
     }
     this.figures.replaceChildren(...nodes);
-  }
-
-  paintImage() {
-    const { shown, caption = "" } = this.model.get("image");
-    this.image.hidden = !this.model.get("has_image");
-    this.image.disabled = Boolean(this.dead);
-    this.image.setAttribute("aria-expanded", String(Boolean(shown)));
-    this.picture.hidden = !shown;
-    const nodes = shown ? [Object.assign(element("img"), shown), element("div", "line", caption)] : [];
-    this.picture.replaceChildren(...nodes);
   }
 
   alarm([what, text]) {
