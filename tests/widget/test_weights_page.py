@@ -18,7 +18,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
-from tensornp.widget.tree import MAX_ROWS
+from tensornp.widget.tree import MAX_LISTED, MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -410,6 +410,6 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
 def test_never_more_rows_than_a_page_holds(shown):
     """The last row counts the others."""
     page = shown({f"w{i}": torch.ones(1) for i in range(700)})
-    for request in ({}, {"search": "w"}):
+    for request, num in (({}, MAX_ROWS), ({"search": "w"}, MAX_LISTED)):
         *rows, more = page.rows(**request)
-        assert (len(rows), more) == (MAX_ROWS, {"more": "… 200 more; search for them"})
+        assert (len(rows), more) == (num, {"more": f"… {700 - num} more; search for them"})

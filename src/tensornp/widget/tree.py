@@ -10,8 +10,8 @@ from tensornp.errors import BadRequestError
 from tensornp.models.outline.choose import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, more_html, row_html
 
-MAX_ROWS = 500
-"""Rows of a list, and below one branch of a tree."""
+MAX_ROWS, MAX_LISTED = 500, 200
+"""Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
 _MAX_OPEN = 10_000
 _NAME_WIDTH = 48
 NONSENSE = "the page has asked for something that is not here; reload the page"
@@ -88,8 +88,9 @@ class Tree(ABC):
     ) -> str:
         """Return the rows of a list or below a branch, always with those on the path."""
         items = self.listed(asked) if asked.is_list else self.below(parent, asked)
-        rest, parts, level = items[MAX_ROWS:], [], 1
-        for item in [*items[:MAX_ROWS], *(one for one in rest if path and self.id_of(one) in path)]:
+        num = MAX_LISTED if asked.is_list else MAX_ROWS
+        rest, parts, level = items[num:], [], 1
+        for item in [*items[:num], *(one for one in rest if path and self.id_of(one) in path)]:
             row = self.row(item, parent, opened, asked)
             parts.append(row_html(row, columns))
             level = row.level
