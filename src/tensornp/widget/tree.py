@@ -10,7 +10,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.outline.choose import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, more_html, row_html
 
-MAX_ROWS, MAX_LISTED = 500, 200
+MAX_ROWS, MAX_LISTED = 500, 100
 """Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
 _MAX_OPEN = 10_000
 _NAME_WIDTH = 48
