@@ -200,7 +200,7 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
         binder=lambda name, make, overwrite: make(),
     )  # fmt: skip
     widget.send = lambda content, buffers=None: answers.append(content)
-    asked = [{"type": "lines", "first": 0, "count": 100}, {"type": "scan"}, {"type": "end"}]
+    asked = [{"type": "rows"}, {"type": "scan"}, {"type": "end"}]
     for number in range(len(explorer)):
         asked += [
             {"type": kind, "weight": number, "open": True, "name": "a"} for kind in ("open", "stats", "values", "bind")

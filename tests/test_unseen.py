@@ -140,7 +140,7 @@ def _tree(a: Any) -> list[Any]:
                            binder=lambda name, make, overwrite: make())  # fmt: skip
     one = [{"weight": 0}, {"weight": 0, "open": True}, {"weight": 0, "name": "bound"}]
     messages = [{"type": kind, **request} for kind, request in zip(("open", "values", "bind"), one, strict=True)]
-    lines = {"type": "lines", "first": 0, "count": 50}
+    lines = {"type": "rows"}
     scan = {"type": "scan"}
     return _page(widget, lines, *messages, {"type": "stats", "weight": 0}, scan, lines, scan, lines)
 

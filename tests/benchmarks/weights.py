@@ -20,9 +20,8 @@ from side_by_side import Figure, Spread, interleave, peak_mib, timed
 from torch import nn
 
 import tensornp as tnp
-from tensornp.models.outline.choose import Asked
-from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document
+from tensornp.widget.weight_tree import WeightTree
 
 LISTING_S, SLICE_S, MANY_S, ENTRY_NBYTES = 0.05, 0.005, 1, 1024
 PICTURE_S, PICTURE_KB = 0.05, 100
@@ -122,19 +121,19 @@ def _listing(folder: Path, quick: bool) -> Iterator[Figure]:
 
 
 def _first_picture(quick: bool) -> Iterator[Figure]:
-    """A model of 1,500 tensors in layers that are alike, as a page first sees it: a static table, and twenty lines."""
+    """A model of 1,500 tensors in layers that are alike, as a page first sees it: the static table, and rows."""
     layers = [nn.TransformerEncoderLayer(64, 4, 256) for _ in range(125)]
     model = nn.ModuleDict({"layers": nn.ModuleList(layers)})
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     statements = {
         "static table": "weights_document(weights(model)).html()",
-        "first lines of the tree": "Outline(list(weights(model).values())).lines(Asked(), 0, 20)",
+        "first rows of the tree": "WeightTree(list(weights(model).values()), {}, str).rows({})",
         # treescope 0.1.10 fails on tensors of torch 2.13.
         "treescope": "treescope.render_to_html(arrays)",
     }
     names = {
-        "weights": tnp.weights, "model": model, "weights_document": weights_document, "Outline": Outline,
-        "Asked": Asked, "treescope": treescope, "arrays": arrays,
+        "weights": tnp.weights, "model": model, "weights_document": weights_document, "WeightTree": WeightTree,
+        "treescope": treescope, "arrays": arrays,
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=3 if quick else 7)
     num_tensors = len(list(model.parameters()))

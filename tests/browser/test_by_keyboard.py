@@ -22,7 +22,7 @@ STOP = """() => {
     return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
   };
   // What is open under a line has tables of its own.
-  const table = at.closest("table, .tensornp-opened-pair");
+  const table = at.closest("table, .tensornp-opened-pair, .tensornp-panel");
   const number = [...document.querySelectorAll("table")].indexOf(table);
   return {
     name: at.getAttribute("aria-label") ?? at.textContent.trim().slice(0, 40),
@@ -38,10 +38,6 @@ ENDS = """() => {
 }"""
 
 
-def weights(page: Page) -> None:
-    Tree(page, net())
-
-
 def open_weight(page: Page) -> None:
     shown = Tree(page, net())
     shown.search.fill("weight")
@@ -49,11 +45,6 @@ def open_weight(page: Page) -> None:
     shown.press("ArrowDown", "Enter")
     page.get_by_role("tab", name="Statistics").click()
     shown.settle()
-
-
-def open_columns(page: Page) -> None:
-    weights(page)
-    page.get_by_role("button", name="Columns").click()
 
 
 def open_pair(page: Page) -> None:
@@ -76,7 +67,7 @@ def toggle(page: Page) -> None:
     shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
 
 
-WIDGETS = [open_weight, open_columns, open_pair, navigator, open_call, toggle]
+WIDGETS = [open_weight, open_pair, navigator, open_call, toggle]
 Make = Callable[[Page], None]
 
 

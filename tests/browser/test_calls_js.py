@@ -34,7 +34,7 @@ class Calls(ModulePage):
         return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
 
     def names(self) -> list[str]:
-        return self.grid.locator("tbody .tensornp-name-text").all_text_contents()
+        return self.grid.locator("tbody .tensornp-name-text:visible").all_text_contents()
 
     def focused(self) -> str:
         return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")

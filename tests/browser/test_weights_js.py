@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,10 +49,10 @@ class Tree(ModulePage):
 
     def row(self, name: str) -> Locator:
         """Return the line of that name."""
-        return self.grid.locator("tbody tr").filter(has=self.page.locator("bdi", has_text=name).first)
+        return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
 
     def names(self) -> list[str]:
-        return self.grid.locator("tbody .tensornp-name-text").all_text_contents()
+        return self.grid.locator("tbody .tensornp-name-text:visible").all_text_contents()
 
     def column(self, heading: str) -> list[str]:
         """Return what all lines that are seen say in a column."""
@@ -83,17 +83,6 @@ def tree(blank: Page) -> MakeTree:
     return lambda obj, **options: Tree(blank, obj, **options)
 
 
-@pytest.fixture
-def stored(blank: Page) -> Iterator[Page]:
-    """A page of a site, which may store something."""
-    site = "http://blank.test/"
-    blank.route(site, lambda route: route.fulfill(body="", content_type="text/html"))
-    blank.goto(site)
-    yield blank
-    blank.evaluate("localStorage.clear()")
-    blank.unroute(site)
-
-
 def net() -> torch.nn.Module:
     torch.manual_seed(0)
     blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)) for _ in range(12)]
@@ -101,43 +90,57 @@ def net() -> torch.nn.Module:
 
 
 def test_it_is_a_tree_with_one_tab_stop_that_keys_open_and_close(tree: MakeTree) -> None:
-    """Level, position and size of each line are told; left leads to what a line belongs to."""
+    """Each row tells its level; left leads to the row above it, and only a branch without rows asks the kernel."""
     shown = tree(net())
     assert shown.grid.locator("[tabindex='0']").count() == 1
     shown.grid.locator("tbody tr").first.focus()
     assert shown.focused() == "{0..11}"
-    row = shown.grid.locator("tbody tr").first
-    expect(row).to_have_attribute("aria-expanded", "true")
+    expect(shown.grid.locator("tbody tr").first).to_have_attribute("aria-expanded", "true")
     shown.press("ArrowDown", "ArrowDown")
     assert shown.focused() == "weight"
-    row = shown.grid.locator("tbody tr").nth(2)
-    for name, value in (("level", "3"), ("posinset", "1"), ("setsize", "2"), ("rowindex", "4"), ("expanded", "false")):
-        expect(row).to_have_attribute(f"aria-{name}", value)
-    shown.press("ArrowRight", "ArrowRight")
+    row = shown.grid.locator("tbody tr:focus")
+    expect(row).to_have_attribute("aria-level", "3")
+    expect(row).to_have_attribute("aria-expanded", "false")
+    asked = shown.num_answered
+    shown.press("ArrowRight")
+    assert shown.num_answered == asked + 1
+    shown.press("ArrowRight")
     assert shown.focused() == "0"
     expect(shown.grid.locator("tbody tr:focus")).to_have_attribute("title", re.compile(r"^0\.0\.weight\n"))
-    expect(shown.grid).to_have_attribute("aria-rowcount", "24")
+    expect(shown.grid.locator("tbody tr:focus")).to_have_attribute("aria-level", "4")
+    assert shown.names()[3:6] == ["0", "1", "2"]
     shown.press("ArrowLeft")
     assert shown.focused() == "weight"
     shown.press(*["ArrowLeft"] * 5)
     assert shown.focused() == "{0..11}"
     assert shown.names() == ["{0..11}", "12.weight"]
+    shown.press("ArrowRight")
+    assert shown.names()[:3] == ["{0..11}", "0", "1"]
+    assert shown.num_answered == asked + 1
     assert shown.grid.locator("[tabindex='0']").count() == 1
 
 
-def test_a_long_list_is_walked_by_keys_and_never_whole_in_the_page(tree: MakeTree) -> None:
-    """Page, Home and End go through all of it."""
-    shown = tree({f"w{i}": torch.ones(1) for i in range(1000)})
+def test_a_long_list_is_cut_and_walked_by_keys(tree: MakeTree) -> None:
+    """Page, Home and End go through its rows without a request; a link leads to a row that was cut."""
+    shown = tree({f"w{i}": torch.full((1,), float("nan") if i == 998 else i) for i in range(1000)})
+    assert len(shown.names()) == 500
     shown.search.fill("w")
     shown.settle()
+    assert len(shown.names()) == 100
+    expect(shown.grid.locator("tbody tr").last).to_contain_text("900 more; search for them")
+    asked = shown.num_answered
     shown.press("ArrowDown", "End")
-    assert shown.focused() == "w999"
-    assert shown.grid.locator("tbody tr").count() == 20
+    assert shown.focused() == "w99"
     shown.press("PageUp", "ArrowUp")
-    assert shown.focused() == "w978"
+    assert shown.focused() == "w88"
     shown.press("Home")
     assert shown.focused() == "w0"
-    expect(shown.grid).to_have_attribute("aria-rowcount", "1001")
+    assert shown.num_answered == asked
+    shown.scan()
+    shown.page.get_by_role("button", name="1 weight has NaN: w998", exact=True).click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-panel-name")).to_have_text("w998")
+    expect(shown.search).to_have_value("")
 
 
 def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
@@ -178,7 +181,7 @@ def test_columns_sort_and_filters_choose(tree: MakeTree) -> None:
 
 
 def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
-    """One scans, the other sorts; marks of one column stand under each other."""
+    """One scans, the other sorts."""
     weights = {"small": torch.ones(2), "large": torch.full((2,), 7.0), "mid": torch.full((2,), 2.0)}
     shown = tree(weights)
     shown.scan()
@@ -186,67 +189,68 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     shown.settle()
     expect(shown.grid.locator("tbody .tensornp-name-text")).to_have_text(["large", "mid", "small"])
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
-    lefts = shown.grid.locator(".tensornp-scale").evaluate_all("all => all.map((one) => one.getBoundingClientRect().x)")
-    assert len(lefts) == 3 and len(set(lefts)) == 1
 
 
-def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
-    """By keys too; Escape closes the choice. What is narrow leaves some out until they are chosen."""
-    shown = tree({"a": torch.ones(2), "b": torch.zeros(3)})
-    page, heads = shown.page, shown.grid.locator("thead th")
-    page.set_viewport_size({"width": 1200, "height": 800})
+def test_a_narrow_page_has_fewer_columns_and_cuts_names(tree: MakeTree) -> None:
+    """The sorted column stays; the title has the whole name."""
+    name = f"layer.{'x' * 60}.0"
+    shown = tree({name: torch.full((2,), 2.0), f"layer.{'y' * 60}.1": torch.ones(3), "b": torch.ones(2).half()})
+    shown.page.set_viewport_size({"width": 520, "height": 800})
     shown.scan()
-    page.get_by_role("button", name="Columns").focus()
-    shown.press("Enter", "Tab", "Space")
-    every = ["elements", "share", "bytes", "values", "norm", "mean", "std", "max |x|", "zeros", "findings"]
-    assert heads.all_text_contents() == ["name", *every]
-    shown.press("Escape")
-    expect(page.get_by_role("group", name="Columns")).to_be_hidden()
-    expect(page.get_by_role("button", name="Columns")).to_be_focused()
-    page.get_by_role("button", name="Columns").click()
-    page.set_viewport_size({"width": 420, "height": 800})
+    shown.page.evaluate("document.querySelector('[name=std]').click()")
     shown.settle()
-    before = heads.all_text_contents()
-    left = [name for name in every if name not in before]
-    assert {"share", "zeros", "bytes", "findings"} >= set(left) > set()
-    expect(page.get_by_text(f"no room for {len(left)} of these: what is chosen")).to_be_visible()
-    # Nothing that nobody has chosen comes in its place.
-    page.get_by_label("max |x|").uncheck()
-    before.remove("max |x|")
-    assert heads.all_text_contents() == before
-    page.get_by_label("bytes").check()
-    assert set(heads.all_text_contents()) == {*before, "bytes"}
-    assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
-    kept = page.evaluate("localStorage.getItem('tensornp.columns')")
-    assert kept == '{"shape":false,"max |x|":false,"bytes":true}'
-
-
-def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
-    """However far across one has scrolled; what the page is resized to decides which columns are shown."""
-    shown = tree({f"layer.{'x' * 60}.{i}": torch.full((2,), float(i)) for i in range(3)} | {"b": torch.ones(2).half()})
-    shown.page.set_viewport_size({"width": 300, "height": 800})
-    shown.scan()
-    shown.page.get_by_role("button", name="norm", exact=True).click()
-    shown.settle()
-    scroller = shown.page.locator(".tensornp-scroller:has(table.tensornp-tree)")
-    heads = shown.grid.locator("thead th")
-    # No number is cut, since names have the room that is left.
-    assert heads.all_text_contents() == ["name", "dtype", "norm ▼"]
-    assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth")
-    shown.page.get_by_role("button", name="Columns").click()
-    for column in ("shape", "mean", "std", "max |x|"):
-        shown.page.get_by_role("checkbox", name=column, exact=True).check()
-    assert scroller.evaluate("node => { node.scrollLeft = 1000; return node.scrollLeft; }") > 0
-    box = scroller.bounding_box()
-    assert box
-    for cell in shown.grid.locator("tbody tr > :first-child").all():
-        name = cell.bounding_box()
-        assert name
-        assert (name["x"], name["width"] <= box["width"] / 2 + 20) == (box["x"], True)
-    shown.grid.locator("tbody tr").first.focus()
+    heads = shown.grid.locator("thead th:visible")
+    assert heads.all_text_contents() == ["name", "shape", "dtype", "norm", "std"]
+    assert shown.grid.evaluate("node => node.parentNode.scrollWidth <= node.parentNode.clientWidth")
+    text = shown.grid.locator(".tensornp-name-text").first
+    assert text.evaluate("node => node.scrollWidth > node.clientWidth")
+    assert "x" * 60 in (shown.grid.locator("tbody tr[data-number]").first.get_attribute("title") or "")
     shown.page.set_viewport_size({"width": 1600, "height": 800})
-    expect(heads.filter(has_text="zeros")).to_be_visible()
-    expect(shown.grid.locator("tbody tr").first).to_be_focused()
+    expect(shown.grid.locator("thead th", has_text="zeros")).to_be_visible()
+
+
+def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
+    """Neither a branch nor a panel, nor one that is open above it."""
+    shown = tree(
+        {f"w{i}.a": torch.linspace(-1, i, 600).reshape(20, 30) for i in range(1, 40, 2)} | {"b": torch.ones(9)}
+    )
+    shown.search.fill("a")
+    shown.settle()
+    shown.page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
+    rows = shown.grid.locator("tbody tr[data-id]")
+    for at in (5, 9, 2):
+        rows.nth(at).scroll_into_view_if_needed()
+        before = rows.nth(at).bounding_box()
+        rows.nth(at).click()
+        shown.settle()
+        panel = shown.page.locator(".tensornp-weight")
+        expect(panel).to_be_visible()
+        assert rows.nth(at).evaluate(
+            "node => node.nextElementSibling.contains(document.querySelector('.tensornp-weight'))"
+        )
+        after = rows.nth(at).bounding_box()
+        assert before and after and before["x"] == after["x"]
+        assert after["y"] <= before["y"]
+
+
+def test_an_open_panel_keeps_its_state_under_its_row(tree: MakeTree) -> None:
+    """As a scan ends and as rows are folded and sorted; its focus stays."""
+    shown = tree({f"w{i}.{'ab'[i % 2]}": torch.ones(3 + i) for i in range(6)})
+    shown.search.fill("w")
+    shown.settle()
+    shown.grid.locator("tbody tr").nth(2).click()
+    shown.settle()
+    name = shown.page.get_by_label("Name for the array")
+    name.fill("kept")
+    shown.set("findings", [])
+    shown.page.evaluate("document.querySelector('[name=elements]').click()")
+    shown.settle()
+    expect(name).to_have_value("kept")
+    expect(name).to_be_focused()
+    expect(shown.page.locator("tr.tensornp-opened + .tensornp-panel-row")).to_have_count(1)
+    shown.search.fill("w5")
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight")).to_have_count(0)
 
 
 def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
@@ -467,11 +471,8 @@ def test_the_headings_are_one_stop_of_the_tab_key_and_the_tree_is_another(tree: 
     every = "[...document.querySelectorAll('table [tabindex], table button')]"
     stops = shown.page.evaluate(f"{every}.filter((node) => node.tabIndex === 0).length")
     assert stops == 2
-    columns, heading = (
-        shown.page.get_by_role("button", name="Columns"),
-        shown.page.get_by_role("button", name="elements"),
-    )
-    columns.focus()
+    heading = shown.page.get_by_role("button", name="elements")
+    shown.page.get_by_role("button", name="Scan").focus()
     shown.press("Tab", "ArrowRight", "ArrowRight", "Enter")
     expect(heading).to_be_focused()
     assert (shown.names(), heading.get_attribute("title")) == (["a", "b", "c"], "Sort by elements")

@@ -33,53 +33,6 @@ interface Message {
   [fact: string]: any;
 }
 
-/** A column of a tree. */
-interface Column {
-  name: string;
-  heading: string;
-  isRight: boolean;
-  isLargeFirst: boolean;
-  /** What its figures mean, behind its heading. */
-  rule?: string;
-  isSortable: boolean;
-  /** In which place it is given room, 0 first. */
-  rank: number;
-  /** The characters that it has room for, and whether it has room for a mark beside them. */
-  width: number;
-  hasMark: boolean;
-  isFixed: boolean;
-  /** What is looked for among the values of a line, whose figure it is. */
-  goal?: string;
-  /** Whether there is so little room that what stands beside names is short. */
-  isNarrow?: boolean;
-  /** The pixels that names have at least. */
-  roomPx?: number;
-}
-
-/** A line of it: what can be shown by its `number`, what opens by its `branch`; -1 where there is none. */
-interface Line {
-  /** The name from the outermost on, of which a cell may have a part. */
-  wholeName: string;
-  cells: Record<string, string>;
-  branch: number;
-  parent: number;
-  level: number;
-  position: number;
-  size: number;
-  open: boolean;
-  number: number;
-  picture: { src?: string; alt?: string };
-  title: string;
-  /** By their columns, what is behind what a line says of several. */
-  titles: Record<string, string>;
-  alarm: { text: string; number: number; goal: string; short?: string } | null;
-  /** Of several, the one that stands out among them. */
-  odd: { text: string; title: string; number: number; goal: string } | null;
-  isQuiet: boolean;
-  className: string;
-  mark: [number, number] | null;
-}
-
 /** What a scan has found of several weights, of which the first has a number and a name. */
 interface Finding {
   text: string;
@@ -89,29 +42,6 @@ interface Finding {
   name: string;
   more: number;
   goal: string;
-}
-
-/** The lines that are seen, of `total`, and what is said of all. */
-interface SeenLines {
-  total: number;
-  first: number;
-  /** The line of what was to be seen, -1 where none was; and what is open then. */
-  revealed: number;
-  toggled: number[];
-  lines: Line[];
-  columns: Column[];
-  choices: { column: string; label: string; values: string[]; shown?: string[] }[];
-  isList: boolean;
-  marked: string;
-  /** What the marks in that column are. */
-  bar: string;
-  nothing: string;
-  /** What lists those in which there is what was sought among the names. */
-  instead?: { text: string; filters: Record<string, string> } | null;
-  text: string;
-  code: string;
-  /** What a scan of all costs, where there is one. */
-  cost?: string;
 }
 
 /** A window of values; `null` stands for an axis that the tensor does not have. */

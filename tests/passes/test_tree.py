@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 from built_passes import NAN, Built, transformer, value
 
+from tensornp.models.outline.fold import Branch
 from tensornp.passes.records import LEFT, RAISED, PassRecord
 from tensornp.passes.tree import MAX_LINES, CallTree, state_of
 
@@ -65,15 +67,22 @@ def test_every_call_has_a_line_or_is_counted(seed):
         assert sum(line.num_hidden for line in lines) == len(hidden)
 
 
+def seen(tree: CallTree, opened: frozenset[int], parent: int = -1) -> Iterator[Branch]:
+    """Yield the branches that are seen with these open."""
+    for branch in tree.below(parent):
+        yield branch
+        if tree.id_of(branch) in opened:
+            yield from seen(tree, opened, tree.id_of(branch))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_live_tree_reveals_every_call(seed):
     record = random_record(seed)
     tree = CallTree(record)
-    first = tree.seen(tree.opened(has_open_repeats=False))
-    assert len({tree.id_of(one.branch) for one in first}) == len(first)
+    first = list(seen(tree, tree.opened(has_open_repeats=False)))
+    assert len({tree.id_of(one) for one in first}) == len(first)
     for call in record.calls[1:]:
-        seen = tree.seen(tree.around(call.index))
-        assert sum(one.branch.entries == (call,) for one in seen) == 1
+        assert sum(one.entries == (call,) for one in seen(tree, tree.around(call.index))) == 1
 
 
 def test_operators_of_one_line_are_folded_and_near_trouble_they_are_shown():

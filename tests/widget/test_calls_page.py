@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 from built_passes import Built, Run, transformer, value
+from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
 from tensornp.widget.passes.calls import CallsWidget
-from tensornp.widget.tree_requests import MAX_LINES, NONSENSE
+from tensornp.widget.tree import NONSENSE
 
 
 class Shown:
@@ -34,11 +35,12 @@ class Shown:
         assert answer["number"] == number
         return answer
 
-    def lines(self, **request: Any) -> list[dict[str, Any]]:
-        return self.ask("lines", **{"count": MAX_LINES, **request})["lines"]
+    def rows(self, **request: Any) -> list[dict[str, Any]]:
+        answer = self.ask("rows", **request)
+        return rows_of(answer["html"], answer.get("head") or self.ask("rows")["head"])
 
     def names(self, **request: Any) -> list[str]:
-        return [line["cells"]["name"] for line in self.lines(**request)]
+        return [row["name"] for row in self.rows(**request)]
 
     def index(self, name: str) -> int:
         return next(call.index for call in self.record.calls if call.name == name)
@@ -47,36 +49,37 @@ class Shown:
 NAN = transformer(nan_in="layers.3.attn.drop")
 
 
-def test_repeats_are_one_line_until_they_are_unfolded_into_the_calls():
+def test_repeats_are_one_row_until_they_are_unfolded_into_the_calls():
     page = Shown(transformer())
-    lines = page.lines()
-    assert [line["cells"]["name"] for line in lines] == ["model", "embed", "layers.{0..11}", "norm", "head"]
-    fold = lines[2]
-    assert (fold["number"], fold["open"], fold["level"], fold["className"]) == (-1, False, 2, "Block")
-    opened = page.names(toggled=[fold["branch"]])
-    assert opened[2:15] == ["layers.{0..11}", *(f"layers.{i}" for i in range(12))]
-    third = next(one for one in page.lines(toggled=[fold["branch"]]) if one["cells"]["name"] == "layers.2")
-    assert (third["level"], third["position"], third["size"]) == (3, 3, 12)
-    assert page.names(toggled=[fold["branch"], third["branch"]])[5:8] == ["layers.2", "norm1", "attn"]
+    rows = page.rows()
+    assert [row["name"] for row in rows] == ["model", "embed", "layers.{0..11}", "norm", "head"]
+    model, fold = rows[0], rows[2]
+    assert (fold["number"], fold["open"], fold["level"], fold["class"]) == (-1, False, 2, "Block")
+    below = page.rows(parent=fold["id"])
+    assert [row["name"] for row in below] == [f"layers.{i}" for i in range(12)]
+    third = below[2]
+    assert (third["level"], third["open"], third["number"]) == (3, False, page.index("layers.2"))
+    opened = page.names(opened=[model["id"], fold["id"], third["id"]])
+    assert opened[:8] == ["model", "embed", "layers.{0..11}", "layers.0", "layers.1", "layers.2", "norm1", "attn"]
 
 
 def test_trouble_is_seen_at_first_with_one_alarm_and_what_comes_after_is_quiet():
     page = Shown(NAN)
-    lines = page.lines()
+    rows = page.rows()
     drop = page.index("layers.3.attn.drop")
-    at = next(i for i, line in enumerate(lines) if line["number"] == drop)
-    assert [line["alarm"] for line in lines if line["alarm"]] == [{"text": "first NaN", "number": drop, "goal": ""}]
-    assert not any(line["isQuiet"] for line in lines[: at + 1])
-    assert all(line["isQuiet"] for line in lines[at + 1 :])
+    at = next(i for i, row in enumerate(rows) if row["number"] == drop)
+    assert [row["link"] for row in rows if row["link"]] == [("first NaN", drop, "")]
+    assert not any(row["quiet"] for row in rows[: at + 1])
+    assert all(row["quiet"] for row in rows[at + 1 :])
 
 
 def test_a_call_is_revealed_in_whatever_is_closed():
     page = Shown(transformer())
     number = page.index("layers.7.mlp.down")
-    answer = page.ask("lines", count=20, reveal=number)
-    assert answer["lines"][answer["revealed"] - answer["first"]]["number"] == number
-    assert page.ask("lines", count=20, toggled=answer["toggled"])["total"] == answer["total"]
-    assert page.ask("lines", count=20, reveal=number, search="embed")["revealed"] == -1
+    rows = page.rows(opened=[], reveal=number)
+    (row,) = (one for one in rows if one["number"] == number)
+    assert [one["level"] for one in rows if one["open"]] == [1, 2, 3, 4]
+    assert row["level"] == 5
 
 
 def test_a_list_is_searched_and_sorted():
@@ -85,13 +88,13 @@ def test_a_list_is_searched_and_sorted():
     assert page.names(search="layers.{2..3}.attn.drop") == [
         "layers.2.attn.drop (Dropout)", "layers.3.attn.drop (Dropout)",
     ]  # fmt: skip
-    answer = page.ask("lines", count=20, search="attn.dorp")
-    assert (answer["lines"], answer["nothing"]) == ([], "no name fits 'attn.dorp'; the closest is 'attn'")
-    assert "(" in page.ask("lines", search="/(/")["text"]
-    for column, heading in (("norm", "norm"), ("extremes", "extremes")):
-        assert page.lines(sort=column, descending=True)[0]["cells"][heading] == "nan"
-        assert page.lines(sort=column)[0]["cells"][heading] != "nan"
-    assert page.ask("lines", count=1, sort="norm")["text"] == "148 of 148 calls"
+    answer = page.ask("rows", search="attn.dorp")
+    assert (answer["html"], answer["nothing"]) == ("", "no name fits 'attn.dorp'; the closest is 'attn'")
+    assert "(" in page.ask("rows", search="/(/")["text"]
+    for column in ("‖out‖", "min … max"):
+        assert page.rows(sort=column, descending=True)[0]["cells"][column] == "nan"
+        assert page.rows(sort=column)[0]["cells"][column] != "nan"
+    assert page.ask("rows", sort="‖out‖")["text"] == "148 of 148 calls"
 
 
 def test_an_opened_call_is_its_card_with_links():
@@ -113,11 +116,11 @@ def test_an_opened_call_is_its_card_with_links():
 @pytest.mark.parametrize(
     "request_",
     [
-        {"type": "lines", "sort": "marks"},
-        {"type": "lines", "filters": {"class": "Linear"}},
-        {"type": "lines", "toggled": ["x"]},
-        {"type": "lines", "reveal": 0},
-        {"type": "lines", "first": True},
+        {"type": "rows", "sort": "marks"},
+        {"type": "rows", "filters": {"class": "Linear"}},
+        {"type": "rows", "opened": ["x"]},
+        {"type": "rows", "reveal": 0},
+        {"type": "rows", "parent": True},
         {"type": "open", "row": 0},
         {"type": "open", "row": 10**9},
         {"type": "values", "row": 1, "value": 0, "open": True},
@@ -132,9 +135,9 @@ def test_nonsense_is_refused(request_):
 
 def test_a_closed_widget_lets_go_of_the_pass():
     page = Shown(NAN)
-    page.lines()
+    page.rows()
     page.widget.close()
-    page.widget._receive(None, {"type": "lines", "page": "p", "number": 1}, [])
+    page.widget._receive(None, {"type": "rows", "page": "p", "number": 1}, [])
     assert len(page.answers) == 1 and not hasattr(page.widget, "_run")
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from tree_rows import rows_of
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
-from tensornp.widget.tree_requests import MAX_LINES
+from tensornp.widget.tree import MAX_LISTED, MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -59,11 +60,17 @@ class Shown:
         assert (self.answers[-1]["page"], self.answers[-1]["number"]) == ("p", number)
         return self.answers[-1]
 
-    def lines(self, **request: Any) -> list[dict[str, Any]]:
-        return self.ask("lines", first=0, count=100, **request)["lines"]
+    def rows(self, **request: Any) -> list[dict[str, Any]]:
+        answer = self.ask("rows", **request)
+        self.head = answer.get("head", getattr(self, "head", ""))
+        return rows_of(answer["html"], self.head)
 
     def names(self, **request: Any) -> list[str]:
-        return [line["cells"]["name"] for line in self.lines(**request)]
+        return [row["name"] for row in self.rows(**request) if "name" in row]
+
+    def columns(self) -> list[str]:
+        """Return the columns of the tree."""
+        return [*self.rows()[0]["cells"]]
 
     def wait(self, is_done: Any) -> None:
         end = time.monotonic() + 60
@@ -96,34 +103,50 @@ def shown():
 
 
 def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
-    """A pattern opens into the weights that it stands for; levels, positions and parents are told."""
+    """A pattern opens into the weights that it stands for; each row tells its level."""
     page = shown(net())
-    first = page.ask("lines", first=0, count=100)
-    assert [line["cells"]["name"] for line in first["lines"]] == [
+    first = page.rows()
+    assert [row["name"] for row in first] == [
         "{0..11}", "0", "weight", "bias", "1", "weight", "bias", "running_mean", "running_var", "num_batches_tracked",
         "12.weight",
     ]  # fmt: skip
-    assert first["lines"][0]["cells"]["shape"] == "84 weights"
-    weight = first["lines"][2]
-    assert (weight["level"], weight["position"], weight["size"], weight["parent"]) == (3, 1, 2, 1)
+    assert first[0]["cells"]["shape"] == "84 weights"
+    weight = first[2]
+    assert (weight["level"], weight["open"], weight["number"]) == (3, False, -1)
     assert weight["cells"]["bytes"] == "12 × 64 bytes"
-    opened = page.lines(toggled=[weight["branch"]])
-    assert [line["wholeName"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
-    assert [line["cells"]["name"] for line in opened[3:6]] == ["0", "1", "2"]
-    assert (opened[3]["level"], opened[3]["size"], opened[3]["parent"]) == (4, 12, 2)
-    assert page.names(toggled=[first["lines"][0]["branch"]]) == ["{0..11}", "12.weight"]
+    below = page.rows(parent=weight["id"])
+    assert [row["name"] for row in below] == [str(i) for i in range(12)]
+    assert [row["title"].split("\n")[0] for row in below[:2]] == ["0.0.weight", "1.0.weight"]
+    assert {row["level"] for row in below} == {4}
+    assert page.names(opened=[]) == ["{0..11}", "12.weight"]
+    opened = [row["id"] for row in first[:2]]
+    assert page.names(opened=opened) == ["{0..11}", "0", "weight", "bias", "1", "12.weight"]
     assert page.reached == []
+
+
+def test_a_weight_is_revealed_in_whatever_is_closed(shown):
+    """Also one of more siblings than there are rows for."""
+    page = shown(net())
+    number = [*page.explorer].index("7.1.bias")
+    rows = page.rows(opened=[], reveal=number)
+    assert [row["name"] for row in rows if row["open"]] == ["{0..11}", "1", "bias"]
+    assert sum(row["number"] == number for row in rows) == 1
+    page = shown({f"{i}.w": torch.ones(1) for i in range(1000)})
+    (fold,) = page.rows()
+    assert len(page.rows(parent=fold["id"])) == MAX_ROWS + 1
+    *rows, last, more = page.rows(reveal=998)
+    assert (len(rows), last["number"], more["more"]) == (MAX_ROWS + 1, 998, "… 500 more; search for them")
 
 
 def test_a_list_is_searched_filtered_and_sorted(shown):
     """As `find` does, with the expression that does the same; a bad pattern is a sentence."""
     page = shown(net())
     assert page.names(search="*0.weight") == [f"{i}.0.weight" for i in range(12)]
-    answer = page.ask("lines", first=0, count=5, search="/^(1|12)\\..*weight/")
-    assert [line["cells"]["name"] for line in answer["lines"]] == ["1.0.weight", "1.1.weight", "12.weight"]
+    answer = page.ask("rows", search="/^(1|12)\\..*weight/")
+    assert page.names(search="/^(1|12)\\..*weight/") == ["1.0.weight", "1.1.weight", "12.weight"]
     assert answer["code"] == "w.find(re.compile('^(1|12)\\\\..*weight'))"
     assert answer["text"] == "3 of 85 weights · 28 elements · 112 bytes"
-    assert "is not a regular expression" in page.ask("lines", search="/(/")["text"]
+    assert "is not a regular expression" in page.ask("rows", search="/(/")["text"]
     assert page.names(search=r"/^(\d+\.)+weight$/") == page.names(search="weight")
     assert page.names(sort="name")[:3] == ["0.0.bias", "0.0.weight", "0.1.bias"]
     assert page.names(sort="name", search="weight")[2:4] == ["1.0.weight", "1.1.weight"]
@@ -141,8 +164,7 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     tensors = {"a.weight": torch.randn(300, 300), "a.bias": torch.ones(3)}
     save_file(tensors, tmp_path / "m.safetensors")
     page = shown(tmp_path / "m.safetensors")
-    page.ask("lines", first=0, count=10)
-    number = next(line["number"] for line in page.lines(search="weight"))
+    number = page.rows(search="weight")[0]["number"]
     answer = page.ask("open", weight=number)
     assert answer["text"] == repr(tensors["a.weight"].numpy())
     facts = dict(answer["facts"])
@@ -166,23 +188,20 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
         model[3][0].weight[1, 2] = torch.nan
     page = shown(model)
     number = [*page.explorer].index("3.0.weight")
-    assert "findings" not in [column["name"] for column in page.ask("lines", first=0, count=1)["columns"]]
+    assert "findings" not in page.columns()
     page.scan()
-    answer = page.ask("lines", first=0, count=100)
-    assert {"figures", "findings"} < {column["name"] for column in answer["columns"]}
-    worst = page.lines(sort="findings")[0]
-    assert worst["cells"]["name"] == "3.0.weight"
-    assert worst["alarm"] == {"text": "1 NaN", "number": number, "goal": "nan"}
-    assert worst["cells"]["findings"] == ""
-    assert worst["picture"]["src"].startswith("data:image/png")
-    told = {"text": "1 NaN in 3", "number": number, "goal": "nan"}
-    assert [line["alarm"] for line in answer["lines"] if line["alarm"]] == [told]
-    assert next(line for line in answer["lines"] if line["alarm"])["cells"]["name"].endswith("weight")
-    top = next(line for line in answer["lines"] if line["cells"]["name"] == "{0..11}")
-    (closed,) = (one for one in page.lines(toggled=[top["branch"]]) if one["branch"] == top["branch"])
-    assert closed["alarm"] == told
+    rows = page.rows()
+    assert {"values", "findings"} < {*page.columns()}
+    worst = page.rows(sort="findings")[0]
+    assert (worst["name"], worst["link"], worst["cells"]["findings"]) == ("3.0.weight", ("1 NaN", number, "nan"), "")
+    assert worst["pictures"] == 1
+    told = ("1 NaN in 3", number, "nan")
+    assert [row["link"] for row in rows if row["link"]] == [told]
+    assert next(row for row in rows if row["link"])["name"] == "weight"
+    closed = page.rows(opened=[])[0]
+    assert (closed["name"], closed["link"]) == ("{0..11}", told)
     assert closed["cells"]["findings"].endswith(" constant, as initialized")
-    assert top["cells"]["findings"] == ""
+    assert rows[0]["cells"]["findings"] == ""
     table = page.explorer.scan()
     assert page.widget.scanned == " · ".join(table.told())
     assert page.widget.scanned.startswith("85 weights · 1 finding, ")
@@ -193,27 +212,20 @@ def test_figures_are_columns_that_sort(shown):
     """Of a line of several weights, their extremes; in the order of its heading, the figures of each alone."""
     model = net()
     page = shown(model)
-    assert "norm" not in [column["name"] for column in page.ask("lines", first=0, count=1)["columns"]]
+    assert "norm" not in page.columns()
     page.scan()
-    answer = page.ask("lines", first=0, count=100)
-    names = [column["name"] for column in answer["columns"]]
-    assert names[names.index("figures") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
+    names = page.columns()
+    assert names[names.index("values") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
     norms = {name: one.detach().double().norm().item() for name, one in model.named_parameters()}
-    first = page.lines(toggled=[answer["lines"][0]["branch"]])[0]
     below = [norm for name, norm in norms.items() if name != "12.weight"] + [
         one.double().norm().item() for one in model.buffers()
     ]
-    assert first["cells"]["norm"] == f"≤{max(below):#.3g}"
-    assert "norm" not in answer["lines"][0]["cells"]
-    assert answer["marked"] == "norm" and first["mark"][0] < first["mark"][1]
-    listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
-    parameters = [line["cells"] for line in listed if line["cells"]["name"] in norms]
-    assert [cells["name"] for cells in parameters] == sorted(norms, key=lambda name: -norms[name])
-    assert [cells["norm"] for cells in parameters] == [
-        f"{norm:#.3g}" if norm else "0" for norm in sorted(norms.values())[::-1]
-    ]
-    assert page.ask("lines", first=0, count=9, sort="std")["marked"] == "std"
-    assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
+    assert page.rows(opened=[])[0]["cells"]["norm"] == f"≤{max(below):#.3g}"
+    assert page.rows()[0]["cells"]["norm"] == ""
+    listed = page.rows(sort="norm", descending=True)
+    parameters = [row["cells"]["norm"] for row in listed if row["name"] in norms]
+    assert [row["name"] for row in listed if row["name"] in norms] == sorted(norms, key=lambda name: -norms[name])
+    assert parameters == [f"{norm:#.3g}" if norm else "0" for norm in sorted(norms.values())[::-1]]
 
 
 def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
@@ -222,14 +234,12 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     model = torch.nn.Linear(3, 4)
     page = shown(model)
     page.scan()
-    assert "grad norm" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
+    assert "grad norm" not in page.columns()
     model(torch.ones(2, 3)).square().sum().backward()
     page.scan()
-    answer = page.ask("lines", first=0, count=9)
-    names = [column["name"] for column in answer["columns"]]
-    assert names[-3:] == ["grad norm", "grad / weight", "findings"]
+    assert page.columns()[-3:] == ["grad norm", "grad / weight", "findings"]
     norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
-    cells = answer["lines"][0]["cells"]
+    cells = page.rows()[0]["cells"]
     assert (cells["grad norm"], cells["grad / weight"]) == (
         f"{gradient:#.3g}".removesuffix("."),
         f"{gradient / norm:#.3g}".removesuffix("."),
@@ -291,8 +301,8 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert nan == {**told, "number": number, "goal": "nan"}
     assert (inf["text"], inf["name"], inf["goal"]) == ("1 weight has infinities", "1.0.weight", "inf")
     assert not any(one["isAlarm"] or one["goal"] for one in others)
-    alarms = {line["cells"]["name"]: line["alarm"] for line in page.lines(sort="findings")}
-    assert (alarms["3.0.bias"]["text"], alarms["1.0.weight"]["text"], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
+    alarms = {row["name"]: row["link"] for row in page.rows(sort="findings")}
+    assert (alarms["3.0.bias"][0], alarms["1.0.weight"][0], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
     assert page.ask("values", weight=number, open=True, goal="nan")["open"]
     assert page.widget._navigator.goal[0] == "nan"
     assert page.ask("values", weight=number, open=True, goal="widest")["type"] == "error"
@@ -301,7 +311,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
 def test_a_scan_can_be_ended(shown, monkeypatch):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
-    page.ask("lines", first=0, count=1)
+    page.ask("rows")
     monkeypatch.setattr("tensornp.models.scan.run._TOLD_EVERY_S", 0)
     page.found = lambda code: (page.ask_end() if code == "model['5']" else None) or page.objects[code]
     page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
@@ -321,7 +331,7 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
 def test_what_is_gone_is_said(shown):
     """Whatever is asked for."""
     page = shown(net())
-    page.ask("lines", first=0, count=5)
+    page.ask("rows")
 
     def gone(expression: str) -> Any:
         raise NoDataError(f"{expression} is gone")
@@ -330,14 +340,14 @@ def test_what_is_gone_is_said(shown):
     for kind in ("open", "stats", "values", "bind"):
         answer = page.ask(kind, weight=0, open=True, name="x")
         assert answer["type"] == "error", kind
-    assert page.answers[0]["type"] == "lines"
+    assert page.answers[0]["type"] == "rows"
 
 
 def test_an_array_is_bound_to_a_name(shown):
     """By whoever binds."""
     bound = {}
     page = shown(net(), binder=lambda name, make, overwrite: bound.update({name: (make(), overwrite)}))
-    page.ask("lines", first=0, count=5)
+    page.ask("rows")
     assert page.ask("bind", weight=0, name="x")["text"].startswith("bound to x: tnp.to_numpy(model[0][0].weight)")
     array, overwrite = bound["x"]
     assert array.shape == (4, 4)
@@ -358,7 +368,7 @@ def test_the_tree_answers_while_a_weight_is_bound(shown):
     for number, name in enumerate("abc"):
         page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": name}, [])
     assert begun.wait(60)
-    assert page.ask("lines", first=0, count=5)["type"] == "lines"
+    assert page.ask("rows")["type"] == "rows"
     assert bound == []
     go_on.set()
     page.wait(lambda: len(page.answers) == 4)
@@ -369,16 +379,19 @@ def test_the_tree_answers_while_a_weight_is_bound(shown):
 @pytest.mark.parametrize(
     "request_",
     [
-        {"type": "lines", "first": "0"},
-        {"type": "lines", "search": 3},
-        {"type": "lines", "search": "x" * 2000},
-        {"type": "lines", "sort": "nothing"},
-        {"type": "lines", "filters": {"shape": "x"}},
-        {"type": "lines", "filters": {"bytes": "many"}},
-        {"type": "lines", "filters": []},
-        {"type": "lines", "filters": {"bytes": "9" * 5000}},
-        {"type": "lines", "toggled": list(range(20_000))},
-        {"type": "lines", "toggled": ["x"]},
+        {"type": "rows", "parent": "0"},
+        {"type": "rows", "parent": 10**9},
+        {"type": "rows", "parent": -1},
+        {"type": "rows", "reveal": 10**9},
+        {"type": "rows", "search": 3},
+        {"type": "rows", "search": "x" * 2000},
+        {"type": "rows", "sort": "nothing"},
+        {"type": "rows", "filters": {"shape": "x"}},
+        {"type": "rows", "filters": {"bytes": "many"}},
+        {"type": "rows", "filters": []},
+        {"type": "rows", "filters": {"bytes": "9" * 5000}},
+        {"type": "rows", "opened": list(range(20_000))},
+        {"type": "rows", "opened": ["x"]},
         {"type": "open", "weight": -1},
         {"type": "open", "weight": 10**9},
         {"type": "open"},
@@ -394,10 +407,9 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
     assert page.names()[0] == "{0..11}"
 
 
-def test_never_more_lines_than_a_page_holds(shown):
-    """Whatever is asked for, and however many there are."""
-    page = shown({f"w{i}": torch.ones(1) for i in range(300)})
-    answer = page.ask("lines", first=250, count=10**6)
-    assert len(answer["lines"]) == 50
-    assert len(page.ask("lines", first=0, count=10**6)["lines"]) == MAX_LINES
-    assert page.ask("lines", first=10**9, count=5)["first"] == 299
+def test_never_more_rows_than_a_page_holds(shown):
+    """The last row counts the others."""
+    page = shown({f"w{i}": torch.ones(1) for i in range(700)})
+    for request, num in (({}, MAX_ROWS), ({"search": "w"}, MAX_LISTED)):
+        *rows, more = page.rows(**request)
+        assert (len(rows), more) == (num, {"more": f"… {700 - num} more; search for them"})

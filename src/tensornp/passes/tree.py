@@ -6,10 +6,8 @@ import heapq
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.outline.fold import Branch, put_together
@@ -40,16 +38,6 @@ class CallLine:
     num_hidden: int = 0
 
 
-class SeenBranch(NamedTuple):
-    """A branch in an open tree, with the number of its parent's line and its place among siblings."""
-
-    branch: Branch
-    parent: int
-    level: int
-    position: int
-    size: int
-
-
 def state_of(call: Call) -> str:
     """Return "trouble" for a call that raised or produced NaN or Inf, "passed on" if its inputs had them."""
     if call.status in (RAISED, LEFT) or odd_word(call.params.values()):
@@ -75,13 +63,9 @@ class CallTree:
         self._told = frozenset(told) - {0}
         self._each: list[Branch] = []
         self.top = self._branches()
-        self._fold_of = {
-            call.index: self.id_of(branch)
-            for above in (self.top, *(one.below for one in self._each))
-            for branch in above
-            if len(branch.entries) > 1
-            for call in branch.entries
-        }
+        every = (self.top, *(one.below for one in self._each))
+        self._folds = {self.id_of(one): one for above in every for one in above if len(one.entries) > 1}
+        self._fold_of = {call.index: fold for fold, one in self._folds.items() for call in one.entries}
         self._is_loud = [one.index in self._told or state_of(one) == TROUBLE for one in self.calls]
         self._num_inside = [0] * len(self.calls)
         # A call comes after its parent.
@@ -173,22 +157,15 @@ class CallTree:
 
     # --- the lines of a live tree
 
-    def below(self, branch: Branch) -> Sequence[Branch]:
-        """Return the branches that open below one in a live tree; repeats open into their calls."""
-        return branch.below if len(branch.entries) == 1 else [self._each[call.index] for call in branch.entries]
+    def below(self, parent: int) -> Sequence[Branch]:
+        """Return the branches that open below a row, -1 for the top; repeats open into their calls."""
+        if parent < 0:
+            return self.top
+        if parent < len(self.calls):
+            return self._each[parent].below
+        return [self._each[call.index] for call in self._folds[parent].entries] if parent in self._folds else []
 
-    def seen(self, opened: AbstractSet[int]) -> list[SeenBranch]:
-        """Return the visible branches of a live tree with these open."""
-        found: list[SeenBranch] = []
-        stack = _placed(self.top, -1, 0)
-        while stack:
-            one = stack.pop()
-            found.append(one)
-            if self.id_of(one.branch) in opened:
-                stack += _placed(self.below(one.branch), len(found) - 1, one.level + 1)
-        return found
-
-    def around(self, index: int) -> set[int]:
+    def around(self, index: int) -> frozenset[int]:
         """Return the branches that must be open for a call to be seen."""
         found: set[int] = set()
         one = self.calls[index]
@@ -196,12 +173,7 @@ class CallTree:
             found |= {self._fold_of[one.index]} if one.index in self._fold_of else set()
             one = self.calls[one.parent or 0]
             found.add(one.index)
-        return found
-
-
-def _placed(branches: Sequence[Branch], parent: int, level: int) -> list[SeenBranch]:
-    """Return siblings with their places, the last first."""
-    return [SeenBranch(one, parent, level, i + 1, len(branches)) for i, one in enumerate(branches)][::-1]
+        return frozenset(found)
 
 
 def _label(call: Call, parent: Call) -> str:

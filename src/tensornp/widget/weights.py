@@ -1,4 +1,4 @@
-"""Serve lines of the tree of weights to a page."""
+"""The live tree of a model's weights."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
-from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
+from tensornp.widget.tree import NONSENSE, integer_of
 from tensornp.widget.weight_data import entry_data, fitted, stats_data
-from tensornp.widget.weight_lines import EXTREMES, NOT_FINITE, Found, findings_data, note_data
+from tensornp.widget.weight_rows import EXTREMES, NOT_FINITE, Found, findings_data, note_data
 from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in
 
@@ -86,8 +86,7 @@ class WeightsWidget(AnsweringWidget):
         self._navigator: NavigatorWidget | None = None
         unread = any(one._can_be_read and one.numel for one in self._weights)
         answers: Answers = {
-            "lines": lambda request: lines_answer(request, self._tree),
-            "open": self._open, "stats": self._stats, "values": self._values,
+            "rows": self._rows, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end, "found": self._found_in,
         }  # fmt: skip
         super().__init__(
@@ -138,6 +137,9 @@ class WeightsWidget(AnsweringWidget):
         kind, page = request["type"], request["page"]
         # A page shows the last statistics alone, and each name that it wants is bound.
         return {"stats": (kind, page), "bind": (kind, page, request["number"])}.get(kind)
+
+    def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._tree.rows(request)
 
     # --- one weight
 

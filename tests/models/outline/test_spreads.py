@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import tensornp as tnp
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.columns import FINDINGS, ScannedFigure, column_called, figure_columns, figures_of
-from tensornp.models.outline.outline import Outline
-from tensornp.models.outline.spreads import Spread, Spreads
+from tensornp.models.outline.outline import Line, Outline
+from tensornp.models.outline.spreads import Spreads
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "2", "w"])
 NAMES = st.lists(st.lists(KEYS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=12, unique=True)
@@ -34,6 +34,15 @@ def outline_of(names: list[str]) -> Outline:
     return Outline([*tnp.weights({name: torch.ones(2) for name in names}).values()])
 
 
+def lines_of(outline: Outline, parent: int = -1) -> Iterator[Line]:
+    """Yield the lines of an outline with all branches open."""
+    for one in outline.below(parent, Asked()):
+        line = outline.line(one, parent)
+        yield line
+        if line.has_below:
+            yield from lines_of(outline, line.id)
+
+
 @pytest.mark.slow
 @settings(deadline=None)
 @given(NAMES, st.data())
@@ -44,11 +53,9 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
     kinds = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from([(0, "NaN"), (4, "constant")])))
     figures = {name: {"norm": norm} for name, norm in norms.items() if norm is not None}
     spreads = Spreads(outline, figures, kinds)
-    closed = outline.lines(Asked(), 0, 1000)
-    opened = frozenset(i for i in range(100) if not any(line.branch == i and line.is_open for line in closed))
-    every = outline.lines(Asked(toggled=opened), 0, 1000)
+    every = list(lines_of(outline))
     for at, line in enumerate(every):
-        if line.branch < 0:
+        if not line.has_below:
             continue
         below = {one.name for one in line.weights}
         for other in every[at + 1 :]:
@@ -57,12 +64,12 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
             below |= {one.name for one in other.weights}
         known = [norms[name] for name in below if norms[name] is not None]
         # Of what was not read, nothing is claimed.
-        assert spreads.of("norm", line.branch) == ((min(known), max(known)) if len(known) == len(below) else None)
-        found = {kind: set(some) for kind, some in spreads.kinds(line.branch)}
+        assert spreads.of("norm", line.id) == ((min(known), max(known)) if len(known) == len(below) else None)
+        found = {kind: set(some) for kind, some in spreads.kinds(line.id)}
         assert found == {kind: {name for name in below if kinds.get(name) == kind} for kind in found}
         assert set().union(*found.values()) == below & kinds.keys()
         assert [*found] == sorted(found)
-        assert set(spreads.ends(line.branch)) <= below
+        assert set(spreads.ends(line.id)) <= below
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -85,10 +92,9 @@ def test_what_counts_comes_last_and_is_no_extreme(descending):
     chosen = outline.chosen(asked, Told(lambda column, name: figures[name][column]))
     assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
     spreads = Spreads(outline, figures, {})
-    group = outline.lines(Asked(), 0, 9)[0].branch
-    assert spreads.of("norm", group) == (2**0.5, 2**0.5)
-    assert spreads.place("norm", Spread(0, 3**0.5)) == (0, 1)
-    assert [line.is_quiet for line in outline.lines(Asked(), 0, 9)] == [False, True, False, False]
+    group, *others = lines_of(outline)
+    assert spreads.of("norm", group.id) == (2**0.5, 2**0.5)
+    assert [line.is_quiet for line in others] == [True, False, False]
 
 
 @pytest.mark.parametrize(

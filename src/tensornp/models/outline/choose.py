@@ -36,8 +36,6 @@ class Asked:
     filters : tuple of (str, str)
         Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest;
         "findings" with what is the worst that a scan has found.
-    toggled : frozenset of int
-        Branches of the tree that are open where they would be closed, and the other way round.
     orders_groups : bool
         Whether the column orders the lines of a tree at each of its levels, and not a list.
     """
@@ -46,7 +44,6 @@ class Asked:
     sort: str = ""
     descending: bool = False
     filters: tuple[tuple[str, str], ...] = ()
-    toggled: frozenset[int] = frozenset()
     orders_groups: bool = False
 
     @property

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes
@@ -49,12 +48,6 @@ class ScannedFigure(NamedTuple):
         if least < 0 < greatest:
             return f"±{self.text(max(-least, greatest))}"
         return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
-
-    def width_of(self, values: Collection[float]) -> int:
-        """Return the width that the numbers need, alone or as extremes."""
-        sizes = [abs(value) for value in values if value and math.isfinite(value)]
-        texts = [self.text(size) for size in (min(sizes, default=0.0), max(sizes, default=0.0))]
-        return 1 + any(value < 0 for value in values) + max(map(len, texts))
 
     def title_of(self, least: float, greatest: float) -> str:
         """Return "from 1.0 to 2.0"; empty if both are one number."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -41,20 +40,16 @@ MAX_OPEN = 40
 class Line(NamedTuple):
     """One line: a weight, a pattern of names with its weights, or a branch.
 
-    `label` is the part of the name: in a list the whole name, and below a pattern the keys that differ. `number`
-    belongs to a single weight, `branch` to a line that opens, and `parent` to the line above; each is -1 if there is
-    none. `position` of `size` lines at one `level` counts from 1, as in ARIA. `sums` are those of its weights, else of
-    all weights below. `class_name` is the class of the modules if the name differs. `num_alike` counts equal parts.
+    `label` is the part of the name: in a list the whole name, and below a pattern the keys that differ. Each line has
+    an `id`. `number` belongs to a single weight, and is -1 for others. `sums` are those of its weights, else of all
+    weights below. `class_name` is the class of the modules if the name differs. `num_alike` counts equal parts.
     """
 
     label: str
+    id: int
     number: int
-    branch: int
-    parent: int
     level: int
-    position: int
-    size: int
-    is_open: bool
+    has_below: bool
     weights: tuple[WeightEntry, ...]
     sums: Sums
     unlike: str = ""
@@ -86,6 +81,7 @@ class Outline:
         self.weights, self._classes = weights, classes
         self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
+        self._sizes = {one.name: self._size_of(one) for one in weights}
         self._top = tree_of(weights)
         self._numbers: dict[int, int] = {}
         self._branches: list[Branch] = []
@@ -93,16 +89,22 @@ class Outline:
         self._order: list[int] = []
         self._spans: list[slice] = []
         self._depths: list[tuple[int, int]] = []
+        self._levels: list[int] = []
         self._said: dict[int, str] = {}
         self._number()
-        self._open = self._opened()
-        self._last: tuple[Any, Sequence[Any]] = (None, ())
+        self._last: tuple[Any, Sequence[WeightEntry]] = (None, ())
+
+    def _size_of(self, one: WeightEntry) -> tuple[int, int, int]:
+        """Return the elements and bytes that count, and elements without those of states."""
+        if one.name in self._not_counted:
+            return 0, 0, 0
+        return one.numel, one.nbytes, one.numel if one.kind != _STATE else 0
 
     def _number(self) -> None:
         """Number the branches from the top, and sum up the weights below each."""
-        stack = [(branch, 0) for branch in reversed(self._top)]
+        stack = [(branch, 0, 1) for branch in reversed(self._top)]
         while stack:
-            branch, above = stack.pop()
+            branch, above, level = stack.pop()
             self._numbers[id(branch)] = len(self._branches)
             self._branches.append(branch)
             first = len(self._order)
@@ -110,7 +112,8 @@ class Outline:
             self._spans.append(slice(first, len(self._order)))
             depth = above + num_keys(branch.label)
             self._depths.append((above, depth))
-            stack.extend((child, depth) for child in reversed(branch.below))
+            self._levels.append(level)
+            stack.extend((child, depth, level + 1) for child in reversed(branch.below))
         own = [self.sums_of(branch.entries) for branch in self._branches]
         total = list(own)
         for number in reversed(range(len(total))):
@@ -121,7 +124,7 @@ class Outline:
         # A weight whose name others go on from is a line of its own figures, as those are below it.
         self._sums = [one if one.num_weights else all_below for one, all_below in zip(own, total, strict=True)]
 
-    def _opened(self) -> set[int]:
+    def first_open(self) -> frozenset[int]:
         """Return the branches that are open at first, up to `MAX_OPEN` lines."""
         found, num_lines, waiting = set(), len(self._top), deque(self._top)
         while waiting:
@@ -130,69 +133,33 @@ class Outline:
                 found.add(self._numbers[id(branch)])
                 num_lines += len(branch.below)
                 waiting.extend(branch.below)
-        return found
+        return frozenset(found)
 
-    def is_open(self, branch: int, asked: Asked) -> bool:
-        """Return whether a branch is open."""
-        return (branch in self._open) != (branch in asked.toggled)
+    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
+        """Return the branches and weights below a branch, those at the top for -1."""
+        if parent < 0:
+            return self._in_order(self._top, asked)
+        branch = self._branches[parent]
+        # A pattern opens into the weights that it stands for.
+        own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
+        return self._in_order([*own, *branch.below], asked)
 
-    def lines(self, asked: Asked, first: int, count: int, found: FoundOrder | None = None) -> list[Line]:
-        """Return some of the lines; they may be sorted by `found`, the result of a scan.
+    def id_of(self, one: Branch | WeightEntry) -> int:
+        """Return the number of a branch, or one after those of all branches."""
+        if isinstance(one, Branch):
+            return self._numbers[id(one)]
+        return len(self._branches) + self.number_of[one.name]
 
-        Raises
-        ------
-        BadRequestError
-            For a wrong regular expression, or an unknown column.
-        """
-        if not asked.is_list:
-            return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
-        chosen = self.chosen(asked, found)
-        return [
-            self._line_of(one, one.name, -1, 1, first + i + 1, len(chosen))
-            for i, one in enumerate(chosen[first : first + count])
-        ]
+    @property
+    def num_branches(self) -> int:
+        """Return the number of branches, whose ids come first."""
+        return len(self._branches)
 
-    def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
-        """Return a view that shows a weight, and its line, -1 if filters hide it."""
-        if asked.is_list:
-            names = (self.number_of[one.name] for one in self.chosen(asked, found))
-            return asked, next((at for at, one in enumerate(names) if one == number), -1)
+    def path(self, number: int) -> frozenset[int]:
+        """Return the ids of the lines that lead to a weight, and of its own line."""
         place = self._order.index(number)
-        closed = {
-            self._numbers[id(branch)]
-            for branch, span in zip(self._branches, self._spans, strict=True)
-            if span.start <= place < span.stop
-            and (branch.below or len(branch.entries) > 1)
-            and not self.is_open(self._numbers[id(branch)], asked)
-        }
-        asked = replace(asked, toggled=asked.toggled ^ closed)
-        weight = self.weights[number]
-        lines = enumerate(one for one, *_ in self._visible(asked))
-        return asked, next((at for at, one in lines if one is weight or _is_line_of(one, weight)), -1)
-
-    def num_lines(self, asked: Asked, found: FoundOrder | None = None) -> int:
-        """Return how many lines there are; raises as `lines`."""
-        return len(self.chosen(asked, found) if asked.is_list else self._visible(asked))
-
-    def _visible(self, asked: Asked) -> Sequence[Any]:
-        """Return the visible branches and weights with parent, level, position and size."""
-        if self._last[0] == asked:
-            return self._last[1]
-        found: list[Any] = []
-        top = self._in_order(self._top, asked)
-        stack = [(branch, -1, 1, i + 1, len(top)) for i, branch in enumerate(top)][::-1]
-        while stack:
-            one = branch, _, level, _, _ = stack.pop()
-            found.append(one)
-            at = len(found) - 1
-            if not isinstance(branch, Branch) or not self.is_open(self._numbers[id(branch)], asked):
-                continue
-            # A pattern opens into the weights that it stands for.
-            own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
-            below = self._in_order([*own, *branch.below], asked)
-            stack.extend((child, at, level + 1, i + 1, len(below)) for i, child in reversed(list(enumerate(below))))
-        self._last = asked, found
-        return found
+        spans = enumerate(self._spans)
+        return frozenset((*(at for at, one in spans if one.start <= place < one.stop), len(self._branches) + number))
 
     def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
         """Return sibling lines sorted by size if requested; a fold counts as one part."""
@@ -206,17 +173,17 @@ class Outline:
 
         return sorted(lines, key=size, reverse=asked.descending)
 
-    def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
-        if not isinstance(one, Branch):
-            above = self._visible(asked)[parent][0]
-            return self._line_of(one, _distinguishing(one.name, above.entries), parent, level, position, size)
-        at = self._numbers[id(one)]
-        can_open = bool(one.below) or len(one.entries) > 1
-        is_open = can_open and self.is_open(at, asked)
+    def line(self, one: Branch | WeightEntry, parent: int) -> Line:
+        """Return the line of a branch, or of a weight below `parent`, -1 in a list."""
+        at = self.id_of(one)
+        if isinstance(one, WeightEntry):
+            level = self._levels[parent] + 1 if parent >= 0 else 1
+            label = _distinguishing(one.name, self._branches[parent].entries) if parent >= 0 else one.name
+            return Line(label, at, self.number_of[one.name], level, False, (one,), self.sums_of((one,)))
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
-        branch = at if can_open else -1
+        has_below = bool(one.below) or len(one.entries) > 1
         return Line(
-            one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike,
+            one.label, at, number, self._levels[at], has_below, one.entries, self._sums[at], one.unlike,
             self._class_of(at), self._num_alike(at),
         )  # fmt: skip
 
@@ -238,10 +205,6 @@ class Outline:
             self._said[branch] = _class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
         return self._said[branch]
 
-    def _line_of(self, one: WeightEntry, label: str, parent: int, level: int, position: int, size: int) -> Line:
-        number = self.number_of[one.name]
-        return Line(label, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
-
     def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""
         key = asked, found
@@ -258,10 +221,6 @@ class Outline:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
-
-    def sums_listed(self, asked: Asked, found: FoundOrder | None = None) -> Sums:
-        """Return the sums of the list, or of all in a tree."""
-        return self.sums_of(self.chosen(asked, found)) if asked.is_list else self.sums
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
         """Return the weights sorted by a column; equal ones keep their order."""
@@ -300,13 +259,8 @@ class Outline:
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         """Return the sums of some weights."""
-        num_weights = numel = nbytes = own_numel = 0
-        for one in weights:
-            num_weights += 1
-            if one.name not in self._not_counted:
-                numel, nbytes = numel + one.numel, nbytes + one.nbytes
-                own_numel += one.numel if one.kind != _STATE else 0
-        return Sums(num_weights, numel, nbytes, own_numel)
+        sizes = [self._sizes[one.name] for one in weights]
+        return Sums(len(sizes), *(sum(size[i] for size in sizes) for i in range(3)))
 
     def share_of(self, sums: Sums) -> float:
         """Return the fraction of all elements, without states if there are others."""
@@ -332,11 +286,6 @@ class Outline:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
 
-    @property
-    def alike(self) -> list[tuple[Sums, int]]:
-        """The sums and the count of branches that stand for several parts."""
-        return [(sums, one.count) for one, sums in zip(self._branches, self._sums, strict=True) if one.count > 1]
-
     @cached_property
     def choices(self) -> dict[str, list[str]]:
         """The values that each filter can have, of those columns that have several."""
@@ -347,10 +296,6 @@ class Outline:
         }
         several = {name: values for name, values in found.items() if len(values) > 1}
         return {**several, "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)]}
-
-
-def _is_line_of(one: Any, weight: WeightEntry) -> bool:
-    return isinstance(one, Branch) and len(one.entries) == 1 and one.entries[0] is weight
 
 
 def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:

@@ -14,8 +14,6 @@ from tensornp.models.outline.columns import figure_columns
 from tensornp.models.outline.outline import Outline
 
 _Kind = tuple[int, str]
-_DECADES = 4
-"""Smaller numbers stand where these decades below the greatest begin."""
 
 
 class Spread(NamedTuple):
@@ -71,12 +69,6 @@ class Spreads:
             return None
         return _spread_of(self._learnt[column][span]) or _spread_of(self._values[column][span])
 
-    def place(self, column: str, spread: Spread) -> tuple[float, float]:
-        """Return the positions of extremes on a logarithmic scale of all weights, 0 to 1."""
-        every = _spread_of(self._learnt[column]) or _spread_of(self._values[column])
-        top = every.greatest if every is not None else 0
-        return _place(spread.least, top), _place(spread.greatest, top)
-
 
 def _is_read(one: WeightEntry) -> bool:
     """Return whether a scan reads a weight: it has stored values."""
@@ -86,9 +78,3 @@ def _is_read(one: WeightEntry) -> bool:
 def _spread_of(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Spread | None:
     known = values[~np.isnan(values)]
     return Spread(float(known.min()), float(known.max())) if known.size else None
-
-
-def _place(value: float, top: float) -> float:
-    if value == top or value <= 0:
-        return float(value > 0)
-    return min(max(1 + (math.log10(value) - math.log10(top)) / _DECADES, 0.0), 1.0)

@@ -16,7 +16,7 @@ from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.passes.call_tree import LiveCalls
-from tensornp.widget.tree_requests import NONSENSE, integer_of, lines_answer
+from tensornp.widget.tree import NONSENSE, integer_of
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -52,9 +52,7 @@ class CallsWidget(AnsweringWidget):
         self._options, self._has_values = options or DisplayOptions(), has_values
         self._made_tree: LiveCalls | None = None
         self._navigator: NavigatorWidget | None = None
-        answers: Answers = {
-            "lines": lambda request: lines_answer(request, self._tree), "open": self._open, "values": self._values,
-        }  # fmt: skip
+        answers: Answers = {"rows": self._rows, "open": self._open, "values": self._values}
         super().__init__(answers, anchor=anchor, place=f"{anchor}-values", label=title_of(run._record)[:_MAX_LABEL])
 
     @property
@@ -84,6 +82,9 @@ class CallsWidget(AnsweringWidget):
 
         self._navigator = own_navigator()
         return (self._navigator,)
+
+    def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._tree.rows(request)
 
     def _call(self, request: Mapping[str, Any]) -> Call:
         index = integer_of(request.get("row"))

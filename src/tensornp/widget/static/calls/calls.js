@@ -9,7 +9,7 @@ class Calls extends Tree {
   constructor(model) {
     const panelOf = (calls) => new CallPanel(model, calls);
     const label = `Calls of ${model.get("label")}`;
-    super(model, { kind: "calls", label, unsorted: "the order of the calls", kept: "tensornp.columns.calls", panelOf });
+    super(model, { kind: "calls", label, unsorted: "the order of the calls", panelOf });
   }
 }
 

@@ -5,12 +5,13 @@ import { partsOf } from "../table/name.js";
 
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
-  // say it, `row()` gives its line in the tree, and `closed()` is told when it is closed from here.
+  // say it, `row()` gives its row in the tree, under which `place()` puts it, and `closed()` is told when it is closed here.
   /** @param {Record<string, (...args: any[]) => any>} calls */
-  constructor({ post, announce, row, closed }) {
+  constructor({ post, announce, row, place, closed }) {
     this.post = post;
     this.announce = announce;
     this.row = row;
+    this.putUnderRow = place;
     this.closed = closed;
     this.node = element("section", "panel");
     this.node.hidden = true;
@@ -50,6 +51,7 @@ export class Panel {
   show(content) {
     this.left();
     this.opening = undefined;
+    this.putUnderRow();
     this.node.hidden = false;
     const isThere = content.type !== "error";
     const head = element("div", "panel-head");
@@ -84,7 +86,7 @@ export class Panel {
   // line, or where there is no room for both, its line and what is next to that. What has the focus is seen in any case.
   seen() {
     const now = focused();
-    if (now !== document.body && !this.node.parentElement?.contains(now)) return;
+    if (now !== document.body && !this.node.closest(".tensornp-explorer")?.contains(now)) return;
     for (const node of [this.node, this.row(), this.node.contains(now) && now]) {
       if (node) node.scrollIntoView({ block: "nearest" });
     }

@@ -1,100 +1,102 @@
-// A tree of which the kernel has the lines: the page asks for those that it has room for, and paints the answer. What
-// they are of is known to whoever extends it.
+// A tree of rows that the kernel renders. The page puts them under their branch, folds them, and moves the focus: only a
+// branch that opens for the first time, a search, a sort or a filter asks the kernel.
 
 import { copyButton } from "../page/copy.js";
 import { GONE, disable, stopListening } from "../page/docking.js";
 import { button, element, focused, liveRegion } from "../page/elements.js";
+import { inPlace } from "../page/in_place.js";
 import { WAITING } from "../page/request.js";
+import { Stops } from "../page/stops.js";
 import { Wishes } from "../page/wishes.js";
-import { Columns } from "./columns.js";
 import { Controls } from "./controls.js";
-import { Lines } from "./lines.js";
 
-// From where on what is open stands beside the tree, and what a scrollbar takes at most: one that comes and goes
-// with the height of the page does not move it to and fro.
-const WIDE_PX = 1280;
-const SCROLLBAR_PX = 20;
-// What the bar beside the lines takes.
-const BAR_PX = 14;
-// What a wheel that is turned by one notch goes by is three lines.
-const LINE_OF_WHEEL_PX = 33;
+const PAGE_ROWS = 10;
 
 export class Tree {
-  /** @type {SeenLines} */
-  seen;
+  /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string> }} */
+  asked = { search: "", sort: "", descending: false, filters: {} };
   /** @type {HTMLElement[]} */
   hidden = [];
   /** @type {(() => void)[]} */
   links = [];
-  /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string>, toggled: number[] }} */
-  asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
-  isWide = false;
-  first = 0;
-  firstBefore = 0;
-  rolled = 0;
-  sortBefore = "";
+  /** @type {number[] | null} The branches that are open in the tree; at first the kernel knows. */
+  opened = null;
+  /** @type {Map<number, any>} The branches that wait for their rows, by the number of the request. */
+  opening = new Map();
+  /** @type {any} The row that the Tab key stops at. */
+  current;
+  /** @type {any} What the kernel says of all rows. */
+  facts;
+  /** @type {any} */
+  wished;
+  /** @type {Stops} */
+  stops;
+  isList = false;
+  head = "";
   /** @type {string | undefined} */
   heardText;
-  current = 0;
 
-  // `kind` is the class of its root, `unsorted` the name of the order of lines that nothing sorts, `kept` where the browser
-  // keeps which columns were chosen; `panelOf(calls)` makes what shows a line that is opened.
+  // `kind` is the class of its root, `unsorted` the name of the first order; `panelOf(calls)` makes the panel of a row.
   /**
    * @param {Model} model
-   * @param {{ kind: string, label: string, unsorted: string, kept: string, panelOf: (calls: any) => any }} what
+   * @param {{ kind: string, label: string, unsorted: string, panelOf: (calls: any) => any }} what
    */
-  constructor(model, { kind, label, unsorted, kept, panelOf }) {
+  constructor(model, { kind, label, unsorted, panelOf }) {
     this.model = model;
+    this.unsorted = unsorted;
     this.wishes = new Wishes(model, this);
     this.controls = new Controls({ ask: (changed) => this.ask(changed), filters: () => this.asked.filters });
-    this.lines = new Lines({ label, unsorted }, {
-      sort: (order) => this.ask(order),
-      order: () => this.asked,
-      act: (line) => this.act(line),
-      toggle: (line) => this.toggle(line),
-      list: (filters) => this.ask({ search: "", filters }),
-      seek: ({ number, goal }) => this.open(number, undefined, goal),
-      moveTo: (first) => this.moveTo(first),
-      entered: (at) => this.entered(at),
-    });
-    this.columns = new Columns(
-      kept,
-      (column) => this.lines.sizeOf(column),
-      (name) => {
-        if (this.seen) this.repaint();
-        this.lines.showColumn(name);
-      },
-    );
-    this.controls.node.append(this.columns.button);
+    this.root = element("section", `explorer tensornp-${kind}`);
+    this.root.setAttribute("aria-label", label);
+    this.root.append(this.controls.node, this.table(label), this.line());
     this.panel = panelOf({
       post: (message, isSlow) => this.wishes.post(message, isSlow),
       announce: (text) => (this.live.textContent = text),
-      row: () => this.lines.rowOpened(),
-      lead: (number) => this.lead(number),
+      row: () => this.rowOf(this.panel.opened),
+      place: () => this.placePanel(),
+      lead: (number) => this.open(number),
+      room: this.scroller,
       closed: () => {
         this.close();
-        this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+        this.current?.focus({ preventScroll: true });
       },
     });
-    this.root = element("section", `explorer tensornp-${kind}`);
-    this.root.setAttribute("aria-label", label);
-    this.listing = element("div", "listing");
-    this.listing.append(this.lines.node, this.line());
-    const both = element("div", "listing-and-panel");
-    both.append(this.listing, this.panel.node);
-    this.root.append(this.controls.node, this.columns.list, both);
-    this.lines.grid.addEventListener("wheel", (event) => this.roll(event, () => event.preventDefault()), { passive: false });
+    this.panelRow = element("tr", "panel-row");
+    const cell = element("td");
+    cell.colSpan = 100;
+    cell.append(this.panel.node);
+    this.panelRow.append(cell);
     this.listeners = {};
     this.listen({ "msg:custom": (content) => this.hear(content) });
-    this.watcher = new ResizeObserver(() => this.fit());
-    this.watcher.observe(this.root);
-    this.watcher.observe(this.listing);
     this.wish();
   }
 
   listen(listeners) {
     Object.assign(this.listeners, listeners);
     for (const [event, listener] of Object.entries(listeners)) this.model.on(event, listener);
+  }
+
+  table(label) {
+    this.grid = element("table", "tree");
+    this.grid.setAttribute("role", "treegrid");
+    this.grid.setAttribute("aria-label", label);
+    this.headRow = element("tr");
+    const head = element("thead");
+    head.append(this.headRow);
+    this.body = element("tbody");
+    this.grid.append(head, this.body);
+    // All headings are one stop of the Tab key.
+    this.stops = new Stops(() => this.sorters(), ["ArrowLeft", "ArrowRight"]);
+    head.addEventListener("click", ({ target }) => this.sortBy(target.closest("button")));
+    head.addEventListener("focusin", ({ target }) => this.stops.at(target));
+    this.body.addEventListener("click", ({ target }) => this.press(target));
+    this.body.addEventListener("focusin", ({ target }) => {
+      const row = target.closest("tr[data-id]");
+      if (row) this.setCurrent(row);
+    });
+    this.scroller = element("div", "scroller tensornp-rows");
+    this.scroller.append(this.grid);
+    return this.scroller;
   }
 
   line() {
@@ -115,25 +117,28 @@ export class Tree {
   ask(changed) {
     if (changed.search === "") this.controls.search.value = "";
     this.asked = { ...this.asked, ...changed };
-    this.first = 0;
-    this.current = 0;
     this.wish();
   }
 
-  // `then` says where the focus goes with the answer: "tree", or nowhere.
-  // `reveal` is the number of a line that is to be seen, whatever is closed.
-  wish(then = this.wished?.then, reveal = this.wished?.reveal) {
+  // `target` is the number of a row that opens with the answer, at `goal`.
+  wish(target = this.wished?.target, goal = this.wished?.goal) {
     if (this.dead) return;
-    this.wished = { then, reveal, from: focused() };
+    this.wished = { target, goal, from: focused() };
     this.wishes.pump();
   }
 
   next() {
-    const wished = this.wished;
+    const { wished } = this;
     this.wished = undefined;
     if (!wished) return undefined;
-    const { reveal = null } = wished;
-    return { ...wished, message: { type: "lines", first: this.first, count: this.lines.count, reveal, ...this.asked } };
+    if (!this.isList && this.head) this.opened = this.openIds();
+    const { target: reveal = null } = wished;
+    return { ...wished, message: { type: "rows", opened: this.opened, reveal, ...this.asked } };
+  }
+
+  openIds() {
+    const opened = this.rows().filter((row) => row.getAttribute("aria-expanded") === "true");
+    return opened.map((row) => Number(row.dataset.id));
   }
 
   hear(content) {
@@ -141,10 +146,11 @@ export class Tree {
     if (this.status.textContent === WAITING) this.say("");
     const answered = this.wishes.answered(content);
     if (answered) {
-      if (content.type === "lines") this.take(content, answered.then);
+      if (content.type === "rows") this.take(content, answered);
       else this.refuse(content.text);
       this.wishes.pump();
-    } else if (!this.panel.take(content) && ["bound", "error"].includes(content.type) && !this.panel.tell(content)) {
+    } else if (content.type === "below") this.insert(content);
+    else if (!this.panel.take(content) && ["bound", "error"].includes(content.type) && !this.panel.tell(content)) {
       this.say(content.text, content.type === "error" ? "error" : "plain");
     }
   }
@@ -161,232 +167,262 @@ export class Tree {
     this.status.className = `tensornp-said tensornp-${tone}`;
   }
 
-  // --- lines
+  // --- rows
 
-  take(seen, then) {
-    const had = this.lines.body.contains(focused());
-    this.seen = seen;
-    // A later wish has another first line.
-    if (!this.wished) this.first = seen.first;
-    if (!this.wished && seen.revealed >= 0) {
-      this.asked = { ...this.asked, toggled: seen.toggled };
-      this.current = seen.revealed;
-    }
+  /** @param {any} content @param {any} answered */
+  take(content, { target, goal }) {
+    const had = this.current === focused();
+    const id = this.current?.dataset.id;
+    this.facts = content;
+    this.isList = content.isList;
+    this.grid.classList.toggle("tensornp-list", this.isList);
+    this.opening.clear();
     this.controls.refuse("");
     this.say("");
-    this.controls.offer(seen.choices);
-    if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
+    this.controls.offer(content.choices);
+    this.paintHead(content);
+    this.paintRows(content);
     this.paint();
-    const row = this.lines.rowOf(this.current) ?? this.lines.rows[0];
-    // Where a later wish is waiting, the line that is wanted is not here yet: the focus goes on to it from there.
-    this.isTaking = true;
-    if (row && (had || then === "tree")) row.focus({ preventScroll: true });
-    else if (had) this.controls.search.focus({ preventScroll: true });
-    this.isTaking = false;
-    // How many lines there are is heard where it is another number.
-    if (!had && seen.text !== this.heardText) this.live.textContent = seen.text;
-    this.heardText = seen.text;
-    if (!this.wished && seen.revealed >= 0) this.panel.seen();
+    this.setCurrent(this.body.querySelector(`:scope > [data-id="${id}"]`) ?? this.rows()[0]);
+    if (had) (this.current ?? this.controls.search).focus({ preventScroll: true });
+    // The number of rows is announced if it changes.
+    if (!had && content.text !== this.heardText) this.live.textContent = content.text;
+    this.heardText = content.text;
+    if (target !== undefined) this.open(target, undefined, goal);
   }
 
-  // What there is room for; what is out of sight stays as it is.
-  fit() {
-    const { clientWidth } = this.root;
-    if (!clientWidth) return;
-    const isWide = clientWidth >= WIDE_PX - (this.isWide ? SCROLLBAR_PX : 0);
-    if (isWide !== this.isWide) {
-      this.isWide = isWide;
-      this.root.classList.toggle("tensornp-wide", isWide);
-      this.shrink();
+  // The kernel has escaped all names. An open panel stays where it is, with its focus.
+  paintRows({ html, nothing }) {
+    const made = document.createElement("tbody");
+    made.innerHTML = html;
+    if (nothing) {
+      const cell = element("td", "rest", nothing);
+      cell.colSpan = 100;
+      const row = element("tr");
+      row.append(cell);
+      made.append(row);
     }
-    if (this.columns.fit(this.listing.clientWidth - BAR_PX) && this.seen) this.repaint();
-    this.lines.paintEdges();
-  }
-
-  // The same lines, with other columns.
-  repaint() {
-    const had = this.lines.body.contains(focused());
-    this.paint();
-    if (had) this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+    const above = made.querySelector(`[data-number="${this.panel.opened}"]`);
+    const isKept = this.panelRow.isConnected && above;
+    if (this.panelRow.isConnected && !above) this.panel.close();
+    for (const row of [...this.body.children]) if (row !== this.panelRow || !isKept) row.remove();
+    const rows = [...made.children];
+    const at = above ? rows.indexOf(above) + 1 : rows.length;
+    this.body.prepend(...rows.slice(0, at));
+    this.body.append(...rows.slice(at));
+    this.mark();
   }
 
   paint() {
-    const { total, text, code } = this.seen;
-    const columns = this.columns.offer(this.seen.columns, this.asked.sort);
-    this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
-    if (this.asked.sort !== this.sortBefore) this.lines.showColumn(this.asked.sort);
-    this.sortBefore = this.asked.sort;
-    this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
+    const { text, code } = this.facts;
+    this.said.textContent = text;
     this.code.textContent = code;
     this.copy.hidden = !code;
     this.controls.paintFilters();
   }
 
-  // --- moving
-
-  entered(at) {
-    if (this.isTaking && this.wished) return;
-    this.lines.stopAt(at, this.current);
-    this.current = at;
-  }
-
-  go(to) {
-    if (!this.seen?.total) return;
-    const at = Math.min(Math.max(to, 0), this.seen.total - 1);
-    const row = !this.wishes.pending && !this.wished && this.lines.rowOf(at);
-    if (row) {
-      row.focus({ preventScroll: true });
-      return;
+  // A heading that is pressed as an answer comes stays if it is the same.
+  paintHead({ head, width }) {
+    const had = this.sorters().find((one) => one === focused())?.name;
+    if (head !== this.head) this.headRow.innerHTML = head;
+    this.head = head;
+    this.grid.style.maxWidth = `${width}ch`;
+    const { sort, descending } = this.asked;
+    for (const sorter of this.sorters()) {
+      const isSorted = sorter.name === sort;
+      const isLast = isSorted && descending !== isLargeFirst(sorter);
+      sorter.title = isLast ? `Back to ${this.unsorted}` : `Sort by ${sorter.textContent}`;
+      const order = descending ? "descending" : "ascending";
+      if (isSorted) sorter.parentElement.setAttribute("aria-sort", order);
+      else sorter.parentElement.removeAttribute("aria-sort");
     }
-    this.current = at;
-    if (at < this.first) this.first = at;
-    else if (at >= this.first + this.lines.count) this.first = at - this.lines.count + 1;
-    this.wish("tree");
+    this.stops.at(this.sorters().find((one) => one.name === (had ?? sort)));
+    if (had) this.sorters().find((one) => one.name === had)?.focus();
   }
 
-  moveTo(first) {
-    this.first = Math.min(Math.max(first, 0), Math.max((this.seen?.total ?? 0) - this.lines.count, 0));
-    this.wish();
+  // A second press turns the order round, and a third one gives the first order.
+  sortBy(sorter) {
+    if (!sorter || this.dead) return;
+    const { name } = sorter;
+    const { sort, descending } = this.asked;
+    if (sort !== name) this.ask({ sort: name, descending: isLargeFirst(sorter) });
+    else if (descending === isLargeFirst(sorter)) this.ask({ descending: !descending });
+    else this.ask({ sort: "", descending: false });
   }
 
-  // Over the lines the wheel scrolls these, wherever the focus is, and the notebook only at their ends.
-  roll({ deltaX, deltaY, deltaMode, ctrlKey }, use) {
-    if (ctrlKey || Math.abs(deltaX) > Math.abs(deltaY)) return;
-    const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
-    if (this.dead || this.first === (deltaY > 0 ? last : 0)) return;
-    use();
-    // Fingers on a pad roll by less than a line at a time.
-    if (this.rolled * deltaY < 0) this.rolled = 0;
-    this.rolled += deltaMode ? deltaY : deltaY / LINE_OF_WHEEL_PX;
-    const by = Math.trunc(this.rolled);
-    if (!by) return;
-    this.rolled -= by;
-    const to = Math.min(Math.max(this.first + by, 0), last);
-    this.current = Math.min(Math.max(this.current, to), to + this.lines.count - 1);
-    this.moveTo(to);
+  /** @returns {any[]} */
+  sorters() {
+    return [...this.headRow.querySelectorAll("button")];
   }
 
-  toggle(line) {
-    const toggled = new Set(this.asked.toggled);
-    if (!toggled.delete(line.branch)) toggled.add(line.branch);
-    this.asked = { ...this.asked, toggled: [...toggled] };
-    this.wish("tree");
+  /** @returns {any[]} */
+  rows() {
+    return [...this.body.querySelectorAll(":scope > [data-id]")];
   }
 
-  // `from` is what had the focus when a key was pressed.
-  act(line, from) {
-    if (line.number >= 0) this.open(line.number, from);
-    else if (line.branch >= 0) this.toggle(line);
+  rowOf(number) {
+    return this.body.querySelector(`:scope > [data-number="${number}"]`);
   }
 
-  // `goal` is what is looked for in it.
+  setCurrent(row) {
+    if (this.current) this.current.tabIndex = -1;
+    this.current = row;
+    if (row) row.tabIndex = 0;
+  }
+
+  // Rows that are there are shown at once, others come with the answer; nothing above the row moves.
+  fold(row, isOpen) {
+    if (this.dead) return;
+    row.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen && levelOf(row.nextElementSibling) <= levelOf(row)) {
+      const parent = Number(row.dataset.id);
+      this.opening.set(this.wishes.post({ type: "rows", parent, ...this.asked }), row);
+    }
+    this.hideClosed();
+  }
+
+  insert({ number, html }) {
+    const row = this.opening.get(number);
+    if (!this.opening.delete(number) || levelOf(row.nextElementSibling) > levelOf(row)) return;
+    row.insertAdjacentHTML("afterend", html);
+    this.hideClosed();
+  }
+
+  hideClosed() {
+    let closed = Infinity;
+    for (const row of this.body.querySelectorAll(":scope > [aria-level]")) {
+      const level = levelOf(row);
+      row.hidden = level > closed;
+      if (!row.hidden) closed = row.getAttribute("aria-expanded") === "false" ? level : Infinity;
+    }
+    if (this.rowOf(this.panel.opened)?.hidden) this.close();
+  }
+
+  // --- the panel
+
+  // `from` is the row with the focus if a key opens it, `goal` a place among the values.
   open(number, from, goal) {
     if (this.dead) return;
-    this.panel.open(number, from, goal);
-    this.lines.mark(number);
-    this.shrink();
-    // What a finding leads to may be closed, or far from here.
-    if (this.lines.lineOf(this.current)?.number !== number) this.wish(undefined, number);
+    const row = this.rowOf(number);
+    if (row && !row.hidden) {
+      this.setCurrent(row);
+      row.focus({ preventScroll: true });
+      this.panel.open(number, from, goal);
+      this.mark();
+      return;
+    }
+    // A search may have left it out, or its branch is closed.
+    this.controls.search.value = "";
+    this.asked = { search: "", sort: "", descending: false, filters: {} };
+    this.wish(number, goal);
   }
 
-  // From what leads to a line the focus goes there; what was searched may have left it out.
-  lead(number) {
-    if (this.dead) return;
-    this.lines.rowOf(this.current)?.focus({ preventScroll: true });
-    this.controls.search.value = "";
-    this.asked = { ...this.asked, search: "", filters: {} };
-    this.open(number);
-    this.wish(undefined, number);
+  // The panel moves under its row, which stays where it is on the screen.
+  placePanel() {
+    const row = this.rowOf(this.panel.opened);
+    if (row && row.nextElementSibling !== this.panelRow) inPlace(row, () => row.after(this.panelRow));
+  }
+
+  mark() {
+    for (const row of this.rows()) row.classList.toggle("tensornp-opened", row.dataset.number === `${this.panel.opened}`);
   }
 
   close() {
     this.panel.close();
-    this.lines.mark(undefined);
-    this.shrink();
+    this.panelRow.remove();
+    this.mark();
   }
 
-  // What is open below leaves room for few lines, its own among them; else all stand as before.
-  shrink() {
-    const isShort = this.panel.opened !== undefined && !this.isWide;
-    if (this.dead || !this.lines.shrink(isShort)) return;
-    const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
-    const { count } = this.lines;
-    if (isShort) {
-      this.firstBefore = this.first;
-      this.first = Math.min(Math.max(this.current - count / 2, this.first), last);
-      this.leaveFew(count);
-    } else this.first = Math.min(Math.max(this.firstBefore, this.current - count + 1, 0), this.current, last);
-    this.wish();
+  // --- mouse and keys
+
+  press(target) {
+    const row = target.closest("tr[data-id]");
+    if (!row || this.dead || this.panelRow.contains(target)) return;
+    const link = target.closest("[data-target]");
+    const { goal } = target.closest("td").dataset;
+    this.setCurrent(row);
+    row.focus({ preventScroll: true });
+    if (link) this.open(Number(link.dataset.target), undefined, link.dataset.goal);
+    else if (goal && row.dataset.number) this.open(Number(row.dataset.number), undefined, goal);
+    else if (target.closest(".tensornp-mark") && row.hasAttribute("aria-expanded")) this.toggle(row);
+    else this.act(row);
   }
 
-  // At once, so that what comes into view below them is where it stays.
-  leaveFew(count) {
-    if (!this.seen) return;
-    const { first, lines } = this.seen;
-    const from = Math.min(Math.max(this.first - first, 0), Math.max(lines.length - count, 0));
-    this.seen = { ...this.seen, first: first + from, lines: lines.slice(from, from + count) };
-    this.repaint();
+  toggle(row) {
+    this.fold(row, row.getAttribute("aria-expanded") === "false");
   }
 
-  // --- keys
+  act(row, from) {
+    if (row.dataset.number) this.open(Number(row.dataset.number), from);
+    else this.toggle(row);
+  }
+
+  go(row) {
+    if (!row) return;
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
 
   // Returns whether the key was used here.
   key(event) {
-    if (event.key === "Escape") return this.escape(event.target);
+    const { target, key } = event;
+    if (key === "Escape") return this.escape(target);
     if (this.dead || event.altKey || event.metaKey || event.ctrlKey) return false;
-    const down = () => this.go(this.current);
-    if (event.target === this.controls.search && (event.key === "ArrowDown" || event.key === "Enter")) {
-      down();
-      return true;
+    if (target === this.controls.search && (key === "ArrowDown" || key === "Enter")) this.go(this.current);
+    else if (this.panel.key(event)) return true;
+    else if (this.headRow.contains(target)) {
+      if (key === "ArrowDown") this.go(this.current);
+      else return this.stops.key(event) || key === "ArrowUp";
+    } else if (target !== this.current) return false;
+    else {
+      const act = this.acts(target)[key];
+      act?.();
+      return Boolean(act);
     }
-    if (this.panel.key(event)) return true;
-    if (this.lines.head.contains(event.target)) return this.lines.keyInHead(event, down);
-    if (!this.lines.body.contains(event.target)) return false;
-    const act = this.acts(this.lines.lineOf(this.current), event.shiftKey)[event.key];
-    act?.();
-    return Boolean(act);
+    return true;
   }
 
-  // What the keys do on a line of the tree.
-  acts(line, isShifted) {
-    const open = () => {
-      if (line?.branch >= 0 && !line.open) this.toggle(line);
-      else if (line?.branch >= 0) this.go(this.current + 1);
+  acts(row) {
+    const seen = this.rows().filter((one) => !one.hidden);
+    const at = seen.indexOf(row);
+    const isOpen = row.getAttribute("aria-expanded");
+    const to = (place) => () => this.go(seen[Math.min(Math.max(place, 0), seen.length - 1)]);
+    const right = () => {
+      if (isOpen === "false") this.fold(row, true);
+      else if (isOpen) this.go(seen[at + 1]);
     };
-    const close = () => {
-      if (line?.open) this.toggle(line);
-      else if (line?.parent >= 0) this.go(line.parent);
+    const left = () => {
+      if (isOpen === "true") this.fold(row, false);
+      else this.go(seen.slice(0, at).reverse().find((one) => levelOf(one) < levelOf(row)));
     };
     return {
-      ArrowUp: () => (this.current > 0 ? this.go(this.current - 1) : this.lines.sorters()[0]?.focus()),
-      ArrowDown: () => this.go(this.current + 1),
-      PageUp: () => this.go(this.current - this.lines.count),
-      PageDown: () => this.go(this.current + this.lines.count),
-      Home: () => this.go(0),
-      End: () => this.go(this.seen.total - 1),
-      ArrowRight: isShifted ? () => this.lines.shift(1) : open,
-      ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
-      Enter: () => line && this.act(line, focused()),
-      " ": () => line && this.act(line, focused()),
-      m: () => this.seen.columns.some(({ goal }) => goal) && line?.number >= 0 && this.open(line.number, undefined, "absmax"),
-      n: () => line?.alarm && this.open(line.alarm.number, undefined, line.alarm.goal),
+      ArrowUp: () => (at > 0 ? this.go(seen[at - 1]) : this.sorters()[0]?.focus()),
+      ArrowDown: to(at + 1),
+      PageUp: to(at - PAGE_ROWS),
+      PageDown: to(at + PAGE_ROWS),
+      Home: to(0),
+      End: to(seen.length - 1),
+      ArrowRight: right,
+      ArrowLeft: left,
+      Enter: () => this.act(row, row),
+      " ": () => this.act(row, row),
+      m: () => row.querySelector("[data-goal='absmax']") && this.open(Number(row.dataset.number), undefined, "absmax"),
+      n: () => row.querySelector(".tensornp-alarm")?.click(),
       "/": () => this.controls.search.focus(),
     };
   }
 
-  // From a field and the card back to the tree, and from the tree back to the notebook.
+  // From a field and the panel back to the tree, and from the tree back to the notebook.
   escape(target) {
     const { search } = this.controls;
-    if ([this.columns.button, this.columns.list].some((node) => node.contains(target)) && this.columns.close()) return true;
     if (target === search && search.value) {
-      search.value = "";
       this.ask({ search: "" });
       return true;
     }
-    if (this.panel.node.contains(target)) this.close();
-    const row = this.lines.rowOf(this.current);
-    if (!this.lines.body.contains(target) && row) {
-      row.focus({ preventScroll: true });
+    const isInPanel = this.panel.node.contains(target);
+    if (isInPanel) this.close();
+    if ((isInPanel || !this.body.contains(target)) && this.current) {
+      this.current.focus({ preventScroll: true });
       return true;
     }
     this.root.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
@@ -407,11 +443,11 @@ export class Tree {
     for (const name of card.querySelectorAll("[class^='tensornp-to-']")) this.link(name);
   }
 
-  // What a card says of a line leads to it, as long as the tree is there.
+  // A name in the card leads to its row as long as the tree is there.
   link(name) {
     const text = name.textContent;
     const number = Number(name.className.slice("tensornp-to-".length));
-    name.replaceChildren(button(text, "Show it in the tree", () => this.lead(number), "to-line"));
+    name.replaceChildren(button(text, "Show it in the tree", () => this.open(number), "to-line"));
     this.links.push(() => name.replaceChildren(text));
   }
 
@@ -431,9 +467,16 @@ export class Tree {
   leave() {
     this.end();
     this.panel.leave();
-    this.watcher.disconnect();
     for (const node of this.hidden) node.style.display = "";
     stopListening(this.model, this.listeners);
     this.root.remove();
   }
+}
+
+function levelOf(row) {
+  return Number(row?.getAttribute("aria-level") ?? 0);
+}
+
+function isLargeFirst(sorter) {
+  return "large" in sorter.dataset;
 }

@@ -7,6 +7,8 @@ import { Panel, factsOf } from "../tree/panel.js";
 import { figuresOf } from "./figures.js";
 
 const NUM_PROBED = 1000;
+// The space around what is in a panel.
+const PANEL_PX = 24;
 
 export class WeightPanel extends Panel {
   /** @type {Tabs | undefined} */
@@ -17,6 +19,8 @@ export class WeightPanel extends Panel {
   constructor(model, calls) {
     super(calls);
     this.model = model;
+    /** @type {any} */
+    this.room = calls.room;
     this.node.classList.add("tensornp-weight");
   }
 
@@ -31,16 +35,14 @@ export class WeightPanel extends Panel {
     return { type: "open", weight: number, width: this.numCharacters() };
   }
 
-  // What a line of an array has room for, measured by one that has room nowhere.
+  // The characters of a line of an array, measured by one that has room nowhere.
   numCharacters() {
-    const { hidden } = this.node;
     const probe = printed("0".repeat(NUM_PROBED));
-    this.node.hidden = false;
-    this.node.append(probe);
-    const { clientWidth, scrollWidth } = probe;
+    this.room.append(probe);
+    const { scrollWidth } = probe;
+    const { clientWidth } = this.room;
     probe.remove();
-    this.node.hidden = hidden;
-    return clientWidth && Math.floor((clientWidth * NUM_PROBED) / scrollWidth);
+    return clientWidth && Math.max(Math.floor(((clientWidth - PANEL_PX) * NUM_PROBED) / scrollWidth), 1);
   }
 
   close() {

@@ -12,19 +12,18 @@ class Weights extends Tree {
   constructor(model) {
     const panelOf = (calls) => new WeightPanel(model, calls);
     const label = `Weights of ${model.get("label")}`;
-    super(model, { kind: "weights", label, unsorted: "the model's order", kept: "tensornp.columns", panelOf });
+    super(model, { kind: "weights", label, unsorted: "the model's order", panelOf });
     this.scan = new Scan({
       isRunning: () => model.get("progress") >= 0,
       press: (type) => this.wishes.post({ type, ...this.asked }),
     });
-    this.controls.node.insertBefore(this.scan.button, this.columns.button);
-    this.controls.node.append(this.scan.meter);
+    this.controls.node.append(this.scan.button, this.scan.meter);
     this.findings = new Findings({
       open: (weight, goal) => this.open(weight, undefined, goal),
       list: (what) => this.ask({ search: "", sort: "", filters: { findings: what } }),
     });
     // What a scan finds moves nothing that was pressed for it.
-    this.columns.list.after(this.findings.node);
+    this.controls.node.after(this.findings.node);
     // What a scan has found leads to it.
     const title = "List all weights, those with the worst findings first";
     const list = () => this.ask({ sort: "findings", descending: false });
@@ -47,7 +46,7 @@ class Weights extends Tree {
   paintScan() {
     const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
     const isAgain = Boolean(this.model.get("scanned"));
-    this.scan.paint(this.model.get("progress"), isPart, isAgain, this.seen?.cost);
+    this.scan.paint(this.model.get("progress"), isPart, isAgain, this.facts?.cost);
   }
 
   foundOut() {

@@ -1,4 +1,4 @@
-"""Convert a line of the tree of weights to plain data for the page."""
+"""Make the rows of the tree of weights, with the results of scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.distribution import Histogram, put_together
-from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.choose import (
     FOUND_STATE,
@@ -28,17 +28,18 @@ from tensornp.models.outline.columns import (
     Column,
     at_a_glance,
     cells_of,
-    column_called,
     columns,
     figure_columns,
     shares_of,
 )
 from tensornp.models.outline.fold import Row
-from tensornp.models.outline.outline import Line, Outline, Sums, part_of
+from tensornp.models.outline.outline import Line, Sums, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, Kind, by_kind, kind_of
 from tensornp.models.scan.siblings import odd_one
-from tensornp.render.pictures.png import data_uri, histogram_png
+from tensornp.render.layout.table import Drawn
+from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
+from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
@@ -47,17 +48,18 @@ EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
 """What the navigator looks for besides, by the figure that it is."""
 _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
-_ROOM = {
-    "name": (28, 0), "kind": (9, 6), "shape": (0, 9), "elements": (9, 5), "share": (6, 13), "dtype": (14, 2),
-    "where": (20, 17), "bytes": (14, 14), GRAD: (13, 3), "figures": (9, 7), "norm": (9, 1), "mean": (9, 11),
-    "std": (9, 10), "max |x|": (9, 8), "zeros": (7, 12), GRADIENT: (11, 18), GRADIENT_RATIO: (15, 19),
-    FINDINGS: (30, 15), "notes": (30, 16),
-}  # fmt: skip
-"""By the column, the characters that it has room for at most (0: by its weights), and its rank where room is scarce."""
+_WIDTHS = {
+    "name": 30, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
+    FINDINGS: 20, "notes": 20,
+} | dict.fromkeys(("norm", "mean", "std", "max |x|"), 8)  # fmt: skip
+"""The least characters of columns whose texts change as rows are opened."""
+_NARROW = ("name", "shape", "dtype", "norm")
+_WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
+"""The columns that a narrow page has, and those that only a wide one has."""
 _RIGHT = ("elements", "share", "bytes")
 _MAX_SHAPE = 20
 MAX_FOLDED = 1000
-"""Weights of a line that is folded, of which one histogram is made: some ten milliseconds."""
+"""Weights of a folded line, of which one histogram is made: some ten milliseconds."""
 
 
 class Found(NamedTuple):
@@ -122,15 +124,11 @@ class OrderOf(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The source of all lines: numbers of weights, scan results and extremes.
-
-    `marked` is the column with marks, and `share_of` returns the fraction of all weights.
-    """
+    """The source of all rows: numbers of weights, scan results, extremes, and the fraction of all weights."""
 
     numbers: Mapping[str, int]
     found: Mapping[str, Found]
     spreads: Spreads | None
-    marked: str
     share_of: Callable[[Sums], float]
 
 
@@ -140,36 +138,18 @@ def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
     return {name: kind for name, kind in kinds if kind is not None}
 
 
-def column_data(column: Column, width: int) -> dict[str, Any]:
-    """Return the facts of a column for the page; it is `width` characters wide."""
-    return {
-        "name": column.name, "heading": "values" if column.name == "figures" else column.name,
-        "isRight": column.figure is not None or column.name in _RIGHT,
-        "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "rank": _ROOM[column.name][1], "isFixed": column.name == "name",
-        "goal": EXTREMES.get(column.name, ""), "width": width,
-        "hasMark": column.name == marked_column(""),
-    }  # fmt: skip
-
-
-def widths_of(outline: Outline, figures: Iterable[Mapping[str, float]]) -> dict[str, int]:
-    """Return the characters that the columns have room for, whichever lines are seen."""
-    every, weights = list(figures), outline.weights
-    shapes = {(one.shape, one.kind) for one in weights}
-    longest = max([len(counted(len(weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
-    widths = {name: width or min(longest, _MAX_SHAPE) for name, (width, _) in _ROOM.items()}
-    for sums, count in outline.alike:
-        parts = shares_of(sums.numel, outline.share_of(sums), count)
-        widths |= {name: max(widths[name], len(text)) for name, text in parts.items()}
-    for name, said in {"name": [one.name for one in weights], **outline.choices}.items():
-        # A heading has an arrow beside it.
-        needed = max([len(name) + 2, *map(len, said)])
-        widths |= {name: min(widths[name], needed)} if name in widths else {}
-    for name, figure in figure_columns():
-        values = [one[name] for one in every if name in one]
-        if values:
-            widths[name] = min(_ROOM[name][0], max(len(name), figure.width_of(values)))
-    return widths
+def tree_column(column: Column, sort: str, max_shape: int) -> TreeColumn:
+    """Return a column of the tree; the shapes have at most `max_shape` characters."""
+    name = column.name
+    return TreeColumn(
+        name,
+        "values" if name == "figures" else name,
+        min(max_shape, _MAX_SHAPE) if name == "shape" else _WIDTHS.get(name, len(name)),
+        is_right=column.figure is not None or name in _RIGHT,
+        is_sortable=column.is_sortable,
+        is_large_first=column.has_large_first,
+        least_px=0 if name in (*_NARROW, sort) else 1200 if name in _WIDE else 700,
+    )
 
 
 def choice_data(name: str, values: list[str]) -> dict[str, Any]:
@@ -212,33 +192,35 @@ def note_data(text: str) -> list[dict[str, Any]]:
     )
 
 
-def marked_column(sort: str) -> str:
-    """Return the column with marks: the sorted one if it has no sign, else norm."""
-    figure = column_called(sort).figure if sort else None
-    return sort if figure is not None and not figure.has_sign else "norm"
-
-
-def line_data(line: Line, told: Told) -> dict[str, Any]:
-    """Return one line of the tree."""
+def weight_row(line: Line, told: Told, *, is_open: bool) -> TreeRow:
+    """Return the row of a line."""
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
     histogram = own.histogram if own is not None else _of_folded(line, told)
-    figures, titles, mark = _figures(line, own, told)
+    figures, titles = _figures(line, own, told, is_open=is_open)
     if line.num_alike > 1:
         titles["elements"] = f"{line.num_alike:,} × {line.sums.numel // line.num_alike:,}, {line.sums.numel:,} in all"
-    cells = {**_cells(line, told), **_findings(line, own, told), **figures}
+    cells = {**_cells(line, told), **_findings(line, own, told, is_open=is_open), **figures}
+    if histogram is not None:
+        picture = img_html(histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT)
+        cells["figures"] = Drawn(cells.get("figures", ""), picture)
     size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
-    return {
-        "cells": cells,
-        "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
-        "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
-        "titles": titles, "mark": mark,
-        # What is said of it where there is no room for notes is said nowhere else.
-        "title": "\n".join(filter(None, [size, cells["notes"]])),
-        "alarm": _alarm(line, own, told), "odd": _odd(line, told),
-        "isQuiet": line.is_quiet,
-        "wholeName": legible(line.weights[0].name if line.number >= 0 else line.label),
-        "className": legible(line.class_name),
-    }  # fmt: skip
+    goals = EXTREMES if line.number >= 0 else {}
+    return TreeRow(
+        line.id,
+        line.level,
+        cells["name"],
+        cells,
+        titles | {name: f"Go to the element of the {name} (m)" for name in goals if figures.get(name)},
+        "\n".join(
+            filter(None, (legible(line.weights[0].name if line.number >= 0 else line.label), size, cells["notes"]))
+        ),
+        beside=legible(line.class_name),
+        link=_alarm(line, own, told, is_open=is_open) or _odd(line, told, is_open=is_open),
+        number=line.number,
+        is_open=is_open if line.has_below else None,
+        is_quiet=line.is_quiet,
+        goals=goals,
+    )
 
 
 def _of_folded(line: Line, told: Told) -> Histogram | None:
@@ -246,14 +228,6 @@ def _of_folded(line: Line, told: Told) -> Histogram | None:
     parts = [told.found[one.name].histogram for one in line.weights[:MAX_FOLDED] if one.name in told.found]
     known = [one for one in parts if one is not None]
     return put_together(known) if len(known) == len(line.weights) else None
-
-
-def picture_of(histogram: Histogram | None) -> dict[str, str]:
-    """Return the picture and alternative text of a histogram, empty without one."""
-    if histogram is None:
-        return {}
-    png = histogram_png(histogram, WIDTH, HEIGHT)
-    return {"src": data_uri(png), "alt": histogram_alt(histogram)}
 
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
@@ -271,84 +245,70 @@ def _cells(line: Line, told: Told) -> dict[str, str]:
     return {column.name: said.get(column.name, "") for column in columns(with_scanned=False)} | shares
 
 
-def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
+def _findings(line: Line, own: Found | None, told: Told, *, is_open: bool) -> dict[str, str]:
     """Return the findings of a weight or below a closed line, except non-finite ones."""
     if own is not None:
         said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
         return {FINDINGS: said, "figures": " · ".join(own.words)}
-    return {
-        FINDINGS: " · ".join(kind.with_scope(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)
-    }
+    below = _below(line, told, is_open=is_open)
+    return {FINDINGS: " · ".join(kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)}
 
 
-def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
+def _below(line: Line, told: Told, *, is_open: bool) -> Iterable[tuple[Kind, list[str]]]:
     """Yield the findings below a closed line."""
-    if told.spreads is not None and line.branch >= 0 and not line.is_open:
-        yield from ((Kind(*kind), names) for kind, names in told.spreads.kinds(line.branch))
+    if told.spreads is not None and line.has_below and not is_open:
+        yield from ((Kind(*kind), names) for kind, names in told.spreads.kinds(line.id))
 
 
-def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
+def _alarm(line: Line, own: Found | None, told: Told, *, is_open: bool) -> TreeLink | None:
     """Return the alarm of a weight, or of the weights below a closed line."""
     if own is not None:
-        return _led_to(own, line.number, own.alarm, own.alarm) if own.alarm else None
-    names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
+        return _led_to(own, line.number, own.alarm) if own.alarm else None
+    names = next((names for kind, names in _below(line, told, is_open=is_open) if kind.is_alarm), [])
     if not names or told.spreads is None:
         return None
-    first = told.found[names[0]]
+    first, num = told.found[names[0]], told.spreads.num_weights(line.id)
     if len(names) == 1:
-        part = legible(part_of(names[0], *told.spreads.ends(line.branch)))
-        text, what = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}", first.alarm
+        part = legible(part_of(names[0], *told.spreads.ends(line.id)))
+        text = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}"
+    elif first.goal:
+        text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(num, 'weight')}"
     else:
-        what = ""
-        num = told.spreads.num_weights(line.branch)
-        if first.goal:
-            text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(num, 'weight')}"
-        else:
-            text = f"{len(names):,} of {num:,} .grad not finite"
-    return _led_to(first, told.numbers[names[0]], text, what)
+        text = f"{len(names):,} of {num:,} .grad not finite"
+    return _led_to(first, told.numbers[names[0]], text)
 
 
-def _led_to(found: Found, number: int, text: str, what: str) -> dict[str, Any]:
-    """Return an alarm; one of a gradient also has a short text that says so."""
-    place = {"text": text, "number": number, "goal": found.goal}
-    odd = next((one for one in ("NaN", "Inf") if one in what), "")
-    return place if found.goal else place | {"short": f".grad {odd}".strip()}
+def _led_to(found: Found, number: int, text: str) -> TreeLink:
+    way = "show the values there" if found.goal else "show it"
+    return TreeLink(text, f"{text}: {way} (n)", number, found.goal)
 
 
-def _odd(line: Line, told: Told) -> dict[str, Any] | None:
+def _odd(line: Line, told: Told, *, is_open: bool) -> TreeLink | None:
     """Return the weight of a closed line with an outlying norm, if any."""
-    if told.spreads is None or line.branch < 0 or line.is_open or line.is_quiet:
+    if told.spreads is None or not line.has_below or is_open or line.is_quiet:
         return None
     some = [one.name for one in line.weights[:MAX_FOLDED] if one.name in told.found]
     odd = odd_one({name: told.found[name].figures["norm"] for name in some if "norm" in told.found[name].figures})
     if odd is None:
         return None
-    part = legible(part_of(odd.name, *told.spreads.ends(line.branch)))
+    part = legible(part_of(odd.name, *told.spreads.ends(line.id)))
     text = f"{at_a_glance(odd.norm)} in {part}, others ≤ {at_a_glance(odd.greatest)}"
-    title = f"norm {text}: it is {odd.times:.3g} times their median"
-    return {"text": text, "title": title, "number": told.numbers[odd.name], "goal": ""}
+    title = f"norm {text}: it is {odd.times:.3g} times their median; show it"
+    return TreeLink(text, title, told.numbers[odd.name], kind="odd")
 
 
-def _figures(
-    line: Line, own: Found | None, told: Told
-) -> tuple[dict[str, str], dict[str, str], tuple[float, float] | None]:
-    """Return statistics and titles by column, and the position of the mark."""
+def _figures(line: Line, own: Found | None, told: Told, *, is_open: bool) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the statistics of a weight or below a closed line, and titles, by column."""
     cells: dict[str, str] = {}
     titles: dict[str, str] = {}
-    mark: tuple[float, float] | None = None
     for column, figure in figure_columns():
-        spread = _spread(column, line, own, told.spreads)
-        if spread is not None and told.spreads is not None:
+        spread: Spread | None = None
+        if own is not None:
+            value = own.figures.get(column)
+            spread = None if value is None else Spread(value, value)
+        elif told.spreads is not None and line.has_below and not is_open:
+            spread = told.spreads.of(column, line.id)
+        if spread is not None:
             cells[column] = figure.text_of(*spread)
-            titles |= {column: title} if (title := figure.title_of(*spread)) else {}
-            is_marked = column == told.marked and not line.is_quiet
-            mark = told.spreads.place(column, spread) if is_marked else mark
-    return cells, titles, mark
-
-
-def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:
-    """Return the extremes of a column in one weight or below a closed line."""
-    if own is not None:
-        value = own.figures.get(column)
-        return None if value is None else Spread(value, value)
-    return spreads.of(column, line.branch) if spreads is not None and line.branch >= 0 and not line.is_open else None
+            titles |= {column: f"{column} {title}"} if (title := figure.title_of(*spread)) else {}
+    return cells, titles

@@ -1,0 +1,118 @@
+"""The rows of a live tree as HTML, which the page places, folds and moves through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tensornp.render.layout.table import html_of
+
+
+class TreeColumn(NamedTuple):
+    """A column; `width` is its least width in characters, and pages narrower than `least_px` hide it."""
+
+    name: str
+    heading: str
+    width: int
+    is_right: bool = False
+    is_sortable: bool = False
+    is_large_first: bool = False
+    least_px: int = 0
+
+
+class TreeLink(NamedTuple):
+    """A button next to a name, which opens the item `number` at a goal; `kind` is a class."""
+
+    text: str
+    title: str
+    number: int
+    goal: str = ""
+    kind: str = "alarm"
+
+
+class TreeRow(NamedTuple):
+    """One row: `number` opens in the panel, -1 for none; `is_open` is None without rows below.
+
+    The first column shows `label`, `beside` and `link`. `goals` are places among values by column.
+    """
+
+    id: int
+    level: int
+    label: str
+    cells: Mapping[str, str]
+    titles: Mapping[str, str] = MappingProxyType({})
+    title: str = ""
+    beside: str = ""
+    link: TreeLink | None = None
+    number: int = -1
+    is_open: bool | None = None
+    is_quiet: bool = False
+    goals: Mapping[str, str] = MappingProxyType({})
+
+
+def head_html(columns: Sequence[TreeColumn]) -> str:
+    """Return the headings, with a button in each that sorts."""
+    return "".join(map(_heading_html, columns))
+
+
+def _heading_html(column: TreeColumn) -> str:
+    inside = escape(column.heading)
+    if column.is_sortable:
+        large = ' data-large=""' if column.is_large_first else ""
+        inside = f'<button type="button" class="tensornp-sort" name="{escape(column.name)}"{large}>{inside}</button>'
+    return f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>'
+
+
+def _class(column: TreeColumn, more: str = "") -> str:
+    words = (
+        ["tensornp-right"] * column.is_right
+        + [f"tensornp-from-{column.least_px}"] * bool(column.least_px)
+        + [more] * bool(more)
+    )
+    return f' class="{" ".join(words)}"' if words else ""
+
+
+def more_html(num_more: int, level: int, columns: Sequence[TreeColumn]) -> str:
+    """Return a row that counts siblings without a row."""
+    said = f"… {num_more:,} more; search for them"
+    return f'<tr role="row" aria-level="{level}"><td colspan="{len(columns)}" class="tensornp-rest">{said}</td></tr>'
+
+
+def row_html(row: TreeRow, columns: Sequence[TreeColumn]) -> str:
+    """Return a row as HTML; all texts are escaped."""
+    expanded = "" if row.is_open is None else f' aria-expanded="{str(row.is_open).lower()}"'
+    number = f' data-number="{row.number}"' if row.number >= 0 else ""
+    quiet = ' class="tensornp-quiet"' if row.is_quiet else ""
+    cells = _name_html(row) + "".join(_cell_html(row, column) for column in columns[1:])
+    return (
+        f'<tr role="row" tabindex="-1" data-id="{row.id}" aria-level="{row.level}"{expanded}{number}{quiet}'
+        f' title="{escape(row.title)}">{cells}</tr>'
+    )
+
+
+def _name_html(row: TreeRow) -> str:
+    beside = f'<bdi class="tensornp-class-name">{escape(row.beside)}</bdi>' if row.beside else ""
+    return (
+        f'<td role="rowheader"><div class="tensornp-name-box" style="--level:{row.level - 1}">'
+        f'<span class="tensornp-mark" aria-hidden="true"></span>'
+        f'<bdi dir="ltr" class="tensornp-name-text">{escape(row.label)}</bdi>{beside}{_link_html(row.link)}</div></td>'
+    )
+
+
+def _link_html(link: TreeLink | None) -> str:
+    if link is None:
+        return ""
+    return (
+        f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-{link.kind}" '
+        f'data-target="{link.number}" data-goal="{link.goal}" title="{escape(link.title)}">{escape(link.text)}</button>'
+    )
+
+
+def _cell_html(row: TreeRow, column: TreeColumn) -> str:
+    text, goal, said = (some.get(column.name, "") for some in (row.cells, row.goals, row.titles))
+    title = f' title="{escape(said)}"' if said else ""
+    words = "" if column.is_right else f"tensornp-{column.name}"
+    leads = f' data-goal="{goal}"' if goal and text else ""
+    return f"<td{_class(column, words)}{leads}{title}>{html_of(text)}</td>"

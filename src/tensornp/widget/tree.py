@@ -1,0 +1,125 @@
+"""Answer the requests of a page for the rows of a tree or of a list."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+from tensornp.errors import BadRequestError
+from tensornp.models.outline.choose import Asked
+from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, more_html, row_html
+
+MAX_ROWS, MAX_LISTED = 500, 100
+"""Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
+_MAX_OPEN = 10_000
+_NAME_WIDTH = 48
+NONSENSE = "the page has asked for something that is not here; reload the page"
+
+
+class Tree(ABC):
+    """The rows of a page: a folded tree, or a list if it is searched, filtered or sorted.
+
+    `sortable` and `filters` name columns; those in `summed` sort the tree at each level. `opened` are the branches that
+    are open at first, and `num_branches` is above all their ids.
+    """
+
+    sortable: Collection[str] = ()
+    filters: ClassVar[Collection[str]] = ()
+    summed: ClassVar[Collection[str]] = ()
+    opened: frozenset[int]
+    num_branches: int
+
+    @abstractmethod
+    def columns(self, asked: Asked) -> Sequence[TreeColumn]:
+        """Return the columns, the name first."""
+
+    @abstractmethod
+    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
+        """Return the items below a branch, -1 for the top."""
+
+    @abstractmethod
+    def listed(self, asked: Asked) -> Sequence[Any]:
+        """Return the items of a list."""
+
+    @abstractmethod
+    def id_of(self, item: Any) -> int:
+        """Return the id of an item's row."""
+
+    @abstractmethod
+    def path(self, number: int) -> frozenset[int]:
+        """Return the ids of the rows that lead to an item that opens, and of its own."""
+
+    @abstractmethod
+    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
+        """Return the row of an item."""
+
+    @abstractmethod
+    def facts(self, asked: Asked) -> dict[str, Any]:
+        """Return facts about all rows: `nothing` if there are none, `text`, `code` and `choices`."""
+
+    def rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rows below `parent`, or all rows with `opened` branches open."""
+        asked, parent = self.asked(request), request.get("parent")
+        columns = self.columns(asked)
+        if parent is not None:
+            if not 0 <= integer_of(parent) < self.num_branches:
+                raise BadRequestError(NONSENSE)
+            return {"type": "below", "html": self._html(parent, asked, columns)}
+        if asked.is_list:
+            html = self._html(-1, asked, columns)
+        else:
+            reveal, opened = request.get("reveal"), self._opened(request)
+            path = self.path(integer_of(reveal)) if reveal is not None else frozenset()
+            html = self._html(-1, asked, columns, opened | path, path)
+        width = sum(column.width + 2 for column in columns[1:]) + _NAME_WIDTH
+        return {
+            "type": "rows", "html": html, "head": head_html(columns), "width": width, "isList": asked.is_list,
+            **self.facts(asked),
+        }  # fmt: skip
+
+    def _html(
+        self,
+        parent: int,
+        asked: Asked,
+        columns: Sequence[TreeColumn],
+        opened: frozenset[int] = frozenset(),
+        path: frozenset[int] = frozenset(),
+    ) -> str:
+        """Return the rows of a list or below a branch, always with those on the path."""
+        items = self.listed(asked) if asked.is_list else self.below(parent, asked)
+        num = MAX_LISTED if asked.is_list else MAX_ROWS
+        rest, parts, level = items[num:], [], 1
+        for item in [*items[:num], *(one for one in rest if path and self.id_of(one) in path)]:
+            row = self.row(item, parent, opened, asked)
+            parts.append(row_html(row, columns))
+            level = row.level
+            if row.is_open:
+                parts.append(self._html(row.id, asked, columns, opened, path))
+        return "".join([*parts, *([more_html(len(rest), level, columns)] if rest else [])])
+
+    def _opened(self, request: Mapping[str, Any]) -> frozenset[int]:
+        opened = request.get("opened")
+        if opened is None:
+            return self.opened
+        if not isinstance(opened, list) or len(opened) > _MAX_OPEN:
+            raise BadRequestError(NONSENSE)
+        return frozenset(map(integer_of, opened))
+
+    def asked(self, request: Mapping[str, Any]) -> Asked:
+        """Return the requested view from a message that may be anything."""
+        search, sort, wanted = request.get("search", ""), request.get("sort", ""), request.get("filters", {})
+        if not isinstance(search, str) or sort not in ("", *self.sortable) or not isinstance(wanted, dict):
+            raise BadRequestError(NONSENSE)
+        chosen = tuple(sorted((column, value) for column, value in wanted.items() if value))
+        if not wanted.keys() <= set(self.filters) or not all(isinstance(value, str) for _, value in chosen):
+            raise BadRequestError(NONSENSE)
+        is_descending = request.get("descending") is True
+        return Asked(search.strip(), sort, is_descending, chosen, orders_groups=sort in self.summed)
+
+
+def integer_of(value: Any) -> int:
+    """Return the value if it is an integer, or raise BadRequestError."""
+    if type(value) is not int:
+        raise BadRequestError(NONSENSE)
+    return value
