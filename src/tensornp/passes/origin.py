@@ -85,7 +85,7 @@ def _earliest(record: PassRecord, starts: Iterable[_Place]) -> _Place | None:
 
 
 def _unread_results(record: PassRecord) -> Iterator[Value]:
-    """Yield odd results of operators outside of modules that no later call reads, such as a loss in a function."""
+    """Yield odd results outside of modules that no later call reads, such as a loss in a function."""
     read = {value.maker for call in record.calls for value in call.inputs.values()}
     for call in record.children(record.calls[0]):
         is_last = call.kind == records.OPERATOR and call.phase == records.FORWARD and call.index not in read

@@ -95,7 +95,7 @@ def row_html(row: TreeRow, columns: Sequence[TreeColumn]) -> str:
 def _name_html(row: TreeRow) -> str:
     beside = f'<bdi class="tensornp-class-name">{escape(row.beside)}</bdi>' if row.beside else ""
     return (
-        f'<td role="rowheader"><div class="tensornp-name-box" style="--level:{row.level - 1}">'
+        f'<td role="rowheader"><div class="tensornp-name-box" style="--tensornp-level:{row.level - 1}">'
         f'<span class="tensornp-mark" aria-hidden="true"></span>'
         f'<bdi dir="ltr" class="tensornp-name-text">{escape(row.label)}</bdi>{beside}{_link_html(row.link)}</div></td>'
     )

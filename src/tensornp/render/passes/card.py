@@ -155,7 +155,7 @@ def _calm(record: PassRecord) -> str:
     unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
     # A gradient tells that there was a loss, even if only a function knows it.
     is_loss_seen = record.has_operators or record.calls[0].outputs or not back
-    loss = "" if is_loss_seen else "; the loss was not read, since no name is bound to it (--operators reads it)"
+    loss = "" if is_loss_seen else "; the loss was not read (--operators reads it)"
     return f"no NaN and no Inf{masks} in {counted(len(record.calls) - 1, 'call')}{unread}{loss}"
 
 
