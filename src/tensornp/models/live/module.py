@@ -14,14 +14,11 @@ from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
-from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
-from tensornp.models.live.made import is_maybe_none
-from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
-from tensornp.models.live.torch_ao import is_made_of_packed, is_packed, packed_of
+from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
 from tensornp.models.names.naming import own_names
 from tensornp.models.names.quoted import shown_name, shown_names
 
@@ -35,15 +32,13 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 class _Place(NamedTuple):
     """The place of a module: displayed names, all names, and the path.
 
-    `shelves` belong to accelerate's hooks on the module and above that have its weights. With `is_unpacked`, the
-    packed weights are listed for this module or one above.
+    `offloaded` are the maps of accelerate's hooks on the module and above that have its weights.
     """
 
     names: tuple[str, ...]
     every: tuple[str, ...]
     path: Path
-    shelves: tuple[Shelf, ...] = ()
-    is_unpacked: bool = False
+    offloaded: tuple[OffloadMap, ...] = ()
 
     @property
     def code(self) -> str:
@@ -70,10 +65,6 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
             f"weights of shared modules have more than {MAX_REPEATED:,} further names; {num_skipped:,} "
             "places of shared modules are not listed"
         )
-    num_untold = sum(is_maybe_none(entry._source) for entry in entries)
-    if num_untold:
-        one, many = "a packed bias exists", f"{num_untold:,} packed biases exist"
-        yield f"only reading shows whether {one if num_untold == 1 else many}; none is counted"
     if walk.cut:
         yield NotListed(
             f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is only read in part"
@@ -82,11 +73,10 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
         many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
         yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
-    if packed := walk.packed():
-        are, of_it = ("is an object", "it") if len(packed) == 1 else ("are objects", "them")
-        yield NotListed(
-            f"{shown_names(packed)} {are} of torch that may hold packed weights; nothing of {of_it} is listed"
-        )
+    if walk.packed:
+        are, of_it = ("is an object", "it") if len(walk.packed) == 1 else ("are objects", "them")
+        said = f"{are} of torch that may hold packed weights; nothing of {of_it} is listed"
+        yield NotListed(f"{shown_names([*walk.packed.values()])} {said}")
     yield from map(NotListed, walk.broken)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
@@ -104,11 +94,9 @@ class _Walk:
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
-        self._packed: dict[int, str] = {}
-        self._unpacked: set[int] = set()
+        self.packed: dict[int, str] = {}
         self._seen: set[int] = set()
         self._num_repeated = 0
-        self._shelves = Shelves()
 
     def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
         """Yield each weight with its full name."""
@@ -133,38 +121,31 @@ class _Walk:
             self.classes[".".join(its_place.names)] = type(one).__name__
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
-                its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
-            made = list(_made_entries(one, its_place))
-            if any(is_made_of_packed(entry) for entry, _ in made):
-                its_place = its_place._replace(is_unpacked=True)
-            yield from _own_entries(one, members, its_place, self._shelves)
-            yield from self._attributes(one, members, its_place)
+                its_place = its_place._replace(offloaded=(*offload_maps(one, its_place.code), *its_place.offloaded))
+            yield from _own_entries(one, members, its_place)
+            if not is_packed(one):
+                yield from self._attributes(one, members, its_place)
+                stack.extend(reversed(list(_below(one, members, its_place))))
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
-            yield from made
+            yield from _computed_entries(one, its_place)
             self.broken.extend(_broken(one, members, its_place))
-            stack.extend(reversed(list(_below(one, members, its_place))))
 
     def _attributes(
         self, module: Any, members: list[tuple[Any, ...]], place: _Place
     ) -> Iterator[tuple[WeightEntry, str]]:
         """Yield the tensors that the module has not registered; modules are noted."""
         known = {id(child) for _, _, child, _ in members}
-        hooked: dict[str, str] | None = None
         for step, names, brackets, value, has_code in attributes_of(module):
             if value is None:
                 self.cut.add(".".join((*place.names, *names)))
             elif is_module(value):
                 self._hidden[id(value)] = value
             elif is_packed_object(value):
-                self._packed.setdefault(id(value), ".".join((*place.names, *names)))
-                if place.is_unpacked:
-                    self._unpacked.add(id(value))
+                self.packed.setdefault(id(value), ".".join((*place.names, *names)))
             elif id(value) not in known:
                 code = expression_of((place.path, step)) + brackets if has_code else ""
                 entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
-                hooked = computed_by_hooks(module) if hooked is None else hooked
-                note = ", ".join(filter(None, ["not registered", hooked.get(names[0], "")]))
-                entry = noted(entry._with_(_saved_as=None), note)
+                entry = noted(entry._with_(_saved_as=None), "not registered")
                 if brackets:
                     self._loose.add(id(entry._source))
                 yield entry, ".".join((*place.every, *names))
@@ -178,10 +159,6 @@ class _Walk:
             (one, every) for one, every in found if id(one._source) not in self._loose or id(one.tensor) not in listed
         ]
 
-    def packed(self) -> list[str]:
-        """Return the names of objects with packed weights that are not listed."""
-        return [name for key, name in self._packed.items() if key not in self._unpacked]
-
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return the number of unregistered modules with unlisted weights."""
         left = [one for key, one in self._hidden.items() if key not in self._seen]
@@ -189,9 +166,7 @@ class _Walk:
         return sum(hides_weights(one, self._root, listed) for one in left)
 
 
-def _own_entries(
-    module: Any, members: list[tuple[Any, ...]], place: _Place, shelves: Shelves
-) -> Iterator[tuple[WeightEntry, str]]:
+def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[WeightEntry, str]]:
     passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
     for name, step, child, kind in members:
         if kind == "":
@@ -201,30 +176,28 @@ def _own_entries(
         if child is None:
             yield nothing(shown, kind, code, "it is registered as None"), every
             continue
-        live = weight_of(shown, kind, child, code)
-        is_aside = bool(place.shelves) and live.location == "meta"
-        entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
+        entry = weight_of(shown, kind, child, code)
+        if place.offloaded and entry.location == META:
+            entry = place.offloaded[0].weight(entry, name)
         if kind == "buffer" and name in passing:
             entry = noted(entry._with_(_saved_as=None), "not in the state dict")
         yield entry, every
 
 
-def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+def _computed_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
     """Yield the weights that the module unpacks or computes on request."""
-    for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
-        if is_met(module):
-            for entry in source(module, place.code):
-                saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
-                named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
-                yield named, ".".join((*place.every, entry.name))
+    for entry in computed_weights(module, place.code):
+        saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
+        named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
+        yield named, ".".join((*place.every, entry.name))
 
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
     for name, step, child, kind in members:
         if kind == "" and is_module(child):
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
-            shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
-            yield child, _Place(names, (*place.every, name), (place.path, step), shelves, place.is_unpacked)
+            offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
+            yield child, _Place(names, (*place.every, name), (place.path, step), offloaded)
 
 
 def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
