@@ -24,7 +24,7 @@ def explorer_of(
 ) -> WeightsExplorer:
     """Return the explorer of an object in memory, which has a name or an expression."""
     from tensornp.models.live.module import entries_of_module, parameters_of
-    from tensornp.models.live.optimizer import Reached, entries_of_optimizer
+    from tensornp.models.live.optimizer import entries_of_optimizer, modules_in, names_in
     from tensornp.models.live.state_dict import contents_of_tree
     from tensornp.models.opening.lora import with_pairs
     from tensornp.models.optimizers import with_names
@@ -38,8 +38,9 @@ def explorer_of(
         source = expression or type(obj).__name__
         return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if issubclass(type(obj), torch.optim.Optimizer):
-        reached = Reached([obj], namespace)
-        entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
+        entries, metadata, problems = entries_of_optimizer(
+            obj, root or "optimizer", model, lambda one: names_in(one, modules_in(namespace))
+        )
         source = expression or type(obj).__name__
         return WeightsExplorer(entries, source, metadata=metadata, problems=problems)
     if is_container(obj) and not is_tensor_like(obj):

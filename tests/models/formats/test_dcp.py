@@ -391,7 +391,7 @@ def zstd(metadata: Metadata) -> None:
 @pytest.fixture(params=["zstandard", "compression.zstd"])
 def _library(request, monkeypatch):
     """Unpack by one library, as if no other one were here."""
-    monkeypatch.setattr("tensornp.models.files.zstd._LIBRARIES", (request.param,))
+    monkeypatch.setattr("tensornp.models.formats.dcp.items._LIBRARIES", (request.param,))
     if request.param == "compression.zstd" and sys.version_info < (3, 14):
         pytest.skip("compression.zstd comes with Python 3.14")
 

@@ -1,7 +1,7 @@
 """List the weights that a module computes, unpacks or has offloaded, without reading them.
 
-A call of the module gives the values at each request. Parametrized weights are computed on copies, since a spectral norm writes to its vectors. Packed weights are those of
-the quantized linear, convolution and embedding modules of torch. accelerate's hooks give offloaded weights.
+A call of the module gives the values at each request. Parametrized weights are computed on copies, since a spectral
+norm writes to its vectors. Packed weights are those of torch's quantized linear, convolution and embedding modules.
 """
 
 from __future__ import annotations

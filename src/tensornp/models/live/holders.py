@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,8 +10,8 @@ import torch
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import problem_of_part
-from tensornp.models.live.module import MAX_REPEATED, entries_of_module, parameters_of
-from tensornp.models.live.optimizer import Reached, entries_of_optimizer, parameters_in
+from tensornp.models.live.module import MAX_REPEATED, entries_of_module
+from tensornp.models.live.optimizer import entries_of_optimizer, modules_in, names_in
 from tensornp.models.live.steps import joined
 
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry)
@@ -49,7 +48,6 @@ class Holders:
     def __init__(
         self,
         modules: Sequence[tuple[str, torch.nn.Module]],
-        optimizers: Sequence[torch.optim.Optimizer],
         model: torch.nn.Module | None,
         namespace: Mapping[str, Any],
     ) -> None:
@@ -57,7 +55,7 @@ class Holders:
         self.others: dict[str, str] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
-        self._modules, self._model, self._reached = modules, model, Reached(optimizers, namespace)
+        self._modules, self._model, self._namespace = modules, model, namespace
         self._problems: list[str] = []
         self._seen: set[int] = set()
         self._num_repeated, self._is_cut = 0, False
@@ -107,25 +105,8 @@ class Holders:
         self.others |= {joined(name, key): cls for key, cls in getattr(said, "others", {}).items()}
 
     def _names_of(self, optimizer: Any) -> Mapping[int, str]:
-        """Return the names of an optimizer's parameters by identity.
-
-        They come from the module that has all of them, else from the container, else from the namespace.
-        """
-        wanted = {id(one) for one in parameters_in(optimizer)}
-        whole = next((own for _, own in self._parameters if wanted <= own.keys()), None)
-        if whole is not None:
-            return whole
-        every = [(key, joined(name, one)) for name, own in self._parameters for key, one in own.items()]
-        return {key: called for key, called in reversed(every) if key in wanted} or self._reached.names_of(optimizer)
-
-    @cached_property
-    def _parameters(self) -> list[tuple[str, dict[int, str]]]:
-        """The name of each module, and those of its parameters in it, by identity."""
-        modules = {id(module): (name, module) for name, module in reversed(self._modules)}
-        return [
-            (name, {id(one.tensor): one.name for one in parameters_of(module) or ()})
-            for name, module in reversed(modules.values())
-        ]
+        """Return the names of an optimizer's parameters by identity: in the container, else in the namespace."""
+        return names_in(optimizer, self._modules) or names_in(optimizer, modules_in(self._namespace))
 
 
 def _below(name: str, entry: WeightEntry) -> WeightEntry:

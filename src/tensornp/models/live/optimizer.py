@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.containers import IN_SET, items_of, leaves
-from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
-from tensornp.errors import BadRequestError
+from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Beside
 from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
+from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
 from tensornp.models.live.unlisted import Unlisted
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
@@ -30,8 +26,6 @@ _MAX_SAID = 100_000
 """Numbers and texts that are kept."""
 _MAX_IN_ROW = 100
 """Numbers and texts of a list or a tuple that a group has as an option."""
-_MAX_SECONDS = 0.5
-"""For which parameters are looked for among the names of a notebook."""
 _WRAPPED = ("optimizer", "_optimizer")
 """Attributes by which an optimizer holds the one that it stands for."""
 _HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; nothing of what it gives is listed"
@@ -120,75 +114,21 @@ def parameters_in(optimizer: Any) -> list[Any]:
     return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
-class Reached:
-    """The paths from a namespace to the parameters of optimizers, searched once."""
-
-    def __init__(self, optimizers: Sequence[Any], namespace: Mapping[str, Any]) -> None:
-        self._optimizers, self._namespace = optimizers, namespace
-
-    def names_of(self, optimizer: Any) -> dict[int, str]:
-        """Return parameter names by identity, in the module with all or in a namespace."""
-        wanted = {id(one) for one in parameters_in(optimizer)}
-        paths, modules = self._found
-        whole = next((names for names in modules.values() if wanted <= names.keys()), None)
-        return whole if whole is not None else {key: paths[key] for key in wanted & paths.keys()}
-
-    @cached_property
-    def _found(self) -> tuple[dict[int, str], dict[str, dict[int, str]]]:
-        """Return the path of each parameter, and the parameter names of each module."""
-        each = [{id(one) for one in parameters_in(optimizer)} for optimizer in self._optimizers]
-        wanted = set[int]().union(*each)
-        # Optimizers and schedulers reach them as well, by no name of their own.
-        others = {name: value for name, value in self._namespace.items() if not _is_of_training(value)}
-        paths: dict[int, Path] = {}
-        modules: dict[str, dict[int, str]] = {}
-
-        def visit(tensor: Any, kind: Kind, path: Path) -> bool:
-            if id(tensor) in wanted and kind == "parameter":
-                paths.setdefault(id(tensor), path)
-                root = root_of(path)
-                module: Any = others.get(root)
-                if root not in modules and issubclass(type(module), torch.nn.Module):
-                    modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
-                    return all(any(own <= names.keys() for names in modules.values()) for own in each)
-            return len(paths) == len(wanted)
-
-        Search(others, _MAX_SECONDS, visit, besides=self._optimizers)
-        return _first_expressions(paths, others), modules
-
-
-def _first_expressions(paths: Mapping[int, Path], namespace: Mapping[str, Any]) -> dict[int, str]:
-    """Return the expression of each path; parameters have the module's first name."""
-    found = {key: expression_of(path) for key, path in paths.items()}
-    # Those that lead to many parameters are looked up once, the outermost first.
-    modules: dict[int, bool] = {}
-    for path in paths.values():
-        for above in reversed([*_prefixes_of(path)]):
-            if id(above) not in modules:
-                module = _looked_up(above, namespace)
-                modules[id(above)] = issubclass(type(module), torch.nn.Module)
-                firsts = parameters_of(module, expression_of(above)) if modules[id(above)] else None
-                found |= {id(one.tensor): one.code for one in firsts or () if id(one.tensor) in found}
-            if modules[id(above)]:
-                break
+def names_in(optimizer: Any, modules: Iterable[tuple[str, Any]]) -> dict[int, str]:
+    """Return parameter names by identity: in the first module that has all of them, else in all modules."""
+    wanted = {id(one) for one in parameters_in(optimizer)}
+    found: dict[int, str] = {}
+    for name, module in modules:
+        own = {id(one.tensor): one.name for one in parameters_of(module) or ()}
+        if wanted <= own.keys():
+            return own
+        found = {key: joined(name, called) for key, called in own.items() if key in wanted} | found
     return found
 
 
-def _prefixes_of(path: Path) -> Iterator[Path]:
-    while path[0] is not None:
-        path = path[0]
-        yield path
-
-
-def _looked_up(path: Path, namespace: Mapping[str, Any]) -> Any:
-    try:
-        return look_up(expression_of(path), namespace)
-    except BadRequestError:
-        return None
-
-
-def _is_of_training(value: Any) -> bool:
-    return any(issubclass(type(value), cls) for cls in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
+def modules_in(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names of modules and the modules."""
+    yield from ((name, value) for name, value in namespace.items() if issubclass(type(value), torch.nn.Module))
 
 
 def _state_at(state: Any, parameter: Any) -> Any:

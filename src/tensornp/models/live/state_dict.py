@@ -65,10 +65,8 @@ def contents_of_tree(
     namespace. What may hold more, and of which nothing is listed, is named among the problems.
     """
     found, problems = _found(tree, expression)
-    others = [one for one in found if not _is_usual(one.what)]
-    modules = [(one.name, one.what) for one in others if is_module(one.what)]
-    optimizers = [one.what for one in others if issubclass(type(one.what), torch.optim.Optimizer)]
-    holders, unlisted = Holders(modules, optimizers, model, namespace), Unlisted()
+    modules = [(one.name, one.what) for one in found if is_module(one.what)]
+    holders, unlisted = Holders(modules, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
     # Two ways to the same name: what tells them apart are the brackets.

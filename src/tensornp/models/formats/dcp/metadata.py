@@ -66,13 +66,12 @@ class ToldChunk(NamedTuple):
 
 
 class ToldTensor(NamedTuple):
-    """A tensor; `problem` says why it is not read, and `note` what is unusual."""
+    """A tensor; `problem` says why it is not read."""
 
     dtype: str
     shape: Shape
     chunks: list[ToldChunk]
     problem: str = ""
-    note: str = ""
 
 
 class Told(NamedTuple):
