@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,15 +30,6 @@ MIN_GIVEN_BACK = 2**30
 """Size of a file from which on a scan leaves nothing of it in the system's cache."""
 _MAX_WHOLE_NBYTES = 2**22
 """Bytes of a compressed array that are inflated at once."""
-
-
-class _Opened(NamedTuple):
-    """An open file, and the numbers of codecs that are kept while all values are read."""
-
-    file: Bytes
-    there: Reader
-    called: Called
-    kept: dict[int, Array] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,22 +199,26 @@ class FileSource(StoredSource):
                 there.give_back(self.offset, self._nbytes)
 
     @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
-        """Open the file for some reads; a whole read keeps the numbers of codecs."""
-        with self.file.opened(is_whole=is_whole) as there:
-            yield _Opened(self.file, there, called, {} if is_whole else None)
+    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Reader]:
+        """Open the file for some reads, or to read all."""
+        try:
+            with self.file.opened(is_whole=is_whole) as there:
+                yield there
+        except NoDataError as error:
+            # A codec does not know the name.
+            raise called.without_values(str(error)) from None
 
-    def elements(self, opened: _Opened, ranges: Ranges) -> Array:
+    def elements(self, opened: Reader, ranges: Ranges) -> Array:
         """Return the decoded elements in some ranges."""
-        bits = self._reads(ranges).bring(lambda target, at: opened.there.read_into(target, self.offset + at), self.item)
-        return self._decoded(opened, bits, ranges)
+        bits = self._reads(ranges).bring(lambda target, at: opened.read_into(target, self.offset + at), self.item)
+        return self._decoded(bits, ranges)
 
-    def row(self, opened: _Opened, first: int, count: int) -> Array:
+    def row(self, opened: Reader, first: int, count: int) -> Array:
         """Return `count` elements in the order of the file; by index if there are gaps."""
         if self.order is not None and all(codec.is_elementwise for codec in self.codecs):
             made = np.empty(count, self.item)
-            opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return self._decoded(opened, made, ())
+            opened.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
+            return self._decoded(made, ())
         order = self.order or tuple(range(len(self.shape)))
         parts = []
         for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
@@ -248,33 +243,21 @@ class FileSource(StoredSource):
         itemsize = self.item.itemsize
         return Reads(ranges, tuple(step * itemsize for step in self._steps), itemsize)
 
-    def _decoded(self, opened: _Opened, bits: Array, ranges: Ranges) -> Array:
+    def _decoded(self, bits: Array, ranges: Ranges) -> Array:
         """Return the meaning of stored elements; any byte but 0 is True."""
         made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
-        try:
-            for codec in self.codecs:
-                beside = codec.beside(ranges) if made.size else []
-                made = codec(made, ranges, *[_numbers(opened, source, index) for source, index in beside])
-        except NoDataError as error:
-            raise opened.called.without_values(str(error)) from None
+        for codec in self.codecs:
+            beside = codec.beside(ranges) if made.size else []
+            made = codec(made, ranges, *[source.numbers(index) for source, index in beside])
         return made
 
+    def numbers(self, index: Any) -> Array:
+        """Return the values at an index as numbers, for a codec."""
+        from tensornp.core.values.blocks import numbers_of
 
-def _numbers(opened: _Opened, source: FileSource, index: Any) -> Array:
-    """Return numbers that a codec needs; a whole read keeps all of them."""
-    if opened.kept is not None:
-        if id(source) not in opened.kept:
-            opened.kept[id(source)] = _numbers(opened._replace(kept=None), source, ...)
-        return np.asarray(opened.kept[id(source)][index])
-    from tensornp.core.values.blocks import numbers_of
-
-    ranges = taken_by(index, source.shape).ranges
-    if opened.file == source.file:
-        bits = source.elements(opened, ranges)
-    else:
-        with source.reading(opened.called) as own:
-            bits = source.elements(own, ranges)
-    return numbers_of(native(bits), source.dtype_of_values)
+        with self.file.opened() as there:
+            bits = self.elements(there, taken_by(index, self.shape).ranges)
+        return numbers_of(native(bits), self.dtype_of_values)
 
 
 def weight_in(

@@ -26,29 +26,17 @@ class Requested(Source):
         How rows that hold no object find the weight.
     """
 
-    __slots__ = ("_get", "_identity", "_is_computed", "_location", "_lookup", "_requires_grad")
+    __slots__ = ("_get", "_is_computed", "_lookup", "identity", "location", "requires_grad")
+    location: str
+    identity: object
+    requires_grad: bool | None
 
     def __init__(
         self, get: Callable[[Called], WeightEntry], location: str, requires_grad: bool | None, *,
         is_computed: bool = False, lookup: Again | None = None, identity: object = None,
     ) -> None:  # fmt: skip
-        self._get, self._location, self._requires_grad = get, location, requires_grad
-        self._is_computed, self._lookup, self._identity = is_computed, lookup, identity
-
-    @property
-    def location(self) -> str:
-        """The device."""
-        return self._location
-
-    @property
-    def requires_grad(self) -> bool | None:
-        """The value at the time of listing."""
-        return self._requires_grad
-
-    @property
-    def identity(self) -> object:
-        """The object that two names may have, or this source."""
-        return self._identity or id(self)
+        self._get, self.location, self.requires_grad = get, location, requires_grad
+        self._is_computed, self._lookup, self.identity = is_computed, lookup, identity or id(self)
 
     def again(self, called: Called, kind: str) -> Again | None:
         """Return how to look the weight up again."""

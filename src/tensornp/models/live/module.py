@@ -227,5 +227,5 @@ def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> l
     found: dict[int, WeightEntry] = {}
     for entry in entries_of_module(model, expression)[0]:
         if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
-            found.setdefault(id(entry._source.tensor), entry)
+            found.setdefault(id(entry.tensor), entry)
     return list(found.values())

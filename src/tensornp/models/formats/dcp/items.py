@@ -1,4 +1,4 @@
-"""Items in the files of a checkpoint: a pickle or a tensor of `torch.save`, perhaps packed by Zstandard."""
+"""Read items of a checkpoint: a pickle or a tensor of `torch.save`, perhaps packed by Zstandard."""
 
 from __future__ import annotations
 
