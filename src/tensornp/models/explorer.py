@@ -12,12 +12,11 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.repeated import first_of_each
+from tensornp.models.entries.repeated import NotListed, first_of_each
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
-from tensornp.models.storage.totals import held_by, identity_of, stored_in_files
+from tensornp.models.storage.relations import held_by, identity_of, stored_in_files
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -46,28 +45,6 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
-
-    def _display_(self) -> object:
-        """Return the card for marimo, which would list the numbers alone."""
-        return display_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
-
-class Spread(NamedTuple):
-    """Sizes of weights that are sharded over ranks.
-
-    Attributes
-    ----------
-    parameters_here : int
-        Elements of the parameters on this rank.
-    nbytes_of_all : int
-        Bytes of the elements of all weights on all ranks.
-    """
-
-    parameters_here: int
-    nbytes_of_all: int
 
     def _display_(self) -> object:
         """Return the card for marimo, which would list the numbers alone."""
@@ -221,14 +198,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return counted(number, "element") + (" besides states" if has_states else "")
 
     @property
-    def spread(self) -> Spread | None:
-        """Return the sizes of sharded weights here and on all ranks, None without any."""
+    def spread(self) -> tuple[int, int] | None:
+        """Return the parameters on this rank and the bytes on all ranks, None without sharded weights."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
         every = self._each_once()
         elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
-        return Spread(self.totals.parameters - elsewhere, nbytes)
+        return self.totals.parameters - elsewhere, nbytes
 
     @property
     def nbytes_here(self) -> int:
@@ -322,11 +299,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
-        here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        here = f"on this rank {spread[0]:,} and {format_nbytes(totals.nbytes)}" if spread else ""
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
             self.told_parameters(totals.parameters),
-            format_nbytes(spread.nbytes_of_all) if spread else self.told_nbytes(totals.nbytes),
+            format_nbytes(spread[1]) if spread else self.told_nbytes(totals.nbytes),
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"

@@ -419,7 +419,7 @@ def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
 
 
 def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
-    """The rows that other ranks have written are there, and each chunk tells which rank has."""
+    """The rows of the other files are there."""
     made = {"w": torch.arange(12.0).view(6, 2), "v": torch.ones(6, 2), "whole": torch.ones(3)}
 
     def change(metadata):
@@ -431,7 +431,6 @@ def test_a_lost_file_is_one_problem_and_refuses_only_what_meets_it(tmp_path):
     written(tmp_path, tree, change=change)
     (tmp_path / "__1_0.distcp").write_bytes((tmp_path / ITEMS).read_bytes())
     explorer = tnp.weights(tmp_path)
-    assert [chunk.rank for chunk in explorer["w"]._chunks] == [0, 1, 2]
     (problem,) = explorer.problems
     assert "__2_0.distcp' cannot be opened" in problem
     assert "1 more weight" in problem

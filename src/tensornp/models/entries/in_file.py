@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,17 @@ import numpy as np
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
-from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
+from tensornp.errors import NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native
-from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
+from tensornp.models.files.source_file import Bytes, Extent, Reader
 from tensornp.models.reading.codec import Codec
 from tensornp.models.reading.take import Array, Ranges, Reads, Shape, boxes_of_row, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
-MIN_GIVEN_BACK = 2**30
-"""Size of a file from which on a scan leaves nothing of it in the system's cache."""
 _MAX_WHOLE_NBYTES = 2**22
 """Bytes of a compressed array that are inflated at once."""
 
@@ -190,13 +188,6 @@ class FileSource(StoredSource):
             said = f"the statistics of {called.shown} would read {numel:,} elements of which {reach:,} are stored"
             raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
         return StoredSource.stats(self, called)
-
-    def give_back(self) -> None:
-        """Let the system drop a large file from its cache."""
-        file = self.file
-        if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
-            with suppress(ChangedFileError), file.opened() as there:
-                there.give_back(self.offset, self._nbytes)
 
     @contextmanager
     def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Reader]:

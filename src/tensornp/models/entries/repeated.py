@@ -38,3 +38,32 @@ def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
         if same:
             earlier.add(one.name)
     return frozenset(found)
+
+
+_NAMES = frozenset(
+    {
+        "num_batches_tracked", "position_ids", "token_type_ids", "relative_position_index", "relative_coords_table",
+        "rel_pos_index", "cache_position", "num_updates", "steps",
+    }
+)  # fmt: skip
+_DTYPES = ("int64", "bool")
+"""Codes of quantized weights are shorter integers."""
+
+
+def is_counter(entry: WeightEntry) -> bool:
+    """Return whether a weight of int64 or bool is a buffer, or has a known name."""
+    if entry.dtype not in _DTYPES:
+        return False
+    return entry.kind == "buffer" or entry.name.rpartition(".")[2] in _NAMES
+
+
+class NotListed(str):
+    """A problem that hides weights, so that a comparison is not complete."""
+
+    __slots__ = ()
+
+
+class NotOfModule(NotListed):
+    """A problem that hides values saved next to a model, which no module has."""
+
+    __slots__ = ()

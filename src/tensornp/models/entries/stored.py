@@ -133,9 +133,6 @@ class StoredSource(Source):
 
         return put_together(self.numbers_read(None), tallies)
 
-    def give_back(self) -> None:
-        """Drop read data from the system's cache, as a scan reads nothing twice."""
-
     def read(self, called: Called, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
         from tensornp.core.convert.budget import Budget

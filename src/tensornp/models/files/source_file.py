@@ -9,7 +9,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, BinaryIO, NamedTuple, Protocol
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.models.files.address import Address, Place
 
 Array = np.ndarray[Any, Any]
 
@@ -197,12 +198,6 @@ class OpenFile(Reader):
         """Return the error for an open file that vanished, as on a lost share."""
         return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
 
-    def give_back(self, offset: int, nbytes: int) -> None:
-        """Let the system drop these bytes from its cache, where it can be told so."""
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):
-                os.posix_fadvise(self._descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
-
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._descriptor, [view], offset)
@@ -226,3 +221,12 @@ def overlapping(spans: Mapping[str, tuple[int, int]]) -> Iterator[str]:
         if nbytes and offset < end:
             yield name
         end = max(end, offset + nbytes)
+
+
+def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
+    """Return a context with the file at a path, or the first bytes at an address."""
+    if not isinstance(path, Address):
+        return nullcontext(SourceFile.at(path))
+    from tensornp.models.files.remote_file import RemoteFile
+
+    return RemoteFile.listed(path, nbytes)

@@ -24,7 +24,7 @@ from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.byte_range import ByteRange, Readable
 from tensornp.models.files.source_file import Bytes, Extent, ListedFile, Reader
 from tensornp.models.files.zip_directory import Record, records_of

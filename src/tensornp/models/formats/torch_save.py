@@ -16,21 +16,20 @@ from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange, ByteSource, read_bytes
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, ZIP_MAGIC, Record, records_of
 from tensornp.models.formats.contents import Beside, Contents
-from tensornp.models.names.naming import own_names
-from tensornp.models.names.quoted import part_of_storage
+from tensornp.models.names.quoted import own_names, part_of_storage
 from tensornp.models.optimizers import optimizers_in
 from tensornp.models.pickles.leaves import Leaves, OfSet, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
-from tensornp.models.quantization.quantizer import quantized
-from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
+from tensornp.models.quantization.affine import quantized
+from tensornp.models.reading.codec import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000

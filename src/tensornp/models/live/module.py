@@ -15,12 +15,11 @@ from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
 from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
-from tensornp.models.names.naming import own_names
-from tensornp.models.names.quoted import shown_name, shown_names
+from tensornp.models.names.quoted import own_names, shown_name, shown_names
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""

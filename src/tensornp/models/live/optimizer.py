@@ -12,14 +12,23 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.containers import IN_SET, items_of, leaves
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Beside
-from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, steps_below
-from tensornp.models.live.unlisted import Unlisted
-from tensornp.models.names.naming import own_names
+from tensornp.models.live.steps import (
+    MAX_LEAVES,
+    Unlisted,
+    bracket_of,
+    is_walked,
+    is_writable,
+    joined,
+    key_of,
+    plain_of,
+    steps_below,
+    weights_of_leaf,
+)
+from tensornp.models.names.quoted import own_names
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _MAX_SAID = 100_000

@@ -12,12 +12,19 @@ from itertools import islice
 from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.not_listed import NotListed, NotOfModule
+from tensornp.models.entries.repeated import NotListed, NotOfModule
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
-from tensornp.models.opening.config import UNREADABLE
-from tensornp.models.opening.files import are_of_one_whole, below, open_file, open_parts, parts_among, with_more
+from tensornp.models.opening.files import (
+    UNREADABLE,
+    are_of_one_whole,
+    below,
+    open_file,
+    open_parts,
+    parts_among,
+    with_more,
+)
 from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, open_offload_folder
 

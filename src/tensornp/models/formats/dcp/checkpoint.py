@@ -17,8 +17,7 @@ from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.files.address import Place, why_outside
-from tensornp.models.files.listed import listed
-from tensornp.models.files.source_file import ListedFile
+from tensornp.models.files.source_file import ListedFile, listed
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.items import MAX_BESIDES_NBYTES, LostFile, PackedItem, StoredChunk, zstd_library

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +20,11 @@ from tensornp.models.files.source_file import Array, Extent, ListedFile, Reader
 from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
+from tensornp.models.reading.codec import AS_STORED, LazySigns
 from tensornp.models.reading.take import Shape
 
 MAX_BESIDES_NBYTES = 2**20
 """Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
-_WRITER = re.compile(r"__(\d{1,9})_\d{1,9}(?:\.distcp)?|shard-(\d{1,9})-model-\d+-of-\d+\.safetensors")
 _LIBRARIES = ("zstandard", "compression.zstd")
 """Either of them unpacks; the second comes with Python 3.14."""
 
@@ -140,12 +137,6 @@ class StoredChunk(NamedTuple):
     offset: int
     nbytes: int
     is_item: bool = True
-
-    @property
-    def rank(self) -> int | None:
-        """The rank that wrote it, by the name of its file; None if the name does not tell."""
-        found = _WRITER.fullmatch(PurePath(self.file.path).name)
-        return int(found[1] or found[2]) if found is not None else None
 
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""

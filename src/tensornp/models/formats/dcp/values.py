@@ -11,7 +11,7 @@ from typing import Any
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.dcp.items import opened_item
 from tensornp.models.formats.torch_save import read_torch_zip
