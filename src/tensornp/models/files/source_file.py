@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.files.address import Address, Place
 
 Array = np.ndarray[Any, Any]
 
@@ -221,12 +220,3 @@ def overlapping(spans: Mapping[str, tuple[int, int]]) -> Iterator[str]:
         if nbytes and offset < end:
             yield name
         end = max(end, offset + nbytes)
-
-
-def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
-    """Return a context with the file at a path, or the first bytes at an address."""
-    if not isinstance(path, Address):
-        return nullcontext(SourceFile.at(path))
-    from tensornp.models.files.remote_file import RemoteFile
-
-    return RemoteFile.listed(path, nbytes)

@@ -24,7 +24,7 @@ from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, ZIP_MAGIC,
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import own_names, part_of_storage
 from tensornp.models.optimizers import optimizers_in
-from tensornp.models.pickles.leaves import Leaves, OfSet, Path, names_of
+from tensornp.models.pickles.leaves import Leaves, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
@@ -203,22 +203,19 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             values.append(value)
     problems += map(NotListed, leaves.problems())
     entries: list[WeightEntry] = []
-    besides, of_sets, of_tensors = Beside(), set(), []
+    besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
     for path, name, bracket, value in zip(paths, own_names(names, brackets), brackets, values, strict=True):
-        is_of_set = any(type(key) is OfSet for key in path)
         if type(value) is PickledTensor:
             code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
-            if wanted or is_of_set:
-                # torch would refuse it, or import what the file names; no number reaches into a set.
+            if wanted:
+                # torch would refuse it, or import what the file names.
                 code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
             entries.append(in_file.entry(value, name, code))
             of_tensors.append(path)
         else:
             besides[name] = value
-            if is_of_set:
-                of_sets.add(name)
-    besides.of_sets, besides.others = of_sets, {names_of(path)[0]: said for path, said in leaves.others}
+    besides.others = {names_of(path)[0]: said for path, said in leaves.others}
     optimizers, entries = optimizers_in(found.root, of_tensors, entries)
     return Contents(entries, besides, problems, optimizers)
 

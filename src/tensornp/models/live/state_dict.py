@@ -14,6 +14,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
@@ -83,19 +84,16 @@ def contents_of_tree(
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
-    alone: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
             entries.append(one if one.name == name else one._with_(name=name))
-            is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
-            alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
-            # Of an optimizer that is saved, each state has its own.
-            keys.append(leaf.keys if is_alone else [])
+            # Each state of a live optimizer has its own names.
+            keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
-    saved, entries = optimizers_in(tree, map(_keys_of, keys), entries)
+    saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
@@ -129,7 +127,8 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
                 unlisted.note(name, what)
             return
     unlisted.is_listed(what)
-    has_code = is_writable(leaf.keys) or (not is_usual and is_own(what))
+    # Explorers and weights know their expressions.
+    has_code = is_writable(leaf.keys) or issubclass(type(what), (WeightsExplorer, WeightEntry))
     for one in found:
         if not is_usual and one._source.held is not None:
             unlisted.is_listed(one._source.held)
@@ -150,19 +149,12 @@ def has_weights(obj: Any) -> bool:
 def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
-    times: dict[int, int] = {}
     num_besides = 0
     shared = Shared(MAX_REPEATED)
     every = leaves(tree, (None, expression), shared=shared)
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
-        if not _is_usual(leaf):
-            # Of lists that hold a shared one twice, each, there are 2**depth ways to it.
-            earlier = times.get(id(leaf), 0)
-            times[id(leaf)] = earlier + 1
-            if earlier >= _most_names_of(leaf):
-                continue
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
@@ -173,20 +165,8 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     return found, [*map(NotListed, problems)]
 
 
-def _most_names_of(leaf: Any) -> int:
-    """Return the number of names that an object may have."""
-    if is_holder(leaf):
-        # The first, those after it, and one by which it is known that there are more.
-        return MAX_REPEATED + 2
-    return MAX_LEAVES if is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) else 1
-
-
-def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
-    """Return the keys and indices of steps, None for keys with their own hash."""
-    return tuple(map(_key_alone, steps))
-
-
 def _key_alone(step: Any) -> Any:
+    """Return the key or index of a step, None for a key with its own hash."""
     if type(step) is tuple:
         return step[0] if is_number_or_name(step[0]) else None
     found = _INDEX.fullmatch(step)
@@ -199,16 +179,6 @@ _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry
 def is_holder(obj: Any) -> bool:
     """Return whether an object has weights of its own."""
     return any([issubclass(type(obj), base) for base in _HOLDERS])
-
-
-def is_own(obj: Any) -> bool:
-    """Return whether an object knows its expression, as explorers and weights do."""
-    return any([issubclass(type(obj), base) for base in (WeightsExplorer, WeightEntry)])
-
-
-def is_module(obj: Any) -> bool:
-    """Return whether an object is a module, by its type."""
-    return issubclass(type(obj), torch.nn.Module)
 
 
 class Holders:

@@ -14,7 +14,7 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.address import AbsentError, Address, Place
-from tensornp.models.files.source_file import listed
+from tensornp.models.files.listed import listed
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import Format, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
@@ -121,7 +121,6 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
     if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
         return both
     made, own, more = Beside(both), *(one if isinstance(one, Beside) else Beside() for one in (first, second))
-    made.of_sets = {*own.of_sets, *(prefix + name for name in more.of_sets)}
     made.others = {**own.others, **{prefix + name: cls for name, cls in more.others.items()}}
     return made
 

@@ -7,7 +7,6 @@ its values are asked for.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
@@ -17,20 +16,19 @@ from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.files.address import Place, why_outside
-from tensornp.models.files.source_file import ListedFile, listed
+from tensornp.models.files.listed import listed
+from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
-from tensornp.models.formats.dcp.items import MAX_BESIDES_NBYTES, LostFile, PackedItem, StoredChunk, zstd_library
+from tensornp.models.formats.dcp.items import LostFile, StoredChunk
 from tensornp.models.formats.dcp.metadata import Item, Told, ToldChunk, ToldTensor, optimizers_of, read_dcp_metadata
-from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, MAX_VALUE_NBYTES, ByteValue, ByteValues
+from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.formats.safetensors import StoredTensor, read_header, saved_offsets
 from tensornp.models.formats.table import METADATA
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.reading.take import Shape
 
 _MAX_CHUNKS = 2**16
-_PACKED = re.compile(r"stream\.zstd(@[^/]*)?/1(\..*)?")
-"""The name of Zstandard in `torch.distributed.checkpoint._extension`."""
 
 
 def open_dcp(folder: Place) -> Contents:
@@ -66,8 +64,8 @@ class _Files:
         self._found: dict[str, ListedFile | str] = {}
         self._headers: dict[str, _Header] = {}
 
-    def of_item(self, item: Item, limit: int) -> ListedFile | str:
-        """Return the file of an item, unpacked up to `limit` bytes, or the reason why it is not read."""
+    def of_item(self, item: Item) -> ListedFile | str:
+        """Return the file of an item, or the reason why it is not read."""
         if type(item.place) is not str or item.place not in self._found:
             if why := why_outside(item.place):
                 return why
@@ -79,13 +77,9 @@ class _Files:
             return file
         if item.offset < 0 or item.nbytes < 0 or item.offset + item.nbytes > file.nbytes:
             return f"its item at byte {cut(f'{item.offset:,}', MAX_SHOWN)} lies outside of {shown_name(item.place)}"
-        if not item.transforms:
-            return file
-        if len(item.transforms) > 1 or not _PACKED.fullmatch(item.transforms[0]):
-            return f"it is transformed by {', '.join(map(shown_name, item.transforms[:3]))}, which is not known"
-        if not zstd_library():
-            return "it is packed by Zstandard; install zstandard to read it"
-        return PackedItem(file.path, file, item.offset, item.nbytes, limit)
+        if item.transforms:
+            return f"it is transformed by {', '.join(map(shown_name, item.transforms[:3]))}, which is not read"
+        return file
 
     def chunk(self, name: str, told: ToldChunk, dtype: str) -> StoredChunk | str:
         """Return a chunk of the tensor of that name, or why it is not read."""
@@ -93,16 +87,16 @@ class _Files:
         if item is None:
             return f"where its chunk at {offsets} lies is not told"
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
-        file = self.of_item(item, nbytes + MAX_BESIDES_NBYTES)
+        file = self.of_item(item)
         if isinstance(file, str):
             # A damaged file can tell anything as its place.
             if type(item.place) is not str or item.place not in self.lost:
                 return file
             return StoredChunk(offsets, sizes, LostFile(str(self.folder / item.place), file), 0, item.nbytes)
-        if item.nbytes == nbytes and not file.is_stream:
+        if item.nbytes == nbytes:
             # A zip is longer than its tensor.
             return self._in_safetensors(file, item.offset, name, told, dtype)
-        if item.nbytes < nbytes and not file.is_stream:
+        if item.nbytes < nbytes:
             return f"its chunk at {offsets} needs {nbytes:,} bytes, and its item has {item.nbytes:,}"
         return StoredChunk(offsets, sizes, file, item.offset, item.nbytes)
 
@@ -140,7 +134,7 @@ def _header(file: ListedFile, start: int) -> _Header:
 
 
 def _value(files: _Files, item: Item | None) -> ByteValue:
-    found = files.of_item(item, MAX_VALUE_NBYTES) if item is not None else "where it lies is not told"
+    found = files.of_item(item) if item is not None else "where it lies is not told"
     if item is None or isinstance(found, str):
         return ByteValue(None, 0, 0, str(found))
     return ByteValue(found, item.offset, item.nbytes)

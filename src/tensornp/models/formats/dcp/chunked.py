@@ -18,11 +18,8 @@ from tensornp.models.entries.in_file import FileSource, why_no_array
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource
 from tensornp.models.files.source_file import Bytes, Extent
-from tensornp.models.formats.dcp.items import PackedItem, StoredChunk
+from tensornp.models.formats.dcp.items import StoredChunk
 from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
-
-_MAX_KEPT_NBYTES = 2**28
-"""Bytes of unpacked chunks that are kept for the next read; a single one may be larger."""
 
 
 def chunked(
@@ -33,13 +30,6 @@ def chunked(
     source, code = ChunkSource(shape, dtype, folder, chunks), f"tnp.weights({folder!r})[{name!r}].to_numpy()"
     problem = problem or why_no_array(shape, dtype)
     return WeightEntry(name, "tensor", shape, dtype, nbytes, source, code, problem=problem)
-
-
-class _Opened(NamedTuple):
-    """The unpacked chunks of some reads."""
-
-    called: Called
-    kept: dict[int, Any]
 
 
 @dataclass(frozen=True)
@@ -75,8 +65,8 @@ class ChunkSource(StoredSource):
 
     @property
     def is_shared_out(self) -> bool:
-        """Whether no chunk is packed."""
-        return not any(isinstance(chunk.file, PackedItem) for chunk in self.chunks)
+        """Return True: each chunk is read by itself."""
+        return True
 
     def plan(self, called: Called, index: Any) -> ReadPlan:
         """Return the plan of `to_numpy`; reads some kB of each item."""
@@ -85,11 +75,11 @@ class ChunkSource(StoredSource):
         return ReadPlan(sum(one.nbytes_read for one in plans), sum(one.num_reads for one in plans), taken.shape)
 
     @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
-        """Keep unpacked chunks for some reads."""
-        yield _Opened(called, {})
+    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Called]:
+        """Return the name for messages: there may be more files than can be open."""
+        yield called
 
-    def elements(self, opened: _Opened, ranges: Ranges) -> Array:
+    def elements(self, opened: Called, ranges: Ranges) -> Array:
         """Return the elements in some ranges; those of the only chunk as they are read."""
         if len(self.chunks) == 1:
             return self._part(opened, 0, ranges)
@@ -97,7 +87,7 @@ class ChunkSource(StoredSource):
         self._fill(made, opened, ranges)
         return made
 
-    def row(self, opened: _Opened, first: int, count: int) -> Array:
+    def row(self, opened: Called, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order of their indices."""
         made = np.empty(count, stored_dtype(self.dtype))
         done = 0
@@ -108,7 +98,7 @@ class ChunkSource(StoredSource):
             done += part.size
         return made
 
-    def _fill(self, made: Array, opened: _Opened, ranges: Ranges) -> None:
+    def _fill(self, made: Array, opened: Called, ranges: Ranges) -> None:
         for number, met in self._met(ranges):
             made[met.wanted] = self._part(opened, number, met.own)
 
@@ -118,17 +108,9 @@ class ChunkSource(StoredSource):
             self._sources[number] = self.chunks[number].source(self.dtype)
         return self._sources[number]
 
-    def _part(self, opened: _Opened, number: int, ranges: Ranges) -> Array:
+    def _part(self, called: Called, number: int, ranges: Ranges) -> Array:
         source = self._source(number)
-        if number in opened.kept:
-            return source.elements(opened.kept[number], ranges)
-        with source.reading(opened.called) as there:
-            if source.file.is_stream:
-                # The next read of a packed chunk does not unpack it again.
-                kept = sum(math.prod(self.chunks[one].sizes) for one in opened.kept) * stored_dtype(self.dtype).itemsize
-                if kept > _MAX_KEPT_NBYTES:
-                    opened.kept.clear()
-                opened.kept[number] = there
+        with source.reading(called) as there:
             return source.elements(there, ranges)
 
     @cached_property

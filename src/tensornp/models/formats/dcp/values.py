@@ -24,11 +24,6 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
 _MAX_NBYTES = 2**24
-MAX_VALUE_NBYTES = 2 * _MAX_NBYTES
-"""Bytes of a packed value once it is unpacked.
-
-Its directory and its pickle may have half of them each.
-"""
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 """Parts and characters of any value that is shown, and more for each byte of its pickle."""
