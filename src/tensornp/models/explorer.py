@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
-from tensornp.models.entries.repeated import NotListed, first_of_each
+from tensornp.models.entries.repeated import NotListed, not_counted
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
@@ -134,10 +134,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
-        return WeightsExplorer(
-            entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, classes=self.classes,
-            is_of_module=self.is_of_module,
-        )  # fmt: skip
+        return self._copy(entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, problems=())
+
+    def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
+        own = {"metadata": self.metadata, "problems": self.problems, **facts}
+        return WeightsExplorer(entries, source, is_of_module=self.is_of_module, classes=self.classes, **own)
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
@@ -146,11 +147,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights without expressions."""
-        entries = [one._with_(code="") for one in self._entries.values()]
-        return WeightsExplorer(
-            entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
-            classes=self.classes,
-        )  # fmt: skip
+        return self._copy((one._with_(code="") for one in self._entries.values()), self.source)
 
     @property
     def num_weights(self) -> int:
@@ -169,12 +166,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _count(self) -> Totals:
         every = list(self._entries.values())
-        parameters = [one for one in every if self._is_counted(one)]
-        counted = {identity_of(one): one for one in first_of_each(parameters)}
+        parameters = _each_once(one for one in every if self._is_counted(one))
         held = [held_by(one) for one in every]
         elements, nbytes = _stored_in_memory([one for one in held if one is not None])
         others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
-        return Totals(sum(one._num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
+        return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
         """Return whether a weight counts as a parameter."""
@@ -183,7 +179,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def told_nbytes(self, nbytes: int) -> str:
         """Return a size in words, with the size of weights on the meta device."""
         told = format_nbytes(nbytes)
-        on_meta = sum(one.nbytes for one in self._each_once() if one.location == META and one.kind != COMPUTED)
+        on_meta = sum(
+            one.nbytes for one in _each_once(self._entries.values()) if one.location == META and one.kind != COMPUTED
+        )
         if not on_meta:
             return told
         would = f"would take {format_nbytes(on_meta)}"
@@ -202,7 +200,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return the parameters on this rank and the bytes on all ranks, None without sharded weights."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
-        every = self._each_once()
+        every = _each_once(self._entries.values())
         elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
         return self.totals.parameters - elsewhere, nbytes
@@ -210,10 +208,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     @property
     def nbytes_here(self) -> int:
         """Return the bytes of the elements on this rank, without padding of storages."""
-        return sum(one.nbytes for one in self._each_once())
-
-    def _each_once(self) -> list[WeightEntry]:
-        return list({identity_of(one): one for one in self._entries.values()}.values())
+        return sum(one.nbytes for one in _each_once(self._entries.values()))
 
     def scan(
         self,
@@ -307,6 +302,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
+
+
+def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
+    """Return one weight for all names of the same elements."""
+    every = list({identity_of(one): one for one in entries}.values())
+    again = not_counted(every)
+    return [one for one in every if one.name not in again]
 
 
 def _stored_in_memory(held: list[Any]) -> tuple[int, int]:

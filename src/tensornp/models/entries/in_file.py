@@ -19,7 +19,7 @@ from tensornp.errors import NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native
-from tensornp.models.files.source_file import Bytes, Extent, Reader
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.reading.codec import Codec
 from tensornp.models.reading.take import Array, Ranges, Reads, Shape, boxes_of_row, taken_by
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
 _MAX_WHOLE_NBYTES = 2**22
-"""Bytes of a compressed array that are inflated at once."""
+"""ListedFile of a compressed array that are inflated at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class FileSource(StoredSource):
         The shape of the values.
     dtype : str
         The dtype of the elements as they are stored.
-    file : Bytes
+    file : ListedFile
         The file.
     offset : int
         The first byte.
@@ -54,7 +54,7 @@ class FileSource(StoredSource):
 
     shape: Shape
     dtype: str
-    file: Bytes
+    file: ListedFile
     offset: int
     strides: Shape | None = None
     is_swapped: bool = False
@@ -69,13 +69,6 @@ class FileSource(StoredSource):
     def dtype_of_values(self) -> str:
         """The dtype of the decoded values."""
         return str(self.codecs[-1].dtype) if self.codecs else self.dtype
-
-    @property
-    def files(self) -> frozenset[Bytes]:
-        """The file, and those of the numbers that codecs need."""
-        none = (range(0),) * len(self.shape)
-        others = (source.files for codec in self.codecs for source, _ in codec.beside(none))
-        return frozenset((self.file,)).union(*others)
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -99,7 +92,7 @@ class FileSource(StoredSource):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element; 0 if they are compressed, or in blocks."""
+        """ListedFile of an element; 0 if they are compressed, or in blocks."""
         return 0 if self.file.is_stream or self.dtype not in KNOWN else stored_dtype(self.dtype).itemsize
 
     @property

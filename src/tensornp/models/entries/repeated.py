@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 
@@ -14,17 +14,6 @@ _WHOLE = (_SAME, "reinterpreted")
 def same_elements_as(entry: WeightEntry) -> list[str]:
     """Return the first names of other objects with the same elements in order."""
     return [other.name for other in entry.related if other.relation == _SAME]
-
-
-def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
-    """Yield one weight for each set of elements: state dicts repeat tied weights."""
-    earlier: set[str] = set()
-    for one in entries:
-        same = same_elements_as(one)
-        if earlier.isdisjoint(same):
-            yield one
-        if same:
-            earlier.add(one.name)
 
 
 def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:

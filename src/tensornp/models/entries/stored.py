@@ -15,7 +15,6 @@ import numpy as np
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
-from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class ReadPlan(NamedTuple):
     Attributes
     ----------
     nbytes_read : int
-        Bytes that are read, with gaps of up to 4 KiB between those that are wanted.
+        ListedFile that are read, with gaps of up to 4 KiB between those that are wanted.
     num_reads : int
         Pieces of the file.
     shape : tuple of int
@@ -51,11 +50,6 @@ class StoredSource(Source):
     @property
     @abstractmethod
     def dtype_of_values(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def files(self) -> frozenset[Bytes]:
-        """The files that hold the values."""
 
     @property
     @abstractmethod

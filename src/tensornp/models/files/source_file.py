@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -49,24 +49,6 @@ class Extent(NamedTuple):
     path: str
     offset: int
     nbytes: int
-
-
-class Bytes(Protocol):
-    """A file, or a compressed part of one, that can be opened."""
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it is read upwards, and all before a byte is read for it."""
-
-    def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return the extent of `nbytes` bytes at `offset`, or of a whole stream."""
-
-    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
-        """Open it for some reads, or to read all."""
 
 
 class ListedFile(ABC):

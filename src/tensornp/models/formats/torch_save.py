@@ -18,9 +18,15 @@ from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.source import NoSource
-from tensornp.models.files.byte_range import ByteRange, ByteSource, read_bytes
 from tensornp.models.files.source_file import ListedFile, Reader
-from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, ZIP_MAGIC, Record, records_of
+from tensornp.models.files.zip_directory import (
+    MAX_DIRECTORY_NBYTES,
+    ZIP_MAGIC,
+    ByteRange,
+    Record,
+    read_bytes,
+    records_of,
+)
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import own_names, part_of_storage
 from tensornp.models.optimizers import optimizers_in
@@ -53,7 +59,7 @@ class TorchZip(NamedTuple):
     num_constants: int
 
 
-def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
+def read_torch_zip(source: ByteRange, max_nbytes: int = MAX_NBYTES) -> TorchZip:
     """Return the contents of a zip of `torch.save`, whose directory and pickle may have `max_nbytes` each.
 
     Raises
@@ -64,7 +70,7 @@ def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip
     return _torch_zip_of(source, records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES)), max_nbytes)
 
 
-def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
+def _torch_zip_of(source: ByteRange, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
     records = {name: _uncompressed(one) for name, one in members.items()}
     pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
@@ -83,7 +89,7 @@ def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: in
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
-def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
+def _order_of(source: ByteRange, order: Record | None) -> tuple[bool, str]:
     """Return whether elements are byte-swapped, and a problem if that is not clear."""
     if order is None:
         # Before torch 2.1, all files were little-endian.

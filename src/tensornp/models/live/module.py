@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.attributes import an_instance, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.namespace.members import registered_names
-from tensornp.core.tensor.paths import Path, expression_of
+from tensornp.core.namespace.members import registered, registered_names, unregistered
+from tensornp.core.tensor.containers import leaves
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
 from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
-from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
+from tensornp.models.formats.contents import Contents
 from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
+from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.names.quoted import own_names, shown_name, shown_names
 
 MAX_REPEATED = 2000
@@ -46,7 +50,7 @@ class _Place(NamedTuple):
 
 
 @outside_modes
-def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str], dict[str, str]]:
+def contents_of_module(module: torch.nn.Module, expression: str) -> Contents:
     """Return the weights of a module, the problems, and each module's class by name.
 
     No code of the user runs.
@@ -55,7 +59,7 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
     entries = [one if one.name == name else one._with_(name=name) for (one, _), name in zip(found, names, strict=True)]
-    return entries, list(_problems(walk, entries)), walk.classes
+    return Contents(entries, {}, list(_problems(walk, entries)), is_of_module=True, classes=walk.classes)
 
 
 def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
@@ -214,7 +218,7 @@ def _is_wrapped(module: Any, name: str) -> bool:
     return name == "module" and any(issubclass(type(module), cls) for cls in _PARALLEL)
 
 
-def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:
+def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     """Return the parameters in the order of `model.parameters()`, each once.
 
     A parameter has its first name. The result is None for None; other objects raise BadRequestError.
@@ -224,7 +228,76 @@ def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> l
     if not is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
-    for entry in entries_of_module(model, expression)[0]:
+    for entry in contents_of_module(model, "model").entries:
         if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
             found.setdefault(id(entry.tensor), entry)
     return list(found.values())
+
+
+MAX_HELD = 10_000
+"""Values of one attribute that are looked at."""
+_CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
+
+
+class Attribute(NamedTuple):
+    """A tensor, module or packed object in an attribute, and the steps to it.
+
+    `value` is None if a list or a dictionary has more values than are read. A member of a set has no expression.
+    """
+
+    step: Any
+    names: tuple[str, ...]
+    brackets: str
+    value: Any
+    has_code: bool = True
+
+
+def attributes_of(module: Any) -> Iterator[Attribute]:
+    """Yield tensors, modules and packed objects in the attributes of a module."""
+    for step, child in unregistered(module):
+        name = step.lstrip(".")
+        if _is_meant(child):
+            yield Attribute(step, (name,), "", child)
+        elif id(type(child)) in _CONTAINERS and not _is_plain(child):
+            found = leaves(child, (None, ""))
+            for path, leaf in islice(found, MAX_HELD):
+                if path is not None and _is_meant(leaf):
+                    steps = steps_below(path)
+                    yield Attribute(
+                        step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf, is_writable(steps)
+                    )
+            if next(found, None) is not None:
+                yield Attribute(step, (name,), "", None)
+
+
+def _is_meant(value: Any) -> bool:
+    return is_packed_object(value) or issubclass(type(value), torch.Tensor) or issubclass(type(value), torch.nn.Module)
+
+
+def is_packed_object(value: Any) -> bool:
+    """Return whether a value may hold packed weights; a scripted module does not."""
+    return type(value) is torch.ScriptObject
+
+
+def _is_plain(container: Any) -> bool:
+    """Return whether a container has numbers and texts alone, as most attributes do."""
+    values: Iterable[Any] = container.values() if isinstance(container, dict) else container
+    return PLAIN_CLASSES.issuperset(map(id, map(type, list(values))))
+
+
+def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
+    """Return whether a module has unlisted weights and does not contain `root`."""
+    waiting, seen, hides_any = [module], {id(module)}, False
+    while waiting:
+        one = waiting.pop()
+        if one is root:
+            return False
+        for _, child, kind in registered(one):
+            if kind != "":
+                hides_any = hides_any or id(child) not in listed
+            elif issubclass(type(child), torch.nn.Module) and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
+        held = (found.value for found in attributes_of(one))
+        hides_any = hides_any or any(is_tensor(own) and id(own) not in listed for own in held)
+    return hides_any

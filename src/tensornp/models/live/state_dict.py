@@ -23,8 +23,8 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import NotListed
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part
-from tensornp.models.live.module import MAX_REPEATED, entries_of_module
-from tensornp.models.live.optimizer import entries_of_optimizer, modules_in, names_in
+from tensornp.models.live.module import MAX_REPEATED, contents_of_module
+from tensornp.models.live.optimizer import contents_of_optimizer, modules_in, names_in
 from tensornp.models.live.steps import (
     MAX_LEAVES,
     Unlisted,
@@ -232,26 +232,21 @@ class Holders:
     def _listed(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
         if issubclass(type(holder), WeightEntry):
             return [holder._with_(name=name, tied_to=(), related=())]
-        if issubclass(type(holder), torch.optim.Optimizer):
-            entries, said, problems = entries_of_optimizer(holder, code, self._model, self._names_of)
-            self._problems += (problem_of_part(name, one) for one in problems)
-            self._take(name, said)
-            # What they are called in a state dict is told without what leads to it.
-            return [one._with_(name=joined(name, one.name)) for one in entries]
+        is_optimizer = issubclass(type(holder), torch.optim.Optimizer)
         if is_module(holder):
-            entries, problems, classes = entries_of_module(holder, code)
-            self.has_module = True
+            found = contents_of_module(holder, code)
+        elif is_optimizer:
+            found = contents_of_optimizer(holder, code, self._model, self._names_of)
         else:
-            entries, problems, classes = list(holder.values()), holder.problems, holder.classes
-            self.has_module = self.has_module or holder.is_of_module
-            self._take(name, holder.metadata)
-        self.classes |= {joined(name, key): one for key, one in classes.items()}
-        self._problems += (problem_of_part(name, one) for one in problems)
-        return [_below(name, one) for one in entries]
-
-    def _take(self, name: str, said: Mapping[str, Any]) -> None:
-        self.said |= {joined(name, key): one for key, one in said.items()}
-        self.others |= {joined(name, key): cls for key, cls in getattr(said, "others", {}).items()}
+            own = holder.metadata, holder.problems, (), holder.is_of_module, holder.classes
+            found = Contents(list(holder.values()), *own)
+        self.has_module = self.has_module or found.is_of_module
+        self.said |= {joined(name, key): one for key, one in found.metadata.items()}
+        self.others |= {joined(name, key): cls for key, cls in getattr(found.metadata, "others", {}).items()}
+        self.classes |= {joined(name, key): one for key, one in found.classes.items()}
+        self._problems += (problem_of_part(name, one) for one in found.problems)
+        # The names of an optimizer's states in a state dict are known without the keys above.
+        return [one._with_(name=joined(name, one.name)) if is_optimizer else _below(name, one) for one in found.entries]
 
     def _names_of(self, optimizer: Any) -> Mapping[int, str]:
         """Return the names of an optimizer's parameters by identity: in the container, else in the namespace."""

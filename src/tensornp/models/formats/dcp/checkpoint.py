@@ -19,8 +19,7 @@ from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.listed import listed
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
-from tensornp.models.formats.dcp.items import LostFile, StoredChunk
+from tensornp.models.formats.dcp.chunked import ChunkSource, LostFile, StoredChunk, chunked
 from tensornp.models.formats.dcp.metadata import Item, Told, ToldChunk, ToldTensor, optimizers_of, read_dcp_metadata
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.formats.safetensors import StoredTensor, read_header, saved_offsets

@@ -13,7 +13,7 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.source_file import ListedFile
-from tensornp.models.formats.dcp.items import opened_item
+from tensornp.models.formats.dcp.chunked import opened_item
 from tensornp.models.formats.torch_save import read_torch_zip
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.leaves import NotBuilt, arrays_left_out, is_array, shown_key, words_of
