@@ -128,10 +128,9 @@ class _Walk:
             yield from _own_entries(one, members, its_place)
             if not is_packed(one):
                 yield from self._attributes(one, members, its_place)
-                stack.extend(reversed(list(_below(one, members, its_place))))
+                stack.extend(reversed(list(self._below(one, members, its_place))))
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from _computed_entries(one, its_place)
-            self.broken.extend(_broken(one, members, its_place))
 
     def _attributes(
         self, module: Any, members: list[tuple[Any, ...]], place: _Place
@@ -152,6 +151,17 @@ class _Walk:
                 if brackets:
                     self._loose.add(id(entry._source))
                 yield entry, ".".join((*place.every, *names))
+
+    def _below(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
+        """Yield the registered modules; others are noted."""
+        for name, step, child, kind in members:
+            if kind == "" and is_module(child):
+                names = place.names if _is_wrapped(module, name) else (*place.names, name)
+                offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
+                yield child, _Place(names, (*place.every, name), (place.path, step), offloaded)
+            elif kind == "" and child is not None:
+                where = shown_name(".".join((*place.names, name)))
+                self.broken.append(f"{where} is {an_instance(child)}, and no module; nothing of it is listed")
 
     def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
         """Return the weights without those in lists and dictionaries listed elsewhere."""
@@ -193,22 +203,6 @@ def _computed_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry,
         saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
         named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
         yield named, ".".join((*place.every, entry.name))
-
-
-def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
-    for name, step, child, kind in members:
-        if kind == "" and is_module(child):
-            names = place.names if _is_wrapped(module, name) else (*place.names, name)
-            offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
-            yield child, _Place(names, (*place.every, name), (place.path, step), offloaded)
-
-
-def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
-    """Yield a sentence for each registered module that is not a module."""
-    for name, _, child, kind in members:
-        if kind == "" and child is not None and not is_module(child):
-            where = shown_name(".".join((*place.names, name)))
-            yield f"{where} is {an_instance(child)}, and no module; nothing of it is listed"
 
 
 def _is_wrapped(module: Any, name: str) -> bool:

@@ -46,52 +46,47 @@ def open_index(path: Place) -> Contents:
         first = next(iter(places.values()))
         raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(first)}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
-    shards = _Shards(path.parent, sound)
+    shards = _read_shards(path.parent, sound)
     config, unread = config_beside(path.parent)
-    metadata = {**shards.said, **_metadata_of(told), **config}
+    metadata = {**shards.metadata, **_metadata_of(told), **config}
     entries, untold = with_meaning(shards.entries, metadata)
     problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
     return Contents(entries, metadata, problems)
 
 
-class _Shards:
-    """The weights and problems of sharded files; `places` maps names to files."""
-
-    def __init__(self, folder: Place, places: dict[str, str]) -> None:
-        self._places = places
-        self._found: dict[str, WeightEntry] = {}
-        self.problems: list[str] = []
-        self.said: dict[str, Any] = {}
-        # The reason why a weight of a shard has no values, if it is not found.
-        why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
-        self.entries: list[WeightEntry] = [
-            self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], shard)
-            for name, shard in places.items()
-            # A number or a text, which old indices list as well.
-            if name in self._found or name not in self.said
-        ]
-        self.entries.extend(self._found.values())
-
-    def _read(self, folder: Place, shard: str) -> str:
-        """Add the weights of a file, and return the problem of weights missing there."""
+def _read_shards(folder: Place, places: dict[str, str]) -> Contents:
+    """Return the weights of sharded files; `places` maps names to files."""
+    found: dict[str, WeightEntry] = {}
+    problems: list[str] = []
+    said: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    for shard in dict.fromkeys(places.values()):
         try:
             contents = read_part(folder / shard)
         except UNREADABLE as error:
-            self.problems.append(NotListed(error))
-            return f"its file {shown_name(shard)} cannot be read"
-        self.problems += [problem_of_part(shard, problem) for problem in contents.problems]
-        self.said |= contents.metadata
+            problems.append(NotListed(error))
+            why[shard] = f"its file {shown_name(shard)} cannot be read"
+            continue
+        why[shard] = f"it is not in {shown_name(shard)}"
+        problems += [problem_of_part(shard, problem) for problem in contents.problems]
+        said |= contents.metadata
         for entry in contents.entries:
             lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"
-            if self._places.get(entry.name, shard) != shard:
-                self.problems.append(NotListed(f"{lies}, where the index has it not"))
-                continue
-            if entry.name not in self._places:
-                self.problems.append(f"{lies}, and is not in the index")
-            is_in = entry.name in self._places
-            self._found[entry.name] = entry if is_in else noted(entry, "not in the index")
-        return f"it is not in {shown_name(shard)}"
+            if places.get(entry.name, shard) != shard:
+                problems.append(NotListed(f"{lies}, where the index has it not"))
+            elif entry.name in places:
+                found[entry.name] = entry
+            else:
+                problems.append(f"{lies}, and is not in the index")
+                found[entry.name] = noted(entry, "not in the index")
+    entries = [
+        found.pop(name) if name in found else nothing(name, "tensor", "", why[shard], shard)
+        for name, shard in places.items()
+        # A number or a text, which old indices list as well.
+        if name in found or name not in said
+    ]
+    return Contents([*entries, *found.values()], said, problems)
 
 
 def _refused(place: Any) -> str:
