@@ -252,7 +252,7 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     assert "scan:" in capsys.readouterr().err
     tnp.compare(model[1], model[1])
     assert "compare:" in capsys.readouterr().err
-    with pytest.raises(tnp.BadRequestError, match="progress must be a function of two numbers or False, got an int"):
+    with pytest.raises(tnp.BadRequestError, match="progress must be a function of two numbers or False, got "):
         tnp.weights(model[0]).scan(progress=3)
 
 

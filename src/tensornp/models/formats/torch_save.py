@@ -34,7 +34,7 @@ from tensornp.models.pickles.leaves import Leaves, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
-from tensornp.models.quantization.affine import quantized
+from tensornp.models.quantization.codecs import quantized
 from tensornp.models.reading.codec import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -221,7 +221,6 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             of_tensors.append(path)
         else:
             besides[name] = value
-    besides.others = {names_of(path)[0]: said for path, said in leaves.others}
     optimizers, entries = optimizers_in(found.root, of_tensors, entries)
     return Contents(entries, besides, problems, optimizers)
 

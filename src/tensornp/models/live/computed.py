@@ -42,9 +42,12 @@ def _kernel_shape(own: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 _PACKED: dict[str, tuple[Callable[[Mapping[str, Any]], tuple[int, ...]], str]] = {
-    "Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
-    "_ConvNd": (_kernel_shape, ""),
-    "Embedding": (lambda own: (own["num_embeddings"], own["embedding_dim"]), "_packed_params._packed_weight"),
+    "linear.Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
+    "conv._ConvNd": (_kernel_shape, ""),
+    "embedding_ops.Embedding": (
+        lambda own: (own["num_embeddings"], own["embedding_dim"]),
+        "_packed_params._packed_weight",
+    ),
 }
 """The shape of the weight of each packed class, and its name in a state dict."""
 
@@ -105,7 +108,7 @@ def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
 
 
 def _packed_class(cls: type) -> str | None:
-    names = (one.__name__ for one in cls.__mro__ if one.__module__.startswith("torch.ao.nn.quantized"))
+    names = (f"{one.__module__}.{one.__name__}".removeprefix("torch.ao.nn.quantized.modules.") for one in cls.__mro__)
     return next((name for name in names if name in _PACKED), None)
 
 
@@ -119,7 +122,7 @@ def _packed(module: Any, code: str) -> Iterator[WeightEntry]:
     row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
     row = row._with_(_saved_as=(saved_as,) if saved_as else ())
     yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
-    if name != "Embedding":
+    if not name.endswith("Embedding"):
         row = WeightEntry("bias", COMPUTED, None, "float32", 0, NoSource(), f"{code}.bias()", "packed, if there is one")
         yield _on_request(row, module, code, methodcaller("bias"), requires_grad=False, location="cpu")
 

@@ -148,8 +148,6 @@ class _Listing:
         entries = [entry._with_(name=name) for (entry, _), name in zip(self._found, names, strict=True)]
         for entry in entries:
             self.unlisted.is_listed(entry.tensor)
-        begins = (f"{GROUPS}.", f"{STATE}.")
-        self._metadata.others = {name: cls for name, cls in self.unlisted.named().items() if name.startswith(begins)}
         return Contents(entries, self._metadata, [*problems, *self.unlisted.problems()])
 
 

@@ -94,10 +94,8 @@ def contents_of_tree(
         elif len(besides) < MAX_SAID:
             besides[name] = one
     saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
-    beside = Beside(besides | holders.said)
-    beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
+    return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
 
 
 def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
@@ -186,8 +184,8 @@ class Holders:
 
     Attributes
     ----------
-    said, others : dict
-        What optimizers say of their groups, and explorers besides weights, and the classes of what is not looked into.
+    said : dict
+        The settings of optimizers, and the metadata of explorers.
     classes : dict
         By the name of a module, its class.
     has_module : bool
@@ -201,7 +199,6 @@ class Holders:
         namespace: Mapping[str, Any],
     ) -> None:
         self.said: dict[str, Any] = {}
-        self.others: dict[str, str] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
         self._modules, self._model, self._namespace = modules, model, namespace
@@ -242,7 +239,6 @@ class Holders:
             found = Contents(list(holder.values()), *own)
         self.has_module = self.has_module or found.is_of_module
         self.said |= {joined(name, key): one for key, one in found.metadata.items()}
-        self.others |= {joined(name, key): cls for key, cls in getattr(found.metadata, "others", {}).items()}
         self.classes |= {joined(name, key): one for key, one in found.classes.items()}
         self._problems += (problem_of_part(name, one) for one in found.problems)
         # The names of an optimizer's states in a state dict are known without the keys above.

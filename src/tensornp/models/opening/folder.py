@@ -20,12 +20,13 @@ from tensornp.models.opening.files import (
     UNREADABLE,
     are_of_one_whole,
     below,
+    is_index,
     open_file,
+    open_index,
     open_parts,
     parts_among,
     with_more,
 )
-from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, open_offload_folder
 
 _MAX_FOLDERS = 5_000

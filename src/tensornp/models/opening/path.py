@@ -17,8 +17,7 @@ from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.models.opening.files import open_file
-from tensornp.models.opening.index import is_index, open_index
+from tensornp.models.opening.files import is_index, open_file, open_index
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.quantization.layouts import with_packed
