@@ -131,7 +131,7 @@ class Tensors:
             if note == STORED and readable.numel() < tensor.numel():
                 # A sparse gradient counts as a whole, with the elements that are not stored.
                 readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
-            return self._add(readable, tensor.numel(), is_stored=note == STORED)
+            return self._add(readable, tensor.numel(), is_stored=note == STORED, has_sum=False)
         except Exception:
             return None
 
@@ -229,14 +229,16 @@ class Tensors:
         elif row is None:
             is_stored = value.note == STORED
             count = readable.numel() if is_stored else tensor.numel()
-            row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
+            row = self._add(readable, count, is_stored=is_stored, has_norm=has_sums, has_sum=has_sums)
             value.figures = row
         if has_sample:
             value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
-    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
-        row = self.table.add(readable, has_sums=has_sums)
-        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sums
+    def _add(
+        self, readable: torch.Tensor, count: int, *, is_stored: bool, has_norm: bool = True, has_sum: bool = True
+    ) -> int:
+        row = self.table.add(readable, has_norm=has_norm, has_sum=has_sum)
+        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sum
         return row
 
 
