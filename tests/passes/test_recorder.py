@@ -422,7 +422,7 @@ def test_odd_values_are_read_or_noted():
     with tnp.follow() as run:
         nn.Tanh()(torch.full((4,), 1e-30))
         nn.Identity()(torch.full((4,), 1e30))
-    assert not any(one.outputs[""].figures.norm in (0, INF) for one in run)
+    assert all(one.outputs[""].figures.is_norm_beyond and "norm" not in repr(one.outputs[""]) for one in run)
 
 
 def test_tensors_in_objects_and_keywords_are_found():

@@ -96,7 +96,7 @@ _ORDINARY_KEYS: dict[str, int] = {}
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a readable tensor in the order of its memory, each element of an expanded one once; None for none."""
+    """Return each element of a readable tensor once, in the order of its memory; None for no elements."""
     size = tensor.numel()
     if not size:
         return None
