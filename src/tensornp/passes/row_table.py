@@ -59,12 +59,13 @@ class RowTable:
         self._places.append((chunk, at))
         return len(self._places) - 1
 
-    def complete(self, number: int, tensor: torch.Tensor) -> None:
-        """Read the sum and the norm of an unchanged tensor with extremes alone."""
+    def complete(self, number: int, tensor: torch.Tensor, *, has_sum: bool) -> None:
+        """Read the norm, and the sum too, of an unchanged tensor with extremes alone."""
         chunk, at = self._places[number]
         tensor = tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0]
         chunk.take_norm(tensor, at)
-        chunk.take_sum(tensor, at)
+        if has_sum:
+            chunk.take_sum(tensor, at)
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Copy up to 256 elements at even distances on the device; return the number of the sample."""

@@ -113,6 +113,13 @@ class Tensors:
             return found[1]
         return memory.last[2] if memory.last[1] == version else None
 
+    def _row_of(self, tensor: torch.Tensor) -> Any:
+        """Return the row of the elements of a tensor, also of another view of them; None if none was read."""
+        memory = self._memories.get(_key_of(tensor))
+        if memory is None or memory.last is None or memory.last[1] != _version_of(tensor):
+            return None
+        return memory.last[2].figures if _are_same_elements(memory.last[0], _strided_place(tensor)) else None
+
     def is_known(self, tensor: torch.Tensor) -> bool:
         """Return whether the memory of a tensor was seen before: a result of an operator there is a view."""
         return _key_of(tensor) in self._memories
@@ -128,6 +135,11 @@ class Tensors:
             readable, note = readable_of(tensor)
             if readable is None:
                 return None
+            row = self._row_of(tensor) if self._sees_writes and not note else None
+            if row is not None:
+                # The operator that returned it has read its extremes.
+                self.table.complete(row, readable, has_sum=False)
+                return int(row)
             if note == STORED and readable.numel() < tensor.numel():
                 # A sparse gradient counts as a whole, with the elements that are not stored.
                 readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
@@ -224,7 +236,7 @@ class Tensors:
                 value.note = "freed: not read"
             return
         if row is not None and not has_row:
-            self.table.complete(row, readable)
+            self.table.complete(row, readable, has_sum=True)
             self.counts[row] = *self.counts[row][:2], True
         elif row is None:
             is_stored = value.note == STORED
