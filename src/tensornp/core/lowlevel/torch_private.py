@@ -27,6 +27,7 @@ InferenceMode: Any = torch._C._InferenceMode
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
 
+dispatch_keys: Any = torch._C._dispatch_keys
 disable_functorch: Any = torch._C._DisableFuncTorch
 disable_dispatch_modes = _disable_current_modes
 functorch_level = peek_interpreter_stack
@@ -47,6 +48,7 @@ storage_address: Any = _private._data_address
 """The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
 _storage_use_count: Any = torch._C._storage_Use_Count
+OF_TORCH = (torch.Tensor, torch.nn.Parameter)
 _scripted_table: Any = torch.jit._script.OrderedDictWrapper
 
 
@@ -186,8 +188,7 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether an object is a Tensor or Parameter, and not of a subclass."""
-    cls = type(obj)
-    return cls is torch.Tensor or cls is torch.nn.Parameter
+    return type(obj) in OF_TORCH
 
 
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:

@@ -71,21 +71,16 @@ def code_of_tensor(storage: Any, expression: str) -> str:
     return f"torch.empty(0, dtype={dtype}{where}).set_({expression})"
 
 
-PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
+PACKED_BITS: dict[torch.dtype, int] = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
-
-
-def num_bits(t: torch.Tensor) -> int:
-    """Return the bits of one element; one byte may hold several codes."""
-    return PACKED_BITS.get(t.dtype, 8 * t.element_size())
 
 
 def reach_of(t: torch.Tensor) -> int:
     """Return the bytes from the start of the storage to the end of the last element."""
     if not t.numel():
         return 0
-    bits = (int(t.storage_offset()) + num_reached(t.shape, t.stride())) * num_bits(t)
-    return -(-bits // 8)
+    bits = PACKED_BITS.get(t.dtype, 8 * t.element_size())
+    return -(-(int(t.storage_offset()) + num_reached(t.shape, t.stride())) * bits // 8)
 
 
 def is_held(t: torch.Tensor) -> bool:

@@ -16,7 +16,10 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
     """Return the number of elements from the first to the last, gaps included."""
-    return 1 + sum([(size - 1) * step for size, step in zip(shape, strides, strict=True)])
+    reached = 1
+    for size, step in zip(shape, strides, strict=True):
+        reached += (size - 1) * step
+    return reached
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:

@@ -16,7 +16,6 @@ from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import quoted, with_article
-from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, plain, tensor_of
@@ -187,8 +186,6 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     check_readable(info)
-    if info.device.type == "cpu":
-        check_parts(tensor)
     if kind is PENDING:
         awaited = kind.awaited(tensor)
         return _of_tensor(awaited, inspect(awaited), axis, in_order)
