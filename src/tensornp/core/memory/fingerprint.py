@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.memory.digest import number_of
 from tensornp.core.memory.footprint import check_parts, parts_under
-from tensornp.core.tensor.form import over_storage, plain, tensor_of
+from tensornp.core.tensor.form import BITS, over_storage, tensor_of
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
@@ -21,7 +21,6 @@ BLOCK_NBYTES = 2**20
 SAMPLE_NBYTES = 1024
 NUM_SAMPLES = 64
 """Past the budget, so many pieces of so many bytes are read, evenly spread."""
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _bits_of(raw: torch.Tensor) -> Iterator[torch.Tensor]:
     if raw.dtype in (torch.quint4x2, torch.quint2x4):
         yield tensor_of(raw.untyped_storage())
         return
-    bits = over_storage(raw, _BITS[raw.element_size()])
+    bits = over_storage(raw, BITS[raw.element_size()])
     yield bits.view(-1) if bits.is_contiguous() else bits
     if raw.is_conj() or raw.is_neg():
         yield torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")

@@ -34,12 +34,6 @@ def plain_part(tensor: Any) -> torch.Tensor | None:
     return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `outside_modes`."""
-    values = quietly(torch.Tensor.detach, tensor)
-    return values if type(values) is torch.Tensor else quietly(torch.Tensor.as_subclass, values, torch.Tensor)
-
-
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the same elements as `dtype`, without lazy bits and scales."""
     over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
@@ -71,6 +65,9 @@ def code_of_tensor(storage: Any, expression: str) -> str:
     return f"torch.empty(0, dtype={dtype}{where}).set_({expression})"
 
 
+FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+"""Dtypes of the bits of elements, by the bytes of an element, that torch 2.7 can index and copy."""
 PACKED_BITS: dict[torch.dtype, int] = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
 

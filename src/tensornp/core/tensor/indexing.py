@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.tensor.form import BITS
 
 MAX_NUMEL = 4_000_000
 """Elements that a display lays out at most, for kinds that cannot be indexed."""
 Places = list[list[int]]
 """The wanted indices of each dimension."""
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Dtypes, by the bytes of an element, that torch 2.7 can index: it cannot index float8 and most unsigned integers."""
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
@@ -27,7 +26,8 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
         torch.tensor(place, dtype=torch.int64, device=values.device).view([-1] + [1] * (len(places) - dim - 1))
         for dim, place in enumerate(places)
     ]
-    bits = values.view(_BITS.get(values.itemsize, values.dtype))
+    # torch 2.7 cannot index float8 and most unsigned integers.
+    bits = values.view(BITS[values.itemsize])
     return quietly(bits.__getitem__, tuple(index)).view(values.dtype)
 
 

@@ -24,9 +24,11 @@ def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
     """Return the largest possible number of stored elements."""
-    steps = [abs(step) // itemsize for step in strides]
-    repeats = math.prod([size for size, step in zip(shape, strides, strict=True) if not step])
-    return min(math.prod(shape) // max(repeats, 1), max(num_reached(shape, steps), 0))
+    repeats = reached = 1
+    for size, step in zip(shape, strides, strict=True):
+        repeats *= size if not step else 1
+        reached += (size - 1) * (abs(step) // itemsize)
+    return min(math.prod(shape) // max(repeats, 1), max(reached, 0))
 
 
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:

@@ -15,10 +15,11 @@ from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import quoted, with_article
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, plain, tensor_of
+from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts

@@ -18,7 +18,7 @@ from tensornp.core.convert.from_numpy import tensor_from_numpy
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, tensor_of
+from tensornp.core.tensor.form import BITS, is_storage, tensor_of
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
@@ -96,7 +96,7 @@ class StoredValues:
         runs = [_runs(axis) for axis in places]
         made = torch.empty([len(axis) for axis in places], dtype=getattr(torch, self.dtype))
         # Raw bytes are put together, since torch cannot assign all dtypes.
-        bits = made.view(_BITS[made.element_size()])
+        bits = made.view(BITS[made.element_size()])
         for some in product(*runs):
             box = tuple(slice(first, first + count) for _, first, count in some)
             at = tuple(slice(start, start + count) for start, _, count in some)
@@ -128,9 +128,6 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array",
         max_stored=num_stored(array.shape, array.strides, max(array.itemsize, 1)),
     )  # fmt: skip
-
-
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
