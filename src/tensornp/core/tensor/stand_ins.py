@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -22,12 +22,10 @@ from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
 """The method that a class has instead of a registration."""
-_OURS = frozenset(map(id, (
-    object, type, torch.Tensor, torch.nn.Parameter, torch.nn.Module, np.ndarray, dict, list, tuple, set, frozenset, str,
-    bytes, bytearray, int, float, complex, bool, type(None),
-)))  # fmt: skip
-"""Classes, by identity, that everybody has or that are shown already."""
 _NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
+"""Packages whose classes cannot be registered."""
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, dict, list, tuple, str, bytes, int, float, bool, type(None)))
+"""The most frequent classes, which are answered at once."""
 
 
 class StandIn(Kind):
@@ -50,10 +48,7 @@ class StandIn(Kind):
     def inner(self, t: Any) -> torch.Tensor:
         """Return the tensor that an instance stands for; an array gives a tensor over its memory.
 
-        Raises
-        ------
-        UnsupportedTensorError
-            If the function fails or returns anything else.
+        Raises UnsupportedTensorError if the function fails or returns anything else.
         """
         return self._ask(t)[0]
 
@@ -127,10 +122,8 @@ def _address(values: torch.Tensor) -> object:
         return id(values)
 
 
-_Table = dict[int, tuple[weakref.ref[type], StandIn]]
-"""By the identity of the class: a metaclass of the user may compute hashes."""
-_registered: _Table = {}
-_by_protocol: _Table = {}
+_registered: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
+_by_protocol: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
 
 
 def register_kind(
@@ -169,11 +162,11 @@ def register_kind(
     - A second registration replaces the first one.
     """
     if values is None:
-        _registered.pop(id(cls), None)
+        _registered.pop(cls, None)
         return
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {type(cls).__name__}")
-    if id(cls) in _OURS or cls.__module__.partition(".")[0] in _NOBODYS:
+    if cls.__module__.partition(".")[0] in _NOBODYS:
         raise BadRequestError(f"{cls.__name__} cannot be registered; register a subclass")
     if not callable(values):
         raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
@@ -184,14 +177,7 @@ def register_kind(
     name = name if is_attribute_name(name) and name != "t" else "values"
     is_method = any(vars(base).get(name) is values for base in cls.__mro__)
     access = f"t.{name}()" if is_method else f"{name}(t)"
-    _put(_registered, cls, StandIn(name, values, access, legible(label), detail))
-
-
-def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
-    """Keep `stand_in` for as long as the class lives."""
-    key = id(cls)
-    table[key] = weakref.ref(cls, lambda _: table.pop(key, None)), stand_in
-    return stand_in
+    _registered[cls] = StandIn(name, values, access, legible(label), detail)
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
@@ -201,15 +187,13 @@ def stand_in_of(obj: Any) -> StandIn | None:
 
 def stand_in_for(cls: type) -> StandIn | None:
     """Return the registration of `cls` or a base, or a stand-in for its method ``__tensornp__``, or None."""
-    if id(cls) in _OURS:
+    if cls in _PLAIN:
         return None
     for base in cls.__mro__:
-        _, found = _registered.get(id(base), (None, None))
-        if found is not None:
-            return found
-        if id(base) not in _OURS and PROTOCOL in vars(base):
-            _, found = _by_protocol.get(id(cls), (None, None))
-            return found or _put(_by_protocol, cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
+        if base in _registered:
+            return _registered[base]
+        if PROTOCOL in vars(base):
+            return _by_protocol.setdefault(cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
     return None
 
 
