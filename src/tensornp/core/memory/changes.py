@@ -65,23 +65,13 @@ class Snapshot:
 class Change:
     """A change of a tensor or an array since an event.
 
-    Attributes
-    ----------
-    cause : str
-        "torch" (values changed, and torch has counted a write, maybe not the only one), "uncounted" (values changed,
-        and torch has counted no write), "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
-        values in another storage, or on another device or with other strides); "may" (torch has counted a write, the
-        sample is unchanged). Empty for arrays and for facts.
-    coverage, was : str
-        "all blocks" or "sampled 1/64"; dtype and shape before, if they were others.
-    rows, delta, size : str, str, float
-        The changed rows, "rows 0, 3–5 of 10"; the largest difference, "largest |Δ| 2 at [3, 1]", and as a number.
-    facts : tuple of str
-        Other changes, if asked for: "got a .grad", "moved from cpu to cuda:0".
-    operation : int
-        The number of the first operation that autograd may have recorded since.
-    alarm : str
-        New non-finite values: "all NaN", "3 NaN, 1 +Inf".
+    `cause` is "torch" (values changed, and torch has counted a write, maybe not the only one), "uncounted" (values
+    changed, and torch has counted no write), "unknown" (values changed), "retyped" (another dtype or shape), "moved"
+    (equal values in another storage, on another device or with other strides), "may" (torch has counted a write, the
+    sample is unchanged), or empty for arrays and facts. `coverage` is "all blocks" or "sampled 1/64", and `was` the
+    former dtype and shape. `rows` and `delta` are words: "rows 0, 3–5 of 10", "largest |Δ| 2 at [3, 1]"; `size` is the
+    largest difference. `facts` are other changes, `operation` is as in `Snapshot`, and `alarm` are new non-finite
+    values: "all NaN".
     """
 
     since: str

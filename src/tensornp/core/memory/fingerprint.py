@@ -25,14 +25,9 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The fingerprints of the blocks of a tensor, in the order of indices.
+    """The fingerprints of the blocks of a tensor, in the order of indices, of 64 bits each.
 
-    Attributes
-    ----------
-    blocks : tuple of int
-        64 bits each.
-    one_in : int
-        1 if every byte was read; n if about one byte of n.
+    `one_in` is 1 if every byte was read; n if about one byte of n.
     """
 
     blocks: tuple[int, ...]

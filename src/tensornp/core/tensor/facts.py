@@ -26,16 +26,8 @@ _NUM_PACKED = {
 class StorageSpan:
     """The bytes of a storage, and those that one tensor reaches in it.
 
-    Attributes
-    ----------
-    address : int
-        Address of the tensor's first element; 0 where there is no memory.
-    nbytes : int
-        Bytes that the storage holds now.
-    reach : int
-        Bytes from the start of the storage to the end of the tensor's last element; past `nbytes`, it was freed.
-    resizable : bool
-        Whether the storage may still be resized: any `Tensor.numpy` on it ends that for good.
+    `address` is that of the first element, or 0. `nbytes` are the bytes of the storage, and `reach` those up to the end
+    of the last element; if it is larger, memory was freed. Any `Tensor.numpy` on a storage ends that it is `resizable`.
     """
 
     address: int

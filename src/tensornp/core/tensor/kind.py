@@ -31,39 +31,14 @@ class TooManyError(NotReadError):
 class Kind:
     """A way to hold values. Each kind is one object of a subclass; its methods are called `outside_modes`.
 
-    No value is read before `few`, `stored` or `dense` is called.
-
-    Attributes
-    ----------
-    name : str
-        The name in the HTML of a card.
-    step : Step or None
-        The step that leads to the values; the steps of the inner tensor follow, except for MASK.
-    label, sentence : str
-        The badge and its meaning; if the label is empty, the layout is the badge.
-    obstacle : Obstacle or None
-        The reason why no tensor of this kind can share memory, with ``{layout}``, ``{dtype}`` and ``{type_name}``.
-    access : str
-        The expression for the inner tensor; empty if there is none.
-    code : str
-        The code of the whole conversion, around the code of the inner tensor, ``{inner}``. ``{host}`` and ``{dense}``
-        take a mask to the CPU and out of a sparse layout.
-    values_dtype : str
-        The dtype of the values, if the dtype of the tensor is only that of codes.
-    has_strides : bool
-        Whether the elements lie by strides in a storage of its own.
-    is_computed : bool
-        Whether the values are computed when they are requested.
-    has_other_meaning : bool
-        Whether the bytes of the tensors inside are not its values.
-    gives_several : bool
-        Whether it becomes a list of arrays.
-    is_masked : bool
-        Whether it becomes a masked array.
-    indexed_by : str
-        The call that makes a tensor with elements by index: ``.to_dense()``; empty if it can be indexed.
-    axis_cure : str
-        The advice if its statistics have no axis; empty if they do.
+    No value is read before `few`, `stored` or `dense` is called. `step` leads to the values; the steps of the inner
+    tensor follow, except for MASK. `label` (or else the layout) is the badge, and `sentence` its meaning. `obstacle` is
+    why no tensor of this kind can share memory, with ``{layout}``, ``{dtype}`` and ``{type_name}``. `access` is the
+    expression of the inner tensor, and `code` that of the whole conversion, around ``{inner}``; ``{host}`` and
+    ``{dense}`` take a mask to the CPU and out of a sparse layout. `values_dtype` is the dtype of the values if the
+    tensor has codes. The bytes of the tensors inside are not the values if it `has_other_meaning`. It becomes a list of
+    arrays if it `gives_several`. `indexed_by` is the call that makes elements by index: ``.to_dense()``. `axis_cure` is
+    the advice if its statistics have no axis.
     """
 
     name = ""

@@ -48,27 +48,11 @@ MAX_REPEATED = 2**32
 class Source:
     """The parts of one tensor or array.
 
-    Attributes
-    ----------
-    parts : tuple of Part
-    dtype : str
-        The dtype of the elements.
-    shape : tuple of int
-        The shape of the array that it would become; the shape of the first part of a nested tensor.
-    zeros : int
-        Zeros that are not stored.
-    scope : str
-        What the parts cover, in words.
-    is_masked : bool
-        Whether elements may be hidden.
-    axis : int or None
-        The requested dimension of `shape`, counted from the first.
-    nested_shapes : tuple
-        The shapes of the parts of a nested tensor.
-    order : tuple of int or None
-        The dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order.
-    shard : ShardFacts or None
-        The place of the parts in a sharded tensor.
+    `dtype` is that of the elements, and `shape` that of the array, or of the first part of a nested tensor. `zeros` are
+    not stored. `scope` says in words which elements the parts cover. Elements may be hidden if it `is_masked`. `axis`
+    is the requested dimension. `nested_shapes` are the shapes of the parts of a nested tensor. `order` are the
+    dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order. `shard` is
+    the place in a sharded tensor.
     """
 
     parts: tuple[Part, ...]
@@ -127,16 +111,8 @@ def source_of(
 ) -> Source:
     """Return the source of `obj`, in the order of memory, or with `in_order` in the order of indices.
 
-    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes.
-
-    Raises
-    ------
-    NotATensorError, UnsupportedArrayError
-        If `obj` has no numbers.
-    NoDataError, UnsupportedTensorError
-        If there are no values, as conversion does.
-    BadRequestError
-        If there is no such `axis`, or the kind of tensor has no axes.
+    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes. Raises errors as a conversion does
+    if there are no numbers, and BadRequestError if there is no such `axis`, or the kind of tensor has no axes.
     """
     if is_storage(obj):
         obj = tensor_of(obj)

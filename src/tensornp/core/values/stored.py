@@ -30,32 +30,13 @@ Box = tuple[slice, ...]
 @final
 @dataclass(frozen=True)
 class StoredValues:
-    """The values of a tensor that lies in a file.
+    """The values of a tensor that lies in a file; `shape` and `dtype` are those of the tensor.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the tensor.
-    dtype : str
-        One that torch has.
-    read_box : callable
-        Brings the elements in a box of contiguous indices as a tensor, in new memory.
-    read_flat : callable
-        Brings so many elements from one on, in the order of their indices, as `ReadPart` wants them.
-    where : str
-        What they are, in a few words.
-    quantized : str
-        The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
-    codes : StoredValues or None
-        What is stored, where other codes may mean the same values.
-    scheme : object
-        How codes mean them; equal for the same.
-    is_sequential : bool
-        Whether they are best read by one thread, upwards.
-    max_stored : int or None
-        How many elements are stored at most, where several indices may show the same.
-    reading : callable or None
-        Opens the file for many reads, and brings what `read_flat` is for as long.
+    `read_box` returns the elements in a box of contiguous indices as a new tensor, and `read_flat` a number of elements
+    from one on. `where` describes the values in a few words. `quantized` is the quantized dtype of torch, if it is one.
+    `codes` are the stored values of a weight whose `scheme` gives them their meaning. Values that are best read by one
+    thread are `is_sequential`. At most `max_stored` elements are stored. `reading` opens the file for many reads, and
+    returns another `read_flat`.
     """
 
     shape: tuple[int, ...]
@@ -107,10 +88,7 @@ class StoredValues:
 def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     """Return the values of an array as those of a tensor; only requested elements are copied.
 
-    Raises
-    ------
-    UnsupportedArrayError
-        If torch has no such dtype.
+    Raises UnsupportedArrayError if torch has no such dtype.
     """
     facts = KNOWN.get(array.dtype.name)
     if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):

@@ -18,12 +18,8 @@ from tensornp.errors import NoDataError
 def difference_of(first: Subject, second: Subject) -> StoredValues:
     """Return ``second - first``, of float64 or complex128; 0 for equal elements, as two NaN are.
 
-    Reads the elements of both when its own are read. An element that one masked tensor hides is NaN.
-
-    Raises
-    ------
-    NoDataError
-        If the shapes differ.
+    Reads the elements of both when its own are read. An element that one masked tensor hides is NaN. Raises NoDataError
+    if the shapes differ.
     """
     if first.shape != second.shape:
         raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")

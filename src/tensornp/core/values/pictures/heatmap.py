@@ -18,22 +18,11 @@ Plane = np.ndarray[tuple[int, int], Any]
 class Heatmap:
     """A plane in few pixels; no hidden element is farther out than the shown ones.
 
-    Attributes
-    ----------
-    values : numpy.ndarray
-        float64, height × width: the element of each cell that is farthest from 0, the larger of two equally far ones;
-        NaN if there is none.
-    flags : numpy.ndarray
-        uint8: `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`. One NaN claims its pixel; else one infinity does, the
-        positive one of both.
-    shape : tuple of int
-        Rows and columns of the plane.
-    cell : tuple of int
-        Rows and columns that a pixel covers; the last ones may cover fewer.
-    is_signed : bool
-        Whether there are elements on both sides of 0, in cells without NaN.
-    is_modulus : bool
-        Whether the values are the modulus of complex elements.
+    `values` are the elements of each cell that are farthest from 0, the larger of two; NaN if there is none. `flags`
+    are `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`: one NaN claims its pixel, else one infinity does, the positive
+    one of both. `shape` are the rows and columns of the plane, and `cell` those of a pixel; the last ones may cover
+    fewer. It `is_signed` if there are elements on both sides of 0, in cells without NaN, and `is_modulus` for complex
+    elements.
     """
 
     values: np.ndarray[Any, Any]

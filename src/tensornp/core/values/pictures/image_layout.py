@@ -29,17 +29,8 @@ LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 class ImageLayout:
     """The layout of a tensor as pictures.
 
-    Attributes
-    ----------
-    name : str
-        One letter for each dimension: N pictures, C channels, H rows, W columns.
-    reason : str
-        Why it was taken; empty where the caller has named it.
-    shape : tuple of int
-    counts, steps : tuple of int
-        Of each dimension how many indices are shown, and every so many-th of which.
-    grid : tuple of int
-        In how many rows and columns the tiles are laid out.
+    `name` has a letter for each dimension: N pictures, C channels, H rows, W columns. `reason` says why it was chosen.
+    `counts` indices of each dimension are shown, every `steps`-th of them. `grid` are the rows and columns of tiles.
     """
 
     name: str
@@ -91,12 +82,9 @@ class ImageLayout:
 def layout_of(
     shape: tuple[int, ...], layout: str | None = None, max_tiles: int = MAX_TILES, max_pixels: int = MAX_PIXELS
 ) -> ImageLayout:
-    """Return how a tensor of `shape` is shown; `layout` None takes the likeliest, and says why.
+    """Return how a tensor of `shape` is shown; `layout` None chooses the likeliest, and says why.
 
-    Raises
-    ------
-    BadRequestError
-        If there is no such layout, it does not fit, or none does.
+    Raises BadRequestError if there is no such layout, it does not fit, or none does.
     """
     if layout is not None and layout not in LAYOUTS:
         raise BadRequestError(f"layout must be one of {', '.join(LAYOUTS)}, or None, got {quoted(layout)}")

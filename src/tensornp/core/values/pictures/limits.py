@@ -18,16 +18,9 @@ _FAR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The values at the two ends of the colours.
+    """The values at the two ends of the colours; equal if all values are, NaN if none is finite.
 
-    Attributes
-    ----------
-    low, high : float
-        Equal where all values are; NaN where there is no finite one.
-    centre : float or None
-        The value of the middle colour where the data is signed, else None.
-    num_below, num_above : int
-        Pixels that are finite and lie beyond.
+    `centre` is the value of the middle colour of signed data. `num_below` and `num_above` finite pixels lie beyond.
     """
 
     low: float

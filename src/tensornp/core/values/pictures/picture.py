@@ -32,16 +32,9 @@ _MAX_SAID = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """One of the pictures.
+    """One picture.
 
-    Attributes
-    ----------
-    label : str
-        The index that leads to it, as it is written: ``3``, or ``3, 0``; empty for what is the whole.
-    pixels : numpy.ndarray
-        uint8, of height × width × channels.
-    is_marked : numpy.ndarray
-        bool, of height × width: where a channel is NaN, infinite or hidden by a mask.
+    `label` is its index, and `is_marked` is True where a channel is NaN, infinite or hidden.
     """
 
     label: str
@@ -51,16 +44,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The tiles of a picture and its caption.
-
-    Attributes
-    ----------
-    tiles : tuple of Tile
-    grid : tuple of int
-        In how many rows and columns these are laid out, row by row.
-    words : tuple of str
-        What a caption says.
-    """
+    """The tiles of a picture row by row, their grid, and the words of the caption."""
 
     tiles: tuple[Tile, ...]
     grid: tuple[int, int]

@@ -119,12 +119,8 @@ def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: in
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted.
 
-    Reads every element of the plane; `is_wanted` is called before each block.
-
-    Raises
-    ------
-    NotReadError
-        If far more elements would be read.
+    Reads every element of the plane; `is_wanted` is called before each block. Raises NotReadError if far more elements
+    would be read.
     """
     builder, ends, is_complex, is_mask = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
     for block in blocks_of(window.plane):

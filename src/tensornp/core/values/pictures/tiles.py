@@ -20,18 +20,9 @@ from tensornp.errors import BadRequestError
 class Tiles:
     """The shown planes, in order.
 
-    Attributes
-    ----------
-    plane : tuple of int
-        Rows and columns of each: the last two dimensions; one row for a tensor of one dimension or none.
-    indices : tuple of tuple of int
-        The index of each plane in the other dimensions: ``t[index]`` is the plane.
-    grid : tuple of int
-        Rows and columns of planes, laid out row by row.
-    title : str
-        A short title: "plane [0, 3] of 2 × 4"; empty for the whole tensor.
-    held : tuple of Runs or None
-        Rows and columns of the whole tensor that a single plane has; None if they are the same.
+    `plane` are the rows and columns of each: the last two dimensions. `indices` are the indices of the planes in the
+    other dimensions, and `grid` the rows and columns of planes. `title` is short: "plane [0, 3] of 2 × 4", or empty.
+    `held` are the rows and columns of the whole tensor that a single plane has; None if they are the same.
     """
 
     plane: tuple[int, int]
@@ -49,21 +40,9 @@ def tiles_of(
 ) -> Tiles:
     """Return the shown planes of a tensor of `shape`.
 
-    Parameters
-    ----------
-    shape : tuple of int
-    index : int or sequence of int, optional
-        The plane: an index for each dimension except the last two, negative ones from the end. None shows the first
-        `max_tiles` planes.
-    max_tiles : int
-        Planes in the grid at most; two further dimensions are its rows and columns.
-    shard : ShardFacts, optional
-        The place in a sharded tensor: `index` and the title then are those in the whole.
-
-    Raises
-    ------
-    BadRequestError
-        If `index` does not fit, or another rank has it.
+    `index` has an integer for each dimension except the last two; None shows the first `max_tiles` planes, and two
+    further dimensions are the rows and columns of the grid. With a `shard`, the index and the title are those in the
+    whole. Raises BadRequestError if `index` does not fit, or another rank has it.
     """
     outer, whole = shape[:-2], shape if shard is None else shard.whole
     plane = (1, 1, *shape)[-2], (1, 1, *shape)[-1]

@@ -28,14 +28,9 @@ from tensornp.errors import NotReadError
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The text of an array.
+    """The text of an array: ``repr`` of the converted array unless `note` says otherwise.
 
-    Attributes
-    ----------
-    text : str
-        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty if no value was read.
-    note : str
-        The difference from NumPy's text, or why no value was read.
+    The text is empty if no value was read; `note` says why.
     """
 
     text: str
@@ -244,10 +239,7 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
-    Raises
-    ------
-    NotReadError
-        If memory was freed, a collective still makes the values, or as `Kind.few` does.
+    Raises NotReadError if memory was freed, a collective still makes the values, or as `Kind.few` does.
     """
     return array_of_few(plan, *few_of(tensor, info, places))
 

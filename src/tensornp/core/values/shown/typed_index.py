@@ -14,12 +14,7 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     """Return an index or a slice for each axis of `shape`, counted from the front, with an end.
 
     `text` is a NumPy index of integers, slices without a step and ``...``, with or without brackets. It is parsed and
-    never evaluated. An axis that is not named is taken whole.
-
-    Raises
-    ------
-    BadRequestError
-        If it is anything else, names too many axes, or is out of bounds.
+    never evaluated. Raises BadRequestError if it is anything else, names too many axes, or is out of bounds.
     """
     given = _items(text)
     num_named = len(given) - given.count(Ellipsis)

@@ -17,17 +17,8 @@ Index = tuple[int, ...]
 class Window:
     """A table of `num_rows` rows and `num_columns` columns of an array of `shape`.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        The shape of the whole array.
-    row_axis, column_axis : int or None
-        The axis that runs down and the one that runs to the right. An array of one dimension is one row, and one of
-        none is one cell.
-    corner : tuple of int
-        The index of the element at the top left; for each other axis, the shown index.
-    num_rows, num_columns : int
-        The size of the table; 0 if the array is empty.
+    `row_axis` runs down and `column_axis` to the right; an array of one dimension is one row. `corner` is the index of
+    the element at the top left.
     """
 
     shape: Index
@@ -97,13 +88,8 @@ def window_of(
 ) -> Window:
     """Return a window on an array of `shape`, along `axes` or its last two.
 
-    What is too large, or begins too late, is cut to what there is, at most `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
-    another number of dimensions is left out.
-
-    Raises
-    ------
-    BadRequestError
-        If `axes` are not two different ones of the array, which has two or more.
+    A window that is too large, or begins too late, is cut to the array and to `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
+    another number of dimensions is ignored. Raises BadRequestError if `axes` are not two different ones of the array.
     """
     ndim = len(shape)
     row_axis, column_axis = (ndim - 2 if ndim > 1 else None), (ndim - 1 if ndim else None)

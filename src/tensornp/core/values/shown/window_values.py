@@ -62,16 +62,9 @@ class Subject:
 class Seen:
     """The elements of a window, row by row.
 
-    Attributes
-    ----------
-    texts : list of str
-        Each in few digits.
-    exact : list of str
-        The shortest text from which NumPy reads the same value.
-    shades : list of int
-        The place of each between 0 and the largest magnitude, from -100 to 100, or NAN, HIDDEN and so on.
-    scale : tuple of float
-        The least and the largest value that has a shade, 0 included; both 0 if there is none.
+    `texts` have few digits; `exact` are the shortest texts from which NumPy reads the same values. `shades` are the
+    places between 0 and the largest magnitude, from -100 to 100, or NAN, HIDDEN and so on. `scale` are the least and
+    the largest value with a shade, 0 included.
     """
 
     texts: list[str]
@@ -84,14 +77,7 @@ class Seen:
 def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
     """Return the tensor that a window shows; for a nested one the part of that number, or the last one.
 
-    Reads metadata only.
-
-    Raises
-    ------
-    NoDataError, UnsupportedTensorError
-        If there are no values, as `to_numpy` does.
-    BadRequestError
-        If there are no parts.
+    Reads metadata only. Raises as `to_numpy` does, and BadRequestError if there are no parts.
     """
     tensor: Any = values_of_array(seen) if is_array(seen) else seen
     if type(tensor) is StoredValues:
@@ -125,10 +111,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
 def read_window(subject: Subject, window: Window) -> Seen:
     """Return the elements of `subject` in `window`; nothing else is read.
 
-    Raises
-    ------
-    NotReadError
-        If far more elements would be read.
+    Raises NotReadError if far more elements would be read.
     """
     if not window.numel:
         return Seen([], [], [], (0.0, 0.0))
