@@ -144,16 +144,22 @@ class Shared:
 
 
 def leaves(
-    tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = (), *, shared: Shared | None = None
+    tree: Any,
+    _path: Path | None = None,
+    _parents: tuple[int, ...] = (),
+    *,
+    shared: Shared | None = None,
+    is_leaf: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[tuple[Path | None, Any]]:
     """Yield each leaf with its path, depth first; `expression_of` makes its code.
 
     No code of the user runs. A container that holds itself is a leaf the second time, as is one below `MAX_DEPTH`
     levels. A UserDict or a TensorDict is read from its inner dictionary; other mappings than `dict` are leaves, since
-    they may load or compute their values. `shared` limits the names of one container.
+    they may load or compute their values. `shared` limits the names of one container; `is_leaf` containers are leaves.
     """
     shared = shared if shared is not None else Shared()
-    children = None if id(tree) in _parents or len(_parents) >= MAX_DEPTH else _children(tree)
+    is_end = id(tree) in _parents or len(_parents) >= MAX_DEPTH or is_leaf(tree)
+    children = None if is_end else _children(tree)
     if children is None:
         yield _path, tree
         return
@@ -166,7 +172,7 @@ def leaves(
         if id(type(child)) in LEAVES:
             yield (_path, step), child
         else:
-            yield from leaves(child, (_path, step), below, shared=shared)
+            yield from leaves(child, (_path, step), below, shared=shared, is_leaf=is_leaf)
     if is_empty:
         # An empty container counts as a leaf.
         yield _path, tree

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -74,9 +75,13 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
     return (str(info.device), low, low + reach), info.nbytes
 
 
-def nbytes_elsewhere(tensor: torch.Tensor) -> int:
-    """Return the bytes of the elements of a DTensor on other ranks; call it `outside_modes`."""
-    return 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
+def nbytes_elsewhere(tensors: Iterable[torch.Tensor]) -> int:
+    """Return the bytes of the elements of DTensors on other ranks; call it `outside_modes`."""
+    found = 0
+    for tensor in tensors:
+        with suppress(Exception):
+            found += 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
+    return found
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
