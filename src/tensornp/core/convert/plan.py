@@ -209,7 +209,7 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
     """Return why memory cannot be shared, or None."""
     if info.kind.is_computed:
         return receipt.kind_obstacle(info)
-    if receipt.device_type(info) != "cpu":
+    if info.device.type != "cpu":
         return Obstacle("", f"on {info.device}")
     if info.kind is not STRIDED:
         return receipt.kind_obstacle(info)
@@ -271,7 +271,7 @@ def _steps(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
 ) -> tuple[Step, ...]:
     applies = {
-        Step.TO_HOST: receipt.device_type(info) != "cpu",
+        Step.TO_HOST: info.device.type != "cpu",
         Step.GATHER: info.kind.step is Step.GATHER,
         Step.TO_DENSE: info.kind.step is Step.TO_DENSE,
         Step.DEQUANTIZE: info.kind.step is Step.DEQUANTIZE,

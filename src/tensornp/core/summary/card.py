@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import MODES, ConversionPlan, decide, mode_arguments
+from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
@@ -183,12 +183,12 @@ def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, Conversion
 
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
-    arguments = mode_arguments(mode)
+    arguments = MODES[mode]
     info = with_page_protection(info) if arguments["writeable"] else info
-    # Called for each card.
     is_part = info.shard is not None and has_part(info)
     plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
-    Budget(options.max_nbytes or None).take(plan.nbytes_copied)
+    if plan.nbytes_copied:
+        Budget(options.max_nbytes or None).take(plan.nbytes_copied)
     return plan
 
 

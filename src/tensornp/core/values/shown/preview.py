@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.convert.to_numpy import execute, masked_array
+from tensornp.core.convert.to_numpy import array_of, masked_array
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import check_parts
@@ -270,7 +270,7 @@ def few_of(
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
     """Return the array of gathered elements, converted by `plan`; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
-    array = execute(replace(plan, steps=steps, writeable=True), few)
+    array = array_of(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 
 
