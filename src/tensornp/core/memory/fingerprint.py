@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.memory.digest import number_of
 from tensornp.core.memory.footprint import check_parts, parts_under
+from tensornp.core.tensor.block import blocks_of
 from tensornp.core.tensor.form import BITS, over_storage, tensor_of
 
 ALL_BLOCKS = "all blocks"
@@ -52,7 +52,11 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    return Fingerprint(tuple([d for one in found for d in one.blocks]), max(f.one_in for f in found)) if found else None
+    return (
+        Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
+        if found
+        else None
+    )
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
@@ -63,52 +67,40 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
     bits = once.view(np.dtype(f"V{array.itemsize}"))
     places = _sampled(bits.size, bits.itemsize, max_nbytes)
     if places is not None:
-        return Fingerprint(_digests(bits[np.unravel_index(places, bits.shape)]), _one_in(bits.size, places))
+        sample = bits[np.unravel_index(places, bits.shape)]
+        return Fingerprint(tuple(map(_digest, sample)), round(bits.size / places.size))
     size = max(BLOCK_NBYTES // bits.itemsize, 1)
     blocks: Any = np.nditer(bits, flags=["external_loop", "buffered"], order="C", buffersize=size)
-    return Fingerprint(_digests(blocks))
+    return Fingerprint(tuple(map(_digest, blocks)))
 
 
-def _bits_of(raw: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield the bits of a strided tensor as integers, and its lazy bits if it has any."""
+def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
+    """Return the bits of a strided tensor as integers, and its lazy bits if it has any."""
     for dim, step in enumerate(raw.stride()):
         raw = raw.narrow(dim, 0, 1) if step == 0 and raw.shape[dim] else raw
     if not raw.numel():
-        return
+        return []
     if raw.dtype in (torch.quint4x2, torch.quint2x4):
-        yield tensor_of(raw.untyped_storage())
-        return
+        return [tensor_of(raw.untyped_storage())]
     bits = over_storage(raw, BITS[raw.element_size()])
-    yield bits.view(-1) if bits.is_contiguous() else bits
-    if raw.is_conj() or raw.is_neg():
-        yield torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")
+    lazy = [torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")]
+    return [bits.view(-1) if bits.is_contiguous() else bits, *(lazy if raw.is_conj() or raw.is_neg() else [])]
 
 
-def _of_bits(bits: torch.Tensor, max_nbytes: int) -> Fingerprint:
+def _of_bits(bits: torch.Tensor, max_nbytes: int) -> tuple[list[int], int]:
+    """Return the digests of all blocks or of a sample, and what share of the bits was read: one in so many."""
     places = _sampled(bits.numel(), bits.element_size(), max_nbytes)
     if places is not None:
         sample = np.asarray(bits[torch.unravel_index(torch.from_numpy(places), bits.shape)].cpu())
-        return Fingerprint(_digests(sample), _one_in(bits.numel(), places))
-    size = BLOCK_NBYTES // bits.element_size()
+        return [*map(_digest, sample)], round(bits.numel() / places.size)
+    size, digests = BLOCK_NBYTES // bits.element_size(), []
     buffer = torch.empty(min(size, bits.numel()), dtype=bits.dtype, device="cpu")
-    return Fingerprint(_digests(_copied(part, buffer) for part in _parts(bits, size)))
-
-
-def _copied(part: torch.Tensor, buffer: torch.Tensor) -> np.ndarray[Any, Any]:
-    own = buffer[: part.numel()]
-    quietly(own.view(part.shape).copy_, part)
-    return np.asarray(own)
-
-
-def _parts(bits: torch.Tensor, size: int) -> Iterator[torch.Tensor]:
-    """Yield views of at most `size` elements each, in the order of indices."""
-    if bits.numel() <= size:
-        yield bits
-        return
-    num_rows = size // (bits.numel() // len(bits))
-    for start in range(0, len(bits), max(num_rows, 1)):
-        # `split` would list all views at once.
-        yield from _parts(bits.narrow(0, start, min(num_rows, len(bits) - start)) if num_rows else bits[start], size)
+    for block in blocks_of(tuple(bits.shape), size):
+        part = bits[block.key] if block.shape != bits.shape else bits
+        own = buffer[: part.numel()]
+        quietly(own.view(part.shape).copy_, part)
+        digests.append(_digest(np.asarray(own)))
+    return digests, 1
 
 
 def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any] | None:
@@ -120,9 +112,5 @@ def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any]
     return starts[:, None] + np.arange(num)
 
 
-def _one_in(numel: int, places: np.ndarray[Any, Any]) -> int:
-    return round(numel / places.size)
-
-
-def _digests(blocks: Any) -> tuple[int, ...]:
-    return tuple([number_of(np.ascontiguousarray(block).view(np.uint8).data) for block in blocks])
+def _digest(block: Any) -> int:
+    return number_of(np.ascontiguousarray(block).view(np.uint8).data)

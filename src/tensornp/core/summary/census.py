@@ -17,7 +17,7 @@ from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.alike import Alike, alike
-from tensornp.core.summary.stats_budget import StatsBudget
+from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect

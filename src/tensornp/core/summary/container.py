@@ -17,9 +17,8 @@ from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import extent_of_array, extents_of
 from tensornp.core.summary.array import ArraySummary, summarize_array
-from tensornp.core.summary.card import TensorSummary, summarize_line
+from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.info import nbytes_elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from tensornp.core.lowlevel.quiet import plain
-from tensornp.core.tensor.form import Bare
-from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
+from tensornp.core.tensor.form import MAX_NUMEL, Bare, Places, indexed
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import NotReadError
 

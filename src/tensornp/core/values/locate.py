@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.compare.differing import ranges_text
+from tensornp.core.values.compare.numbers import ranges_text
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import torch
 
-from tensornp.core.convert.from_numpy import tensor_from_numpy
+from tensornp.core.convert.to_tensor import tensor_from_numpy
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, is_storage, tensor_of
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import BITS, Places, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
 

@@ -10,8 +10,7 @@ import numpy as np
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.differing import ranges_text
-from tensornp.core.values.compare.numbers import Array, pairs_of, sizes_of_change
+from tensornp.core.values.compare.numbers import Array, pairs_of, ranges_text, sizes_of_change
 from tensornp.core.values.sources import source_of
 from tensornp.core.values.stats.channels import add_by_index
 

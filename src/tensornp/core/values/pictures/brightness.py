@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.text import counted, format_number, quoted
-from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.errors import BadRequestError
 
 _ROUNDED = 1e-5

@@ -15,13 +15,12 @@ from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, brightened, total_words
-from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
-from tensornp.core.values.pictures.tiles import grid_of
+from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, grid_of, layout_of
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.values.block import Block, blocks_of
+from tensornp.core.tensor.block import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
-from tensornp.core.values.pictures.limits import Limits, limits
-from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
+from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
+from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in
 from tensornp.core.values.sources import Source, nbytes_unasked, refuse_endless, source_of

@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kind import TooManyError
 from tensornp.core.tensor.kinds import SPARSE, form_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import Places
 from tensornp.errors import BadRequestError
 
 MAX_ROWS, MAX_COLUMNS = 40, 24

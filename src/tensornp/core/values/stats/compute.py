@@ -18,18 +18,17 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.digest import digest_of
+from tensornp.core.tensor.block import BLOCK_NUMEL, Block
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.block import BLOCK_NUMEL, Block
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.by_axis import stats_by_axis
 from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
 from tensornp.core.values.stats.distribution import Counter, distribution_of_zeros
-from tensornp.core.values.stats.figures import figures_of, modulus_of, times
+from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
