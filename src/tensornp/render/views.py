@@ -24,7 +24,7 @@ _ARRAY = View("tensornp.render.tensor.array.array", takes_options=True)
 _ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": View(),
-    "tensornp.core.summary.array.ArraySummary": _ARRAY,
+    "tensornp.core.summary.container.ArraySummary": _ARRAY,
     "tensornp.models.module_view.ModuleView": View("tensornp.render.models.module.module"),
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
     "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.values.stats.stats"),

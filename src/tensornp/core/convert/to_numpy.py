@@ -8,23 +8,20 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.page_protection import with_page_protection
+from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, flag
 from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, is_storage, tensor_of
+from tensornp.core.tensor.form import STORAGES, Kind, is_storage, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
-from tensornp.core.tensor.kind import Kind
 from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of

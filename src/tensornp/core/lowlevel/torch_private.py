@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 import torch
-from torch._C import (
-    DisableTorchFunction,
-    _get_tracing_state,
-    _len_torch_dispatch_stack,
-    _len_torch_function_stack,
-)
+from torch._C import DisableTorchFunction, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.autograd import forward_ad
@@ -199,3 +196,29 @@ def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
 def is_module(obj: Any) -> bool:
     """Return whether `obj` is a module, with or without tensors."""
     return issubclass(type(obj), torch.nn.Module)
+
+
+_STATES = "torch.distributed._composable_state"
+GATHERED = "gathered just now"
+
+
+def is_unsharded(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` lies in memory into which FSDP2 has gathered a parameter."""
+    return _STATES in sys.modules and storage_address(tensor) in gathered_addresses()
+
+
+def gathered_addresses() -> set[int]:
+    """Return the storage addresses of all parameters that FSDP2 has gathered; 0.1 µs without FSDP."""
+    return {storage_address(one) for one in _gathered()} - {0} if _STATES in sys.modules else set()
+
+
+def _gathered() -> Iterator[torch.Tensor]:
+    modules: Any = getattr(sys.modules[_STATES], "_module_state_mapping", {})
+    for held in list(modules.values()):
+        state = held() if isinstance(held, weakref.ref) else held
+        for group in getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]:
+            # Most are sharded most of the time, and then have no memory there.
+            if not getattr(group, "is_sharded", False):
+                for parameter in getattr(group, "fsdp_params", ()):
+                    yield from getattr(parameter, "all_gather_outputs", ())
+                    yield from getattr(parameter, "_unsharded_inner_tensors", ())

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.page_protection import with_page_protection
+from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.lowlevel import modes, torch_private
@@ -104,7 +103,7 @@ class TensorSummary:
     def has_values_in_row(self) -> bool:
         """Whether values stand in the row of badges: all of few, or the first if there are no statistics."""
         if self.style == "line":
-            return self.stats is None or self.info is None or is_told_whole(self.info)
+            return self.stats is None or self.info is None or self.info.numel <= MAX_WHOLE_IN_LINE
         return self.style == "tiny"
 
 
@@ -114,7 +113,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
 
     def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         if options.style == "line":
-            number = max(info.numel, 1) if is_told_whole(info) else LINE_VALUES
+            number = max(info.numel, 1) if info.numel <= MAX_WHOLE_IN_LINE else LINE_VALUES
             return Preview(first_values(tensor, info, plan, number, options.printoptions).replace("\n", ""))
         return preview(tensor, info, plan, max_elements=MAX_ELEMENTS, printoptions=options.printoptions)
 
@@ -127,11 +126,6 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
     return replace(summary, style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
-
-
-def is_told_whole(info: TensorInfo) -> bool:
-    """Return whether a line shows all values instead of statistics."""
-    return info.numel <= MAX_WHOLE_IN_LINE
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:

@@ -1,4 +1,4 @@
-"""Gather statistics, places of odd values and a heat map of one tensor, or the comparison of two."""
+"""Gather statistics and pictures of one tensor, or the comparison of two."""
 
 from __future__ import annotations
 

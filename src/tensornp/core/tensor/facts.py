@@ -11,7 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor import dtypes, kinds
-from tensornp.core.tensor.kind import DataState, Kind
+from tensornp.core.tensor.form import DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
 
 _NUM_PACKED = {

@@ -13,12 +13,10 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided, is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import Bare, is_held, reach_of
-from tensornp.core.tensor.kind import Form, Kind
+from tensornp.core.tensor.form import Bare, Form, Kind, is_held, reach_of
 from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for

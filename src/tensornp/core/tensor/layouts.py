@@ -10,8 +10,7 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
-from tensornp.core.tensor.form import FLOAT4, Places, indexed, over_storage
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import FLOAT4, Kind, Places, indexed, over_storage
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import NotReadError, UnsupportedTensorError
 

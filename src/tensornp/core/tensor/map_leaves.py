@@ -9,14 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.tensor.containers import (
-    DATACLASS,
-    MAX_DEPTH,
-    Container,
-    container_of,
-    is_container,
-    is_mapping,
-)
+from tensornp.core.tensor.containers import DATACLASS, MAX_DEPTH, Container, container_of, is_container, is_mapping
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.core.tensor.weight import is_weight

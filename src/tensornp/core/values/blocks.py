@@ -18,11 +18,10 @@ import torch
 from tensornp.core.convert.to_numpy import array_of_copy
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.tensor.block import BLOCK_NUMEL, Block, blocks_of
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, FLOAT4, over_storage
-from tensornp.core.tensor.strides import num_stored
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored
 
 Array = np.ndarray[Any, Any]
 _GRAIN = 2**15

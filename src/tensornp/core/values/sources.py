@@ -17,7 +17,6 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import quoted, with_article
-from tensornp.core.tensor.block import BLOCK_NUMEL
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, tensor_of
@@ -25,7 +24,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.strides import order_of
+from tensornp.core.tensor.strides import BLOCK_NUMEL, order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.blocks import (
     Array,
@@ -111,9 +110,9 @@ def source_of(
 ) -> Source:
     """Return the source of `obj`, in the order of memory, or with `in_order` in the order of indices.
 
-    `is_dense` makes sparse tensors dense, in new memory. `info` is the result of `inspect`, if a plan was made of it. Call
-    it outside all modes. Raises errors as a conversion does if there are no numbers, and BadRequestError if there is no
-    such `axis`, or the kind of tensor has no axes.
+    `is_dense` makes sparse tensors dense, in new memory. `info` is the result of `inspect`, if a plan was made of it.
+    Call it outside all modes. Raises errors as a conversion does if there are no numbers, and BadRequestError if there
+    is no such `axis`, or the kind of tensor has no axes.
     """
     if is_storage(obj):
         obj = tensor_of(obj)

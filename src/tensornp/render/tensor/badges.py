@@ -8,7 +8,7 @@ from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.core.lowlevel.unsharded import GATHERED
+from tensornp.core.lowlevel.torch_private import GATHERED
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of

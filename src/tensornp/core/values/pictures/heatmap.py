@@ -1,4 +1,4 @@
-"""Reduce a plane to few pixels, each the element farthest from 0, and choose the limits of their colours."""
+"""Reduce a plane to few pixels, and choose the limits of the colours."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.tensor.block import Block, blocks_of
+from tensornp.core.tensor.strides import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of

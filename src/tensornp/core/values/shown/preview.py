@@ -16,9 +16,8 @@ from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Places
+from tensornp.core.tensor.form import Places, TooManyError
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kind import TooManyError
 from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
@@ -168,11 +167,7 @@ def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, o
 
 @outside_modes
 def first_values(
-    tensor: torch.Tensor,
-    info: TensorInfo,
-    plan: ConversionPlan,
-    count: int,
-    printoptions: Mapping[str, Any] = AUTO,
+    tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int, printoptions: Mapping[str, Any] = AUTO
 ) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them.
 

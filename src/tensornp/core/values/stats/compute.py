@@ -18,9 +18,9 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.digest import digest_of
-from tensornp.core.tensor.block import BLOCK_NUMEL, Block
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.scopes import PARTIAL
