@@ -59,7 +59,7 @@ def backward_runs_elsewhere() -> bool:
     time.sleep(0)
     frames = _frames()
     own = frames.pop(threading.get_ident())
-    others = sum(_is_in_backward(frame) for frame in frames.values())
+    others = sum(map(_is_in_backward, frames.values()))
     # A thread of torch, one per device, does a part of a backward that another thread waits for.
     is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
     del own

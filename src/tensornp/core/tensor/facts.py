@@ -152,9 +152,9 @@ class TensorInfo:
     @property
     def _is_expanded(self) -> bool:
         """Whether a stride of 0 shows one element at several indices."""
-        return self.stride is not None and any(
-            step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True)
-        )
+        if self.stride is None or 0 not in self.stride:
+            return False
+        return any(step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True))
 
     @property
     def _may_overlap_itself(self) -> bool:

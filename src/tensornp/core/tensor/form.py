@@ -53,7 +53,7 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 def is_storage(obj: Any) -> bool:
     """Return whether `obj` is the memory under a tensor, by its type."""
-    return any([issubclass(type(obj), kind) for kind in STORAGES])
+    return issubclass(type(obj), STORAGES)
 
 
 def tensor_of(storage: Any) -> torch.Tensor:

@@ -28,6 +28,9 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, dict, list, tuple, str, by
 """The most frequent classes, which are answered at once."""
 
 
+_NEW_MEMORY = Obstacle("of class {type_name}", "{type_name} computes its values, so they are new memory")
+
+
 class StandIn(Kind):
     """A registered class; `values` returns the tensor or array of an instance."""
 
@@ -43,7 +46,6 @@ class StandIn(Kind):
         """Whether the values of an instance were found in its own memory so far."""
         self._values = values
         self._words = words
-        self._variants: dict[tuple[bool, bool], StandIn] = {}
 
     def inner(self, t: Any) -> torch.Tensor:
         """Return the tensor that an instance stands for; an array gives a tensor over its memory.
@@ -72,16 +74,10 @@ class StandIn(Kind):
 
     def variant(self, is_own: bool, is_from_array: bool) -> StandIn:
         """Return the kind of an instance: with an obstacle if its memory is new, with the code for an array."""
-        key = is_own, is_from_array
-        if key not in self._variants:
-            kind = self._variants[key] = copy.copy(self)
-            if not is_own:
-                kind.obstacle = Obstacle(
-                    "of class {type_name}", "{type_name} computes its values, so they are new memory"
-                )
-            if is_from_array:
-                kind.access = f"torch.from_numpy({self.access})"
-        return self._variants[key]
+        kind = copy.copy(self)
+        kind.obstacle = None if is_own else _NEW_MEMORY
+        kind.access = f"torch.from_numpy({self.access})" if is_from_array else self.access
+        return kind
 
     def _ask(self, t: Any) -> tuple[torch.Tensor, bool]:
         """Return the tensor of an instance, and whether the function returned an array."""
@@ -101,17 +97,13 @@ class StandIn(Kind):
 
 
 def _tensor_over(array: np.ndarray[Any, Any], subject: str) -> torch.Tensor:
-    if issubclass(type(array), np.ma.MaskedArray):
-        raise UnsupportedTensorError(f"{subject} gives a masked array; have it return a MaskedTensor")
-    if not array.flags.writeable:
-        # torch has no read-only tensors, and a copy of it would not be what the object has.
-        raise UnsupportedTensorError(f"{subject} gives a read-only array; have it return a writeable one, or a tensor")
     try:
-        return torch.from_numpy(array)
+        if not issubclass(type(array), np.ma.MaskedArray) and array.flags.writeable:
+            return torch.from_numpy(array)
+        what = "a read-only array" if not array.flags.writeable else "a masked array"
     except (TypeError, ValueError) as error:
-        raise UnsupportedTensorError(
-            f"{subject} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
-        ) from error
+        what = f"an array that torch does not take ({error_text(error)})"
+    raise UnsupportedTensorError(f"{subject} gives {what}; have it return a tensor")
 
 
 def _address(values: torch.Tensor) -> object:
