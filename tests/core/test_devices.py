@@ -172,7 +172,7 @@ def test_a_lazy_tensor_is_computed_when_asked_for_and_not_by_a_look():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_memory_on_a_gpu_is_compared_fingerprinted_and_counted_there():
     """Aliases by address and device, changes without a copy to the host, and totals for each device."""
-    from tensornp.core.memory.fingerprint import fingerprint
+    from tensornp.core.memory.changes import fingerprint
     from tensornp.core.memory.storages import Survey
     from tensornp.core.summary.census import census_of
 

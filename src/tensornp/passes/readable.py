@@ -10,10 +10,9 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.paths import key_text
 

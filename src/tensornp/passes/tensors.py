@@ -15,8 +15,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import plain
 from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable

@@ -9,8 +9,8 @@ import traitlets
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.compare.where import (
+    difference_of,
     element_text,
     element_with_nearly_all,
     sums_by_axis,

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from strategies import DTYPES, tensors
 from unchanged import unchanged
 
-from tensornp.core.memory.fingerprint import (
+from tensornp.core.memory.changes import (
     BLOCK_NBYTES,
     NUM_SAMPLES,
     SAMPLE_NBYTES,

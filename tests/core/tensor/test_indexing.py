@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensornp.core.tensor.indexing import indexed
+from tensornp.core.tensor.form import indexed
 
 
 @pytest.mark.slow

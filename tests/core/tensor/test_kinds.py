@@ -12,7 +12,7 @@ import tensornp as tnp
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.render.tensor.card import tensor_html, tensor_text
 

@@ -15,7 +15,7 @@ import torch
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Snapshot
-from tensornp.core.values.compare.differing import ranges_text
+from tensornp.core.values.compare.numbers import ranges_text
 from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
 from tensornp.render.tensor.changes import change_line
 

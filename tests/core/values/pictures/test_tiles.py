@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.pictures.heatmap import NOTHING, HeatmapBuilder
-from tensornp.core.values.pictures.tiles import grid_of, tiled, tiles_of
+from tensornp.core.values.pictures.heatmap import NOTHING, HeatmapBuilder, tiled
+from tensornp.core.values.pictures.image_layout import grid_of, tiles_of
 
 SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
 

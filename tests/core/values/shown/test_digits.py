@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tensornp.core.values.shown.digits import DIGITS, column_texts
+from tensornp.core.values.shown.window_values import DIGITS, column_texts
 
 FLOATS = st.sampled_from([np.float16, np.float32, np.float64]).flatmap(
     lambda dtype: arrays(dtype, st.tuples(st.integers(1, 5), st.integers(1, 5)))

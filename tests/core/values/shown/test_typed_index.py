@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.shown.typed_index import expression_of, index_text, parse_index
-from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window import expression_of, index_text, parse_index, window_of
 
 SHAPE = (4, 5, 6)
 ENDS = st.none() | st.integers(-8, 8)
