@@ -15,7 +15,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.released import reached
+from tensornp.models.entries.requested import reached
 from tensornp.models.module_view import ModuleView
 from tensornp.render.models.entry import array_code
 from tensornp.render.models.module import partly_read

@@ -13,7 +13,6 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 from tensornp.fronts.ipython.residents import Residents
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.identity import WeakView
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.models.explorer import WeightsExplorer
@@ -23,15 +22,12 @@ if TYPE_CHECKING:
 class LiveWeights:
     """Makes tables of weights live.
 
-    What lies in memory is found by its name when it is asked for, and held by none.
-
-    What nobody else holds, since it was typed into the magic alone, is kept as long as its tree.
+    A weight in memory is found by its name at each request, and no tree holds it.
     """
 
     def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
         self._shell, self._config, self._bind = shell, config, bind
         self._residents = Residents(shell)
-        self._kept: list[WeakView] = []
         self._made: tuple[Any, ModuleView, str, str] | None = None
 
     def note(self, module: Any, view: ModuleView, anchor: str, expression: str) -> None:
@@ -45,8 +41,6 @@ class LiveWeights:
             module, view, anchor, expression = made
             del module, made
             self.show(view.explorer, anchor, f"tnp.weights({expression})" if expression else "", view)
-            del view
-            self.settle()
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer.
@@ -59,13 +53,11 @@ class LiveWeights:
     def _show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None) -> None:
         if not explorer or not can_show_live(self._shell, self._config):
             return
-        from tensornp.models.live.find import released_from
+        from tensornp.models.live.refind import released_rows
         from tensornp.widget.weights import WeightsWidget
 
         output = IsolatedOutput(self._shell)
-        rows, self._kept = released_from(explorer, self._shell.user_ns, opened)
-        for own in self._kept:
-            own.keep()
+        rows = released_rows(explorer, self._shell.user_ns, opened)
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
             has_values=not output.is_needed, classes=explorer.classes,
@@ -87,20 +79,6 @@ class LiveWeights:
         widget = live_comparison(found, self._shell.user_ns, anchor)
         if widget is not None:
             self._residents.keep(widget, output)
-
-    def settle(self) -> None:
-        """Keep of the weights that were shown last only what nobody else has.
-
-        Called when the magic has let go of them.
-
-        No code reaches those any more: what was typed would make others.
-        """
-        for view in self._kept:
-            view.share()
-        if any(view.is_kept for view in self._kept):
-            # The tree that was shown last.
-            self._residents.last.opened = ""
-        self._kept = []
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""

@@ -34,11 +34,6 @@ class Residents:
         self._all.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
 
-    @property
-    def last(self) -> DockingWidget:
-        """The one that was kept last."""
-        return self._all[-1].widget
-
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
         own = cell_id(self._shell)

@@ -61,8 +61,6 @@ class WeightMagics(Magics):
         """
         __tracebackhide__ = True
         self._show(line, local_ns)
-        # What was typed has gone with its frame, unless others have it.
-        self._live.settle()
 
     def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
         """Show the weights of what stands in the line, and make the table live."""
