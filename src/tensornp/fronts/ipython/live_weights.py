@@ -68,7 +68,7 @@ class LiveWeights:
             own.keep()
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
-            has_values=not output.is_needed, classes=explorer.classes,
+            classes=explorer.classes,
         )  # fmt: skip
         if view is not None:
             widget.tell(view)
