@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import traitlets
 
 from tensornp.errors import BadRequestError
-from tensornp.widget.answering import Answer, AnsweringWidget, Request
-from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.part import LivePart, module, stylesheet
+from tensornp.widget.values import Answer, Handler, Request
 from tensornp.widget.window_request import NONSENSE
 
 
-class LiveTable(AnsweringWidget):
+class LiveTable(LivePart):
     """The live part of a table, which sorts and filters all rows."""
 
     _esm = module("table")
@@ -23,8 +25,8 @@ class LiveTable(AnsweringWidget):
     rows: traitlets.List[Any] = traitlets.List(help="all rows, as `TableRow.data` gives them").tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
 
-    def __init__(self, **traits: Any) -> None:
-        super().__init__({"search": self._search}, **traits)
+    def __init__(self, handlers: Mapping[str, Handler] = MappingProxyType({}), **traits: Any) -> None:
+        super().__init__({"search": self._search, **handlers}, **traits)
 
     def show(self, anchor: str, rows: list[Any], num_left_out: int, table_html: str = "") -> None:
         """Move to the table of class `anchor`, and filter and sort `rows` there."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.session.ledger import Ledger
-    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.part import LivePart
     from tensornp.widget.toggle import TensorWidget
 
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
@@ -58,7 +58,7 @@ class IsolatedOutput:
         """Whether the front end is one of these."""
         return keeps_outputs_apart(self._shell)
 
-    def show(self, widget: DockingWidget) -> None:
+    def show(self, widget: LivePart) -> None:
         """Show `widget` under the cell that runs, and no longer under the one before."""
         self.clear()
         if not self.is_needed:
@@ -93,18 +93,11 @@ class _Resident(NamedTuple):
 
 
 def _look_again() -> None:
-    """Have an open navigator read its window again: the cell may have written to the tensor."""
+    """Have an open window on values read again: the cell may have written to the tensor."""
     # Another shell of the kernel may be in the middle of its import.
-    look_again = getattr(sys.modules.get("tensornp.widget.navigator"), "look_again", None)
+    look_again = getattr(sys.modules.get("tensornp.widget.part"), "look_again", None)
     if look_again is not None:
         look_again()
-
-
-def _leave_values(anchor: str) -> None:
-    """Have the navigator leave the card of class `anchor`, where it may have stayed without its toggle."""
-    leave = getattr(sys.modules.get("tensornp.widget.navigator"), "leave", None)
-    if leave is not None:
-        leave(anchor)
 
 
 class LiveToggle:
@@ -122,7 +115,6 @@ class LiveToggle:
         self._toggle: TensorWidget | None = None
         self._output = IsolatedOutput(shell)
         self._residents: list[_Resident] = []
-        self._anchors: dict[str, str] = {}
 
     @property
     def publishers(self) -> Iterator[Any]:
@@ -153,8 +145,6 @@ class LiveToggle:
         for resident in list(self._residents):
             if resident.cell_id == own:
                 self._close(resident)
-        if own in self._anchors:
-            _leave_values(self._anchors.pop(own))
 
     def after_cell(self, result: Any = None) -> None:
         """Take the toggle to the last card of the cell that has just ended, or give one to each of its cards."""
@@ -190,9 +180,6 @@ class LiveToggle:
             self._toggle = self._toggle or self._new_toggle()
             self._aim(self._toggle, shown[-1])
             self._output.show(self._toggle)
-            own = cell_id(self._shell)
-            if own is not None:
-                self._anchors[own] = shown[-1].anchor
 
     def _close_outlived(self) -> None:
         """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
@@ -211,7 +198,7 @@ class LiveToggle:
     def _new_toggle(self) -> TensorWidget:
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(binder=self.bind, has_values=not self._output.is_needed, reaches=self._reaches)
+        return TensorWidget(binder=self.bind, reaches=self._reaches)
 
     def _aim(self, widget: TensorWidget, card: _Card) -> None:
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
@@ -240,8 +227,8 @@ class LiveToggle:
         """Take every live part out of the page, and let go of their tensors."""
         self._output.clear()
         self._toggle, self._residents, self._made = None, [], {}
-        if "tensornp.widget.dock" in sys.modules:
-            from tensornp.widget.dock import close_all
+        if "tensornp.widget.part" in sys.modules:
+            from tensornp.widget.part import close_all
 
             close_all()
 

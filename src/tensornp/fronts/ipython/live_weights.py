@@ -60,7 +60,7 @@ class LiveWeights:
         rows = released_rows(explorer, self._shell.user_ns, opened)
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
-            has_values=not output.is_needed, classes=explorer.classes,
+            classes=explorer.classes,
         )  # fmt: skip
         if view is not None:
             widget.tell(view)

@@ -67,7 +67,6 @@ class LivePasses:
         output = IsolatedOutput(self._shell)
         widget = CallsWidget(
             run, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
-            has_values=not output.is_needed,
         )  # fmt: skip
         self._residents.keep(widget, output)
 

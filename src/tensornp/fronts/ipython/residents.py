@@ -9,13 +9,13 @@ from tensornp.fronts.ipython.anchors import cell_id
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.live import IsolatedOutput
-    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.part import LivePart
 
 
 class _Resident(NamedTuple):
     """A live part that stays with the table that it docks into, under the cell `cell_id`."""
 
-    widget: DockingWidget
+    widget: LivePart
     cell_id: str | None
 
 
@@ -26,13 +26,18 @@ class Residents:
         self._shell = shell
         self._all: list[_Resident] = []
 
-    def __iter__(self) -> Iterator[DockingWidget]:
+    def __iter__(self) -> Iterator[LivePart]:
         return (one.widget for one in self._all)
 
-    def keep(self, widget: DockingWidget, output: IsolatedOutput) -> None:
+    def keep(self, widget: LivePart, output: IsolatedOutput) -> None:
         """Show a live part under the cell that runs, and keep it there."""
         self._all.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
+
+    @property
+    def last(self) -> LivePart:
+        """The one that was kept last."""
+        return self._all[-1].widget
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""

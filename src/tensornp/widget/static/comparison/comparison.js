@@ -1,17 +1,14 @@
 // The table of two models: sorted and searched, and each row opens both sides of a weight under it.
 
-import { dockingEach } from "../page/docking.js";
+import { docking, inPlace } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
-import { inPlace } from "../page/in_place.js";
 import { Stops } from "../page/stops.js";
 import { partsOf } from "../table/name.js";
-import { OWN, Sorter, counted } from "../table/sorter.js";
+import { Sorter, counted } from "../table/sorter.js";
 import { Opened } from "./opened.js";
 
 class Comparison extends Sorter {
-  /** @type {{ pair: Opened, node: HTMLElement, opener: HTMLElement } | undefined} */
   opened;
-  /** @type {HTMLElement | null} */
   folded = null;
   // So are all lines.
   lineStops = new Stops(() => [...this.body.querySelectorAll("button.tensornp-opener")], ["ArrowUp", "ArrowDown"]);
@@ -26,7 +23,7 @@ class Comparison extends Sorter {
 
   printedRows() {
     const members = this.model.get("printed");
-    const printed = this.printed.map((row, i) => this.dressed(/** @type {HTMLTableRowElement} */ (row.cloneNode(true)), members[i]));
+    const printed = this.printed.map((row, i) => this.dressed((row.cloneNode(true)), members[i]));
     return [...printed, ...this.model.get("folds").map((fold) => this.foldRow(fold))];
   }
 
@@ -42,7 +39,7 @@ class Comparison extends Sorter {
     });
     const printed = this.model.get("printed").map((members, i) => {
       const cells = [...this.printed[i].cells].map((cell) => cell.textContent ?? "");
-      return ofRow(members, cells, () => /** @type {HTMLTableRowElement} */ (this.printed[i].cloneNode(true)));
+      return ofRow(members, cells, () => (this.printed[i].cloneNode(true)));
     });
     const folded = this.model.get("folds").map(({ rows, members }) =>
       rows.map((data, i) => ofRow(members[i], data.cells, () => this.rowFrom(data))));
@@ -55,7 +52,6 @@ class Comparison extends Sorter {
   }
 
   // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
-  /** @param {HTMLTableRowElement} row @param {number[]} members */
   dressed(row, members) {
     const cell = row.cells[0];
     if (!cell || !members.length) return row;
@@ -84,7 +80,6 @@ class Comparison extends Sorter {
   // A line of what is not printed, which opens under it.
   foldRow({ said, rows, members, rest }) {
     const row = this.wideRow();
-    /** @type {HTMLTableRowElement[]} */
     let below = [];
     const opener = button(said, "Show them, or fold them again", () => {
       const isOpen = below.length > 0;
@@ -149,7 +144,7 @@ class Comparison extends Sorter {
       this.close();
       opener.focus({ preventScroll: true });
     };
-    const pair = new Opened(this.model, members, (number) => this.nameOf(number), closed);
+    const pair = new Opened(this.ask, members, (number) => this.nameOf(number), closed);
     this.opened = { pair, node, opener };
     cell.append(pair.root);
     pair.begin();
@@ -165,15 +160,8 @@ class Comparison extends Sorter {
     opener.closest("tr")?.classList.remove("tensornp-opened");
   }
 
-  /** @param {any} event */
   key(event) {
-    if (this.opened?.pair.root.contains(event.target)) {
-      if (event.key !== "Escape" || event.target.closest("form")) return false;
-      const { opener } = this.opened;
-      this.close();
-      opener.focus({ preventScroll: true });
-      return true;
-    }
+    if (this.opened?.pair.root.contains(event.target)) return this.keyInPair(event);
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
     const isUp = event.key === "ArrowUp" && event.target === lines.all()[0];
@@ -184,9 +172,21 @@ class Comparison extends Sorter {
     return true;
   }
 
+  keyInPair(event) {
+    if (this.opened.pair.key(event)) return true;
+    if (event.key !== "Escape") return false;
+    const { opener } = this.opened;
+    this.close();
+    opener.focus({ preventScroll: true });
+    return true;
+  }
+
+  reread() {
+    this.opened?.pair.navigator?.again();
+  }
+
   die() {
-    super.die();
-    this.opened?.pair.die();
+    this.opened?.pair.navigator?.die();
   }
 
   leave() {
@@ -196,4 +196,4 @@ class Comparison extends Sorter {
   }
 }
 
-export default () => dockingEach(Comparison, `${OWN}, .tensornp-opened-pair`);
+export default () => docking(Comparison);

@@ -10,7 +10,6 @@ const MAX_WHOLE = 24;
 const LETTERS = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]+";
 const RIGHT_TO_LEFT = new RegExp(`(${LETTERS}(?: ${LETTERS})*)`, "u");
 
-/** @param {string} name @returns {(Node | string)[]} */
 export function partsOf(name) {
   const parts = name.length > MAX_WHOLE ? name.split(BREAKS) : [name];
   return parts.flatMap((part, i) => (i ? [element("wbr"), ...isolated(part)] : isolated(part)));

@@ -1,17 +1,13 @@
 // Makes a static table sortable and searchable: adds buttons to the headings and a filter over it, and takes both away
 // again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
 
-import { GONE } from "../page/docking.js";
+import { latest } from "../page/ask.js";
 import { button, element, tell } from "../page/elements.js";
 import { Stops } from "../page/stops.js";
-import { Wishes } from "../page/wishes.js";
 import { partsOf } from "./name.js";
 
-/** @type {Record<string, string>} */
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
 const WINDOW = 200;
-// What takes keys.
-export const OWN = ".tensornp-filter, .tensornp-sort, .tensornp-more";
 
 function plainName(row) {
   return row.cells[0].replace(/^└ /, "");
@@ -21,44 +17,31 @@ export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** @typedef {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }} TableRowData */
-/** @typedef {{ data: Pick<TableRowData, "cells" | "numbers">, row: () => HTMLTableRowElement }} SortedLine By its figures. */
 
 export class Sorter {
   // What each row is of.
   noun = "name";
-  /** @type {HTMLElement} */
   root;
-  /** @type {any} */
   table;
-  /** @type {any} */
   body;
-  /** @type {any} */
   leftOut;
-  /** @type {any[]} */
   heads;
   // All headings are one stop of the Tab key.
   headStops = new Stops(() => this.heads.map((head) => head.firstElementChild), ["ArrowLeft", "ArrowRight"]);
-  /** @type {string[]} */
   texts;
-  /** @type {TableRowData[]} */
   rows;
-  /** @type {HTMLTableRowElement[]} */
   printed;
   order = "none";
-  /** @type {number[] | undefined} */
   fits;
   column = 0;
   limit = WINDOW;
 
-  /** @param {Model} model */
-  constructor(model) {
+  constructor(model, ask) {
     this.model = model;
-    this.wishes = new Wishes(model, this);
-    this.heard = (content) => this.hear(content);
+    this.ask = ask;
+    this.find = latest(() => this.fetch());
   }
 
-  /** @param {HTMLElement} card */
   dock(card) {
     this.root = card;
     // The kernel's own HTML, in which every name is escaped: where outputs are kept apart, the table is in another one.
@@ -76,7 +59,6 @@ export class Sorter {
     this.table.tHead.addEventListener("focusin", this.entered);
     this.headStops.at();
     this.addBar();
-    this.model.on("msg:custom", this.heard);
     this.paint();
   }
 
@@ -107,7 +89,6 @@ export class Sorter {
 
   entered = ({ target }) => this.headStops.at(target);
 
-  /** @param {KeyboardEvent} event @returns {boolean} Whether the key was used. */
   key(event) {
     return !event.altKey && !event.ctrlKey && !event.metaKey && this.headStops.key(event);
   }
@@ -115,45 +96,29 @@ export class Sorter {
   // --- what is looked for
 
   search() {
-    this.wished = this.filter.value.trim();
     this.limit = WINDOW;
-    if (this.wished) {
-      this.wishes.pump();
+    if (this.filter.value.trim()) {
+      this.find();
       return;
     }
     this.fits = undefined;
     this.paint();
   }
 
-  next() {
-    const text = this.wished;
-    this.wished = undefined;
-    return text ? { message: { type: "search", text } } : undefined;
-  }
-
-  hear(content) {
-    if (!this.wishes.isHeard(content)) return;
-    const answered = this.wishes.answered(content);
-    if (!answered) return;
+  async fetch() {
+    const { found, text } = await this.ask({ type: "search", text: this.filter.value.trim() });
     // What was emptied meanwhile looks for nothing.
-    if (this.filter.value.trim()) {
-      this.fits = content.found ?? this.fits;
-      this.paint();
-      if (content.text) this.say(content.text);
-    }
-    this.wishes.pump();
+    if (!this.filter.value.trim()) return;
+    this.fits = found ?? this.fits;
+    this.paint();
+    if (text) this.say(text);
   }
 
   say(text) {
-    tell(this.status, text);
+    if (this.body) tell(this.status, text);
   }
 
-  die() {
-    this.wishes.end();
-    if (!this.body) return;
-    this.filter.disabled = true;
-    this.say(GONE);
-  }
+  die() {}
 
   // --- what is shown
 
@@ -173,7 +138,6 @@ export class Sorter {
   }
 
   // Of what has no number, nothing comes first.
-  /** @param {SortedLine[]} lines */
   sorted(lines) {
     const { column } = this;
     const sign = this.order === "descending" ? -1 : 1;
@@ -187,12 +151,10 @@ export class Sorter {
   }
 
   // What is sorted where nothing is looked for.
-  /** @returns {SortedLine[]} */
   every() {
     return this.rows.map((_, number) => this.lineOf(number));
   }
 
-  /** @returns {SortedLine} */
   lineOf(number) {
     return { data: this.rows[number], row: () => this.rowOf(number) };
   }
@@ -231,7 +193,6 @@ export class Sorter {
     return this.rowFrom(this.rows[number]);
   }
 
-  /** @param {TableRowData} data */
   rowFrom({ cells, titles, begins, alarm }) {
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
@@ -252,8 +213,6 @@ export class Sorter {
 
   leave() {
     if (!this.body) return;
-    this.wishes.end();
-    this.model.off("msg:custom", this.heard);
     this.table.tHead.removeEventListener("focusin", this.entered);
     this.bar.remove();
     this.more.remove();
