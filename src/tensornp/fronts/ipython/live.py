@@ -1,6 +1,6 @@
-"""The live parts of a shell: a toggle that moves to the last shown card, and parts that stay with their cell.
+"""The live parts of a shell.
 
-What is printed is noted, and made live after its cell; what the cell has left is closed when it runs again.
+A toggle moves to the last shown card, and other parts stay with their cell. What is printed is noted, and made live after its cell; what the cell has left is closed when it runs again.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ class Live:
         return f"tnp-{digest.hexdigest()}"
 
     def note(self, obj: Any, summary: Any, expression: str) -> str:
-        """Note what is printed of `obj`, which `expression` reaches; return its anchor, empty if it stays static."""
+        """Note what is printed of `obj`; return its anchor, empty if it stays static.
+
+        `expression` reaches it.
+        """
         kind = type(summary).__name__
         anchor = self.new_anchor() if kind in ("TensorSummary", "ModuleView", "FollowedPass") else ""
         if not anchor or not self.is_wanted:
