@@ -1,6 +1,7 @@
 """The live parts of a shell.
 
-A toggle moves to the last shown card, and other parts stay with their cell. What is printed is noted, and made live after its cell; what the cell has left is closed when it runs again.
+A toggle moves to the last shown card, and other parts stay with their cell. What is printed is noted, and made live
+after its cell; what the cell has left is closed when it runs again.
 """
 
 from __future__ import annotations

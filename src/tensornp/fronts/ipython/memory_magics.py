@@ -119,9 +119,8 @@ class MemoryMagics(Magics):
         from tensornp.render.collections.census import census_rows
         from tensornp.widget.table import LiveTable
 
-        table = LiveTable()
-        table.show(anchor, census_rows(census), census.num_left_out, html if keeps_outputs_apart(self.shell) else "")
-        return table
+        table_html = html if keeps_outputs_apart(self.shell) else ""
+        return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=table_html)
 
     def end(self) -> None:
         """Take the watch back."""
