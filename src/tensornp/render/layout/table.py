@@ -231,7 +231,7 @@ def rows_html(table: Table, like: Table, numbers: Sequence[Mapping[str, float]])
 
 
 def _kinds(table: Table, widths: list[int]) -> tuple[int, list[str]]:
-    """Return the characters of the longest name, 0 in a table without names, and the attributes of the columns."""
+    """Return the length of the longest name, 0 without names, and the attributes of the columns."""
     longest = widths[0] if table.headings[0] in NAMED else 0
     return longest, [_kind_html(*column, longest) for column in zip(table.headings, widths, strict=True)]
 
