@@ -31,8 +31,7 @@ class Shown:
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_rows(side, namespace, "")} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][found._pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live)
-        self.widget.show("a", self.live.rows, 0)
+        self.widget = ComparisonTable(pairs, self.live, anchor="a")
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(
             json.loads(json.dumps(content, allow_nan=False))

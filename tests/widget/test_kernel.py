@@ -178,7 +178,7 @@ def test_what_is_shown_is_what_bind_binds(kernel):
 
 @pytest.mark.slow
 def test_widget_never_and_always(kernel):
-    """never shows none; always gives each living card one comm, until its cell runs again or its tensor is gone."""
+    """never shows none; always gives each living card one comm, until its cell runs again."""
     kernel.run("%config TensorDisplay.widget = 'never'")
     assert len(kernel.run("torch.ones(1)")) == 1
     assert kernel.comms == {}
@@ -190,8 +190,7 @@ def test_widget_never_and_always(kernel):
     assert len(kernel.toggles()) == 2
     kernel.run("display(a)\nb", cell_id="two")
     assert len(kernel.toggles()) == 4
-    kernel.run("del a")
-    assert [state["suggestion"] for state in kernel.toggles().values()] == ["b_np"] * 2
+    kernel.run("%config TensorDisplay.widget = 'auto'")
 
 
 NONSENSE = ({"method": "update", "state": 3}, {"method": "update", "state": [[]]}, {"method": "update"}, {"method": 5},

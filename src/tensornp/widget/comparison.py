@@ -87,9 +87,7 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         pair_of(first[name], second[found._pairs[name]], found[name], why.get(name, ""), found._other_names(name))
         for name in live.names
     ]
-    table = ComparisonTable(pairs, live)
-    table.show(anchor, live.rows, len(found) - len(live.rows))
-    return table
+    return ComparisonTable(pairs, live, anchor=anchor, num_left_out=len(found) - len(live.names))
 
 
 class ComparisonTable(LiveTable):
@@ -106,27 +104,20 @@ class ComparisonTable(LiveTable):
     _esm = module("comparison")
     _css = stylesheet("table", "navigator", "comparison")
 
-    printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    num_printed = traitlets.Int().tag(sync=True)
-    noun = traitlets.Unicode("weight").tag(sync=True)
-    num_equal = traitlets.Int(help="of all, those that are equal").tag(sync=True)
-    folds: traitlets.List[Any] = traitlets.List(help="what is not printed, as `LiveFold` has it").tag(sync=True)
+    printed: traitlets.List[Any] = traitlets.List(help="the weights of each printed row").tag(sync=True)
 
-    def __init__(self, pairs: Sequence[Pair], live: LiveRows) -> None:
+    def __init__(self, pairs: Sequence[Pair], live: LiveRows, **traits: Any) -> None:
         self._pairs = list(pairs)
+        names = [legible(pair.first.name) for pair in pairs]
         super().__init__(
-            {"values": self._open, "where": self._locate}, slow=("where",), values=Values(),
-            printed=live.printed, num_printed=live.num_printed, noun=live.noun, num_equal=live.num_equal,
-            folds=[fold._asdict() for fold in live.folds],
+            live.html, names, handlers={"values": self._open, "where": self._locate}, slow=("where",), values=Values(),
+            printed=live.printed, noun=live.noun, **traits,
         )  # fmt: skip
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
         super().close()
-
-    def _names(self) -> list[str]:
-        return [legible(pair.first.name) for pair in self._pairs]
 
     def _found(self, text: str) -> list[int]:
         """Return the weights with a matching name or expression in either model."""
@@ -136,7 +127,7 @@ class ComparisonTable(LiveTable):
         ]
         # An index in brackets is no glob where it is written so: layers[3].
         literal = {i for i, pair in enumerate(self._pairs) if any(text in one for one in pair.called)}
-        return sorted(literal.union(*(searched(text, names) for names in (self._names(), *others))))
+        return sorted(literal.union(*(searched(text, names) for names in (self._names, *others))))
 
     def _open(self, request: Request) -> Answer:
         """Return what opens the window on both sides of a weight and their difference, where they differ most."""

@@ -12,11 +12,11 @@ export class Opened {
   place = 0;
   navigator;
 
-  // `closed()` is told that it is to go.
-  constructor(ask, members, called, closed) {
+  // `name` is that of the row, and `closed()` is told that it is to go.
+  constructor(ask, members, name, closed) {
     this.ask = ask;
     this.members = members;
-    this.called = called;
+    this.rowName = name;
     this.closed = closed;
     this.show = latest(() => this.fetch());
     this.root = element("section", "opened-pair tensornp-live");
@@ -73,7 +73,7 @@ export class Opened {
     if (number !== this.number || !this.root.isConnected) return;
     this.navigator?.leave();
     this.navigator = undefined;
-    this.name.textContent = content.label ?? this.called(number);
+    this.name.textContent = content.label ?? this.rowName;
     this.name.title = content.title ?? "";
     this.root.setAttribute("aria-label", `Both sides of ${this.name.textContent}`);
     this.fail(content.type === "error" ? content.text : "");
