@@ -9,8 +9,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import is_strided, storage_address
-from tensornp.core.lowlevel.unsharded import GATHERED, gathered_addresses
+from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_strided, storage_address
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like

@@ -16,7 +16,7 @@ from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
-from tensornp.widget.scanning import GoOn
+from tensornp.widget.part import GoOn
 from tensornp.widget.weight_rows import Found
 
 _HAS_GRADIENT = "has a .grad, unlike the others"

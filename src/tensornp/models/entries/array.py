@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.from_numpy import why_copied
-from tensornp.core.exchange.to_tensor import to_tensor
+from tensornp.core.convert.to_tensor import to_tensor, why_copied
 from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.values.stats.compute import scan

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
