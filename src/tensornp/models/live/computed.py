@@ -24,9 +24,9 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
-from tensornp.models.entries.requested import Requested
-from tensornp.models.entries.source import Again, Called, NoSource
+from tensornp.models.entries.source import NoSource, Requested
 from tensornp.models.entries.tensor import weight_of
+from tensornp.models.names.quoted import shown_name
 
 _LISTS = "parametrizations"
 _MAX_SAID = 200
@@ -203,14 +203,13 @@ def _on_request(
         return _on_request(row, found, holder, make, requires_grad=requires_grad, location=location, identity=identity)
 
     source = Requested(
-        lambda called: _made(called, module, make), location, requires_grad, is_computed=True,
-        lookup=Again(holder, again), identity=identity,
-    )  # fmt: skip
+        lambda: _made(row, module, make), location, requires_grad, identity=identity, holder=holder, again=again
+    )
     return row._with_(_source=source)
 
 
 @outside_modes
-def _made(called: Called, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
+def _made(row: WeightEntry, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
     """Return the weight that a module computes; NoDataError if it cannot."""
     try:
         tensor = make(module)
@@ -219,10 +218,7 @@ def _made(called: Called, module: Any, make: Callable[[Any], Any]) -> WeightEntr
     except (Exception, SystemExit) as error:
         # The user's code raised it, or torch in a state that it does not expect.
         why = error_text(error).partition("\n")[0][:_MAX_SAID]
-        cure = f"see what {called.code or called.shown} gives"
-        raise NoDataError(f"{called.shown} cannot be made ({why}); {cure}") from None
-    if tensor is None:
-        raise called.without_values("the module has none of that name")
+        raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}); see what {row.code} gives") from None
     if not is_tensor(tensor):
-        raise called.without_values(f"it is {an_instance(tensor)}, and no tensor")
-    return weight_of(called.name, "", tensor, called.code)
+        raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
+    return weight_of(row.name, "", tensor, row.code)
