@@ -179,9 +179,9 @@ class FileSource(StoredSource):
             raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
         return StoredSource.stats(self)
 
-    def reading(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+    def reading(self) -> AbstractContextManager[Reader]:
         """Open the file for some reads, or to read all."""
-        return self.file.opened(is_whole=is_whole)
+        return self.file.opened()
 
     def elements(self, opened: Reader, ranges: Ranges) -> Array:
         """Return the decoded elements in some ranges."""

@@ -55,7 +55,7 @@ class StoredSource(Source):
         """Return whether blocks can be read alone, for tasks of bounded size."""
 
     @abstractmethod
-    def reading(self, *, is_whole: bool = False) -> AbstractContextManager[Any]:
+    def reading(self) -> AbstractContextManager[Any]:
         """Open the files for some reads; ChangedFileError if one has changed."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class StoredSource(Source):
         from tensornp.core.values.stats.compute import scan_source
 
         num_threads = None if self.is_shared_out else 1
-        with self.reading(is_whole=True) as opened:
+        with self.reading() as opened:
             return outside_modes(scan_source)(self.numbers_read(opened), num_threads=num_threads, in_depth=True)
 
     @property
@@ -114,7 +114,7 @@ class StoredSource(Source):
         """Return the result of one task."""
         from tensornp.core.lowlevel.modes import outside_modes
 
-        with self.reading(is_whole=True) as opened:
+        with self.reading() as opened:
             tasks = self._tasks(opened)
             return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
 
@@ -159,7 +159,7 @@ class StoredSource(Source):
 
     @contextmanager
     def _reading_in_order(self) -> Iterator[Callable[[int, int], Array]]:
-        with self.reading(is_whole=True) as opened:
+        with self.reading() as opened:
             yield lambda first, count: native(self.row(opened, first, count))
 
     def numbers_read(self, opened: Any) -> Values:

@@ -44,7 +44,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     """
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
-        there = Address(typed)
+        there = Address(typed.strip())
         found, typed = _open_address(there), str(there)
     else:
         typed = str(Path(typed))

@@ -74,7 +74,7 @@ class ChunkSource(StoredSource):
         plans = [self._source(n).plan(tuple(map(as_slice, met.own))) for n, met in self._met(taken.ranges)]
         return ReadPlan(sum(one.nbytes_read for one in plans), sum(one.num_reads for one in plans), taken.shape)
 
-    def reading(self, *, is_whole: bool = False) -> AbstractContextManager[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Open nothing: there may be more files than can be open."""
         return nullcontext()
 
@@ -169,7 +169,7 @@ class LostFile(ListedFile):
         """Return 0."""
         return 0
 
-    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+    def opened(self) -> AbstractContextManager[Reader]:
         """Raise CheckpointError, which names it."""
         raise CheckpointError(self.why)
 
