@@ -18,7 +18,7 @@ from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, why_no_array
 from tensornp.models.entries.stored import ReadPlan, StoredSource
-from tensornp.models.files.source_file import Extent, ListedFile, Reader
+from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
@@ -155,23 +155,6 @@ def meet(ranges: Ranges, offsets: Shape, sizes: Shape) -> Met | None:
 
 MAX_BESIDES_NBYTES = 2**20
 """Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class LostFile(ListedFile):
-    """A missing file; only reading its bytes raises an error."""
-
-    path: str
-    why: str
-
-    @property
-    def nbytes(self) -> int:
-        """Return 0."""
-        return 0
-
-    def opened(self) -> AbstractContextManager[Reader]:
-        """Raise CheckpointError, which names it."""
-        raise CheckpointError(self.why)
 
 
 @contextmanager
