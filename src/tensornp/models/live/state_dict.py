@@ -38,7 +38,7 @@ from tensornp.models.live.steps import (
     steps_below,
     weights_of_leaf,
 )
-from tensornp.models.names.quoted import own_names
+from tensornp.models.names.quoted import unique_names
 from tensornp.models.optimizers import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
@@ -81,8 +81,7 @@ def contents_of_tree(
     holders, unlisted = Holders(modules, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
-    # Two ways to the same name: what tells them apart are the brackets.
-    names = own_names(*_names_of(listed))
+    names = unique_names([one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed])
     entries: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
@@ -96,16 +95,6 @@ def contents_of_tree(
     saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
     problems = [*problems, *holders.problems(), *unlisted.problems()]
     return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
-
-
-def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
-    """Return a name and a name with brackets for each weight and plain value."""
-    names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
-    others = [
-        joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
-        for (_, leaf), name in zip(listed, names, strict=True)
-    ]
-    return names, others
 
 
 def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
