@@ -85,7 +85,7 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     )
     assert "1 only in base.safetensors: 2.bias" in text
     assert found["module.0.weight".removeprefix("module.")] is found["model.module.0.weight"]
-    with pytest.raises(KeyError, match=r"'2\.bias': it is only in base\.safetensors"):
+    with pytest.raises(KeyError, match=r"2\.bias"):
         found["2.bias"]
 
 

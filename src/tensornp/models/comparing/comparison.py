@@ -132,17 +132,10 @@ class WeightsComparison(Mapping[str, Comparison]):
         own = self._called_here(name)
         if own in self._found:
             return self._found[own]
-        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{self._why_not(own)}")
-
-    def _why_not(self, name: str) -> str:
-        if name in self.failed:
-            return f": {self.failed[name]}"
-        if name in self._exempt:
-            return f": it is {self._exempt[name]}"
-        for names, side in zip((self.missing, self.unexpected), self._sides, strict=True):
-            if name in names:
-                return f": it is only in {side}"
-        return closest(name, self._found)
+        why = self.failed.get(own) or self._exempt.get(own)
+        raise NoSuchWeightError(
+            f"there is no comparison of {shown_name(name)}{f': {why}' if why else closest(own, self._found)}"
+        )
 
     def _called_here(self, name: str) -> str:
         """Return the name in the first for a name in the second, or one without the prefix."""
@@ -257,11 +250,10 @@ class WeightsComparison(Mapping[str, Comparison]):
         is_same = all(one.same_bits for one in self._found.values())
         equal = "same bits" if is_same else "equal"
         if self.equal:
-            # The parameters that an optimizer steps are the model's.
-            return equal + (" in its states" if all(self._quantities.values()) else "")
-        if self._is_whole:
-            return f"weights: {equal}"
-        return "equal in what was listed" if self._is_all_that_is_listed else "what is in both is equal"
+            return equal
+        if self.missing or self.unexpected or self.failed:
+            return "what is in both is equal"
+        return "equal in what was listed" if self._not_listed else f"weights: {equal}"
 
     def _differing(self) -> str:
         """Return "4 of 10 weights and 12 of 12 states differ", each weight counted once."""
@@ -274,12 +266,6 @@ class WeightsComparison(Mapping[str, Comparison]):
                 told.append(f"{num:,} of {counted(len(names), noun)}")
         tied = f" ({counted(len(self) - len(every), 'more name')} tied to them)" if len(every) < len(self) else ""
         return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{tied}"
-
-    @property
-    def _is_all_that_is_listed(self) -> bool:
-        """Return whether only unlisted weights keep the two from being equal."""
-        is_less = self.missing or self.unexpected or self.failed or self._beside
-        return bool(self._found and self._not_listed) and not (is_less or self.changed())
 
     @cached_property
     def _low_rank(self) -> dict[str, float]:
@@ -319,8 +305,7 @@ class WeightsComparison(Mapping[str, Comparison]):
             if names:
                 word = "values beside the weights" if attribute == "_beside" else attribute.strip("_").replace("_", " ")
                 said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
-        verdict = "" if self._is_all_that_is_listed else "equal: " if self.equal else "not equal: "
-        return f"WeightsComparison({verdict}{', '.join(said)})"
+        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
     def _figures_told(self, name: str) -> str:
         """Return a text on the difference of a weight."""

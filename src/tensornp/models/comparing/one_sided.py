@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tensornp.core.lowlevel.text import legible, quoted
@@ -13,7 +13,7 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
 from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.names.matching import Matched
-from tensornp.models.names.quoted import MAX_INSIDE, file_name, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, file_name
 from tensornp.models.optimizers import GROUPS
 
 _EXTRA_STATE = "_extra_state"
@@ -33,35 +33,32 @@ def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]
 
 def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplorer) -> tuple[Matched, dict[str, str]]:
     """Return the names without exempt ones, and the reason for each exemption."""
-    sides = sides_of(first, second)
-    exempt: dict[str, str] = {}
-    for own, side in zip((first, second), sides, strict=True):
-        exempt |= {name: f"without values in {side} ({one.problem})" for name, one in own.items() if one._is_pending}
-    kept: list[tuple[str, ...]] = []
-    for own, other, alone, paired, side in (
-        (first, second, names.missing, names.pairs.keys(), sides[0]),
-        (second, first, names.unexpected, set(names.pairs.values()), sides[1]),
-    ):
-        is_of_file = any(one.extents for one in other.values())
-        why = {name: _why_alone(own, other.is_of_module, is_of_file, name, paired) for name in alone}
-        exempt |= {name: f"only in {side}, {said}" for name, said in why.items() if said}
-        kept.append(tuple(name for name in alone if not why[name]))
-    return names._replace(missing=kept[0], unexpected=kept[1]), exempt
+    exempt = {name: one.problem for own in (first, second) for name, one in own.items() if one._is_pending}
+    missing = _exempt_among(names.missing, first, second, names.pairs.keys())
+    unexpected = _exempt_among(names.unexpected, second, first, set(names.pairs.values()))
+    kept = (
+        tuple(name for name in names.missing if name not in missing),
+        tuple(name for name in names.unexpected if name not in unexpected),
+    )
+    return names._replace(missing=kept[0], unexpected=kept[1]), exempt | missing | unexpected
 
 
-def _why_alone(own: WeightsExplorer, is_other_module: bool, is_other_file: bool, name: str, paired: Any) -> str:
-    """Return why a weight may be on one side only, ``""`` if it is a difference."""
-    if is_other_module:
-        is_extra = not own.is_of_module and _EXTRA_STATE in name.split(".")
-        return "the extra state of a module" if is_extra else ""
-    entry = own[name]
-    if own.is_of_module and entry._saved_as is None:
-        return "not persistent" if entry.kind == "buffer" else "not registered"
+def _exempt_among(
+    names: tuple[str, ...], own: WeightsExplorer, other: WeightsExplorer, paired: Collection[str]
+) -> dict[str, str]:
+    """Return why some names may be on one side only."""
     # Files keep what is tied once.
-    if own.is_of_module or is_other_file:
-        twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
-        return f"tied to {shown_name(twin)}" if twin is not None else ""
-    return ""
+    may_be_tied = not other.is_of_module and (own.is_of_module or any(one.extents for one in other.values()))
+    exempt: dict[str, str] = {}
+    for name in names:
+        entry = own[name]
+        if other.is_of_module and not own.is_of_module and _EXTRA_STATE in name.split("."):
+            exempt[name] = "extra state of a module"
+        elif own.is_of_module and not other.is_of_module and entry._saved_as is None:
+            exempt[name] = "not persistent" if entry.kind == "buffer" else "not registered"
+        elif may_be_tied and any(one in paired for one in (*entry.tied_to, *same_elements_as(entry))):
+            exempt[name] = "tied to another name"
+    return exempt
 
 
 def ties_of(
@@ -70,19 +67,15 @@ def ties_of(
     """Return further names of weights with the first name, and weights tied to others now."""
     own = _first_names(first, {a: a for a in pairs})
     others = _first_names(second, {b: a for a, b in pairs.items()})
-    place = {a: i for i, a in enumerate(pairs)}
     retied: set[str] = set()
     for a, b in pairs.items():
-        if own[a] != others[a] and _is_known(first[a]) and _is_known(second[b]):
+        # The ties of a weight in a file are not known: it may have copies.
+        is_known = all(one.tensor is not None or one.tied_to for one in (first[a], second[b]))
+        if own[a] != others[a] and is_known:
             retied |= {a, own[a], others[a]}
-    further = [a for a in pairs if a not in retied and not own[a] == others[a] == a]
-    tied = {a: min(own[a], others[a], key=place.__getitem__) for a in further}
+    first_of = {a: own[a] if own[a] != a else others[a] for a in pairs}
+    tied = {a: one for a, one in first_of.items() if one != a and a not in retied}
     return tied, tuple(a for a in pairs if a in retied)
-
-
-def _is_known(entry: Any) -> bool:
-    """Return whether ties of a weight are known; a file may have copies instead."""
-    return entry.tensor is not None or bool(entry.tied_to)
 
 
 def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[str, str]:

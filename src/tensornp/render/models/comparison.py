@@ -208,7 +208,7 @@ def _by_reason(whys: Mapping[str, str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for name, why in whys.items():
         alike.setdefault(why, []).append(legible(name))
-    return [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
+    return [f"{len(names):,} on one side, {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
 
 
 def _prefixes_told(found: WeightsComparison) -> list[str]:
