@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import tensornp
@@ -79,38 +77,31 @@ class Asker:
 
     def ask(self, *question: Any) -> Answers:
         """Ask all processes one question, and return the answers that came in time."""
-        now, come, replies = self.ids(), SimpleQueue[Any](), {}
-        until, waiting = time.monotonic() + self.timeout, {}
+        now, replies = self.ids(), dict[Any, Any]()
         for id in self._known:
             if id not in now:
                 replies[id] = _DEAD
             elif id in self._open and not self._open[id].done():
                 replies[id] = "has not answered an earlier question"
-            else:
-                replies[id] = f"did not answer within {format_number(self.timeout)} s: it is stopped, or busy"
-                waiting[id] = self._submitted(id, question, come)
-        self._open |= waiting
-        while waiting and (left := until - time.monotonic()) > 0:
-            try:
-                id = come.get(timeout=left)
-            except Empty:
-                break
-            replies[id] = _reply_of(waiting.pop(id))
-        return self._answers(replies)
+        asked = {id: self._submitted(id, question) for id in self._known if id not in replies}
+        self._open |= asked
+        wait(asked.values(), self.timeout)
+        late = f"did not answer within {format_number(self.timeout)} s: it is stopped, or busy"
+        replies |= {id: _reply_of(future) if future.done() else late for id, future in asked.items()}
+        return self._answers({id: replies[id] for id in self._known})
 
-    def _submitted(self, id: Any, question: tuple[Any, ...], come: SimpleQueue[Any]) -> Any:
+    def _submitted(self, id: Any, question: tuple[Any, ...]) -> Future[Any]:
+        """Submit a question, and return a Future of the transport's own one."""
+        done = Future[Any]()
         try:
-            future = self._transport.submit(id, answer, tensornp.__version__, *question)
-            future.add_done_callback(lambda *_: come.put(id))
+            self._transport.submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
         except Exception as error:
-            future = Future[Any]()
-            future.set_exception(error)
-            come.put(id)
-        return future
+            done.set_exception(error)
+        return done
 
     def _answers(self, replies: Mapping[Any, Any]) -> Answers:
         """Sort replies by rank; a text is the reason for none."""
-        ids, found, silent, num_ranks = {}, {}, {}, len(replies)
+        found, ids, silent, num_ranks = dict[Any, Any](), dict[Any, Any](), {}, len(replies)
         for id, reply in replies.items():
             rank, num, reason, result = (self._ranks.get(id), 0, reply, None) if type(reply) is str else reply
             num_ranks = max(num_ranks, num)
@@ -129,7 +120,7 @@ def _reply_of(future: Any) -> Any:
     """Return rank, number of ranks, reason and result of an answer, or a text with the reason for none."""
     cure = f"the same as here, {tensornp.__version__}, is needed"
     try:
-        reply = future.result()
+        reply = future.result().result()
     except (Exception, SystemExit, CancelledError) as error:
         # The other process raised it, whatever its class.
         name = str(getattr(error, "ename", "") or type(error).__name__)
