@@ -19,8 +19,7 @@ from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.reading.codec import Codec
-from tensornp.models.reading.take import Array, Ranges, Reads, Shape, boxes_of_row, taken_by
+from tensornp.models.reading.take import Array, Codec, Ranges, Reads, Shape, boxes_of_row, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats

@@ -21,8 +21,7 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import ListedFile, Reader, overlapping
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.reading.codec import VALUES, Codec
-from tensornp.models.reading.take import Array, Ranges
+from tensornp.models.reading.take import VALUES, Array, Codec, Ranges
 
 GGUF_MAGIC = b"GGUF"
 _VERSIONS = (2, 3)

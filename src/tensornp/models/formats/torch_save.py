@@ -35,7 +35,7 @@ from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
 from tensornp.models.quantization.codecs import quantized
-from tensornp.models.reading.codec import AS_STORED, LazySigns
+from tensornp.models.reading.take import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000

@@ -15,8 +15,7 @@ from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.pickles.torch_pickle import PickledTensor, torch_name
-from tensornp.models.reading.codec import VALUES, Codec
-from tensornp.models.reading.take import Array, Ranges, Shape, as_slice
+from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Shape, as_slice
 
 _MAX_SCALE = float(np.finfo(np.float32).max)
 

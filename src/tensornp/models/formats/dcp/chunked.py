@@ -23,8 +23,7 @@ from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.codec import AS_STORED, LazySigns
-from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
+from tensornp.models.reading.take import AS_STORED, Array, LazySigns, Ranges, Shape, as_slice, boxes_of_row, taken_by
 
 
 def chunked(
