@@ -19,8 +19,6 @@ _MAX_LOOKED_INTO = 10_000
 _MAX_PARAMETERS = 1_000_000
 _MAX_JOINED = 10
 """Keys of one state that were joined to its parameter's name: Shampoo has several."""
-_OF_ELEMENTS = ("exp_avg", "momentum_buffer", "square_avg", "sum")
-"""States that have the shape of their parameter."""
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes."""
 
@@ -103,7 +101,9 @@ class SavedOptimizer:
         """
         names, why = self._names, ""
         if not names and parameters is not None and all(type(key) is int for key in self.params):
-            why = self._why_not_of(parameters)
+            if len(parameters) != len(self.params) or self._num_groups > 1:
+                groups = f"the optimizer has {len(self.params):,} in {counted(self._num_groups, 'group')}"
+                why = f"which has {len(parameters):,} parameters, where {groups} without param_names"
             names = {} if why else {_text_of(key): one.name for key, one in zip(self.params, parameters, strict=True)}
         found = {
             state.name: (name, f"{STATE}.{name}{tail}")
@@ -111,17 +111,6 @@ class SavedOptimizer:
             for tail, state in self._states.get(key, ())
         }
         return found, why
-
-    def _why_not_of(self, parameters: Sequence[WeightEntry]) -> str:
-        if len(parameters) != len(self.params):
-            return f"which has {len(parameters):,} parameters, where the optimizer has {len(self.params):,}"
-        if self._num_groups > 1:
-            return f"whose order is not known; the optimizer has {self._num_groups:,} groups and no param_names"
-        for key, one in zip(self.params, parameters, strict=True):
-            for tail, state in self._states.get(_text_of(key), ()):
-                if tail[1:] in _OF_ELEMENTS and state.shape != one.shape:
-                    return f"whose {shown_name(one.name)} has shape {one.shape}, where state {key} has {state.shape}"
-        return ""
 
 
 def optimizers_in(

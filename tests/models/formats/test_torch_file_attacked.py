@@ -98,10 +98,9 @@ def test_what_is_not_listed_is_counted(tmp_path):
     torch.save({"made": Made(torch.ones(1), torch.ones(2)), "deep": deep, "w": torch.ones(1)}, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
     assert list(explorer) == ["w"]
-    assert explorer.problems[1:] == [
-        "2 tensors that lie in sets, arrays or objects of other classes are not listed",
-        "values nested more than 100 deep are not listed",
-    ]
+    of_classes, cut = explorer.problems[1:]
+    assert of_classes == "2 tensors that lie in sets, arrays or objects of other classes are not listed"
+    assert "deeper than 100" in cut
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.steps import check_shard
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
@@ -54,13 +55,6 @@ class Packed(NamedTuple):
     num_parameters: int | None
 
 
-class Elsewhere(NamedTuple):
-    """Elements that other ranks hold, and their bytes."""
-
-    numel: int
-    nbytes: int
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WeightEntry(Weight):
     """A tensor with a name; its values are read on request.
@@ -99,8 +93,8 @@ class WeightEntry(Weight):
         Where its elements are codes of several weights each.
     several_numel : int or None
         How many elements several tensors have together, where the shape does not tell.
-    elsewhere : Elsewhere or None
-        What other ranks hold, where it is sharded; `nbytes` are those of this rank.
+    elsewhere : int or None
+        Elements that other ranks hold, if it is sharded; `nbytes` are those of this rank.
     is_pending : bool
         Whether its values are yet to be made: it is lazy, or an optimizer has no state of it.
     """
@@ -120,7 +114,7 @@ class WeightEntry(Weight):
     _saved_as: tuple[str, ...] | None = ()
     _packed: Packed | None = None
     _several_numel: int | None = None
-    _elsewhere: Elsewhere | None = None
+    _elsewhere: int | None = None
     _is_pending: bool = False
 
     def _with_(self, **facts: Any) -> WeightEntry:
@@ -160,12 +154,12 @@ class WeightEntry(Weight):
     @property
     def _numel_elsewhere(self) -> int:
         """Return the number of elements on other ranks."""
-        return self._elsewhere.numel if self._elsewhere else 0
+        return self._elsewhere or 0
 
     @property
     def _nbytes_elsewhere(self) -> int:
         """Return the bytes of elements on other ranks, which `nbytes` leaves out."""
-        return self._elsewhere.nbytes if self._elsewhere else 0
+        return self._numel_elsewhere * stored_dtype(self.dtype).itemsize if self._elsewhere else 0
 
     @property
     def _has_part(self) -> bool:

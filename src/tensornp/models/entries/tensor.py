@@ -23,7 +23,7 @@ from tensornp.core.tensor.kinds import LOCAL, form_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
+from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry, inner_text
 from tensornp.models.entries.source import Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.take import taken_by
@@ -69,7 +69,7 @@ class _Facts:
         self.dtype = self.device = self.note = self.problem = ""
         self.nbytes, self.is_pending = 0, False
         self.several_numel: int | None = None
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: int | None = None
 
     def read(self) -> None:
         """Read the facts; failing attributes of user classes stay unknown."""
@@ -142,7 +142,7 @@ class _Facts:
 
     def _count_elsewhere(self, numel: int, here: int, itemsize: int) -> str:
         """Count the bytes of elements here and elsewhere, and return them as text."""
-        self.nbytes, self.elsewhere = here * itemsize, Elsewhere(numel - here, (numel - here) * itemsize)
+        self.nbytes, self.elsewhere = here * itemsize, numel - here
         return f"{here:,} of {numel:,} elements, {self.nbytes:,} of {numel * itemsize:,} bytes on this rank"
 
     def _count_stored(self, note: str) -> None:

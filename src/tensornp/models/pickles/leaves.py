@@ -55,7 +55,7 @@ class Leaves:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._num_hidden = self._num_storages = self._num_arrays = 0
-        self._is_cut = self._is_deep = self._is_repeated = False
+        self._is_cut = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
         """Yield each path and value; `NotBuilt` stands for an array or a set."""
@@ -67,7 +67,7 @@ class Leaves:
             children, own, is_again = levels[-1]
             num_again += is_again
             is_over = num_again > _MAX_AGAIN and is_again
-            self._is_repeated |= is_over
+            self._is_cut |= is_over
             path, value, is_hidden = next(children, _END) if not is_over else _END
             if path is None:
                 above.discard(own)
@@ -83,7 +83,7 @@ class Leaves:
                     yield path, leaf
                 self._num_hidden += is_hidden and type(leaf) is PickledTensor
             elif len(levels) > _MAX_DEPTH:
-                self._is_deep = True
+                self._is_cut = True
             elif id(value) not in above:
                 self._note(value)
                 if _is_opaque(value) and not is_hidden:
@@ -108,11 +108,8 @@ class Leaves:
         if self._num_arrays:
             yield arrays_left_out(self._num_arrays, "it")
         if self._is_cut:
-            yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
-        if self._is_deep:
-            yield f"values nested more than {_MAX_DEPTH} deep are not listed"
-        if self._is_repeated:
-            yield "some values are reached in endlessly many ways, and not listed by each"
+            limits = f"more than {MAX_ENTRIES:,} values, deeper than {_MAX_DEPTH}, or reached in very many ways"
+            yield f"some values are not listed: {limits}"
 
 
 _END: Any = (None, None, False)
