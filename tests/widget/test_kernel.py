@@ -253,7 +253,7 @@ def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
 @pytest.mark.slow
 def test_the_bar_of_a_scan_leaves_nothing_in_the_cell(kernel):
     """Neither when all was read, nor when it was interrupted: it is written to stderr."""
-    kernel.run("import torch, tensornp as tnp\nfrom tensornp.models.scan import progress, run as scan")
+    kernel.run("import torch, tensornp as tnp\nfrom tensornp.models.scan import run as scan")
     kernel.run("scan._TOLD_EVERY_S = 0.0")
     kernel.run("w = tnp.weights({str(i): torch.ones(1000) for i in range(9)})")
     interrupt = """
@@ -267,10 +267,10 @@ scan._Told.add = interrupted
 """
     try:
         for line, num_read in (("", 9), (interrupt, 4)):
-            assert kernel.run(f"{line}\nprogress._DELAY_S = -1.0\ntable = w.scan()") == []
+            assert kernel.run(f"{line}\nscan._DELAY_S = -1.0\ntable = w.scan()") == []
             assert kernel.value("len(table)") == str(num_read)
     finally:
-        kernel.run("progress._DELAY_S = 1.0\nscan._Told.add = add")
+        kernel.run("scan._DELAY_S = 1.0\nscan._Told.add = add")
 
 
 ASK = """

@@ -21,7 +21,7 @@ from tensornp.models.storage.relations import held_by, identity_of, stored_in_fi
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from tensornp.models.scan.progress import Progress
+    from tensornp.models.scan.run import Progress
     from tensornp.models.scan.table import ScanTable
 
 _CLOSED = " (closed)"
@@ -259,8 +259,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             raise BadRequestError(
                 f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
             )
-        from tensornp.models.scan.progress import progress_of
-        from tensornp.models.scan.run import scan_entries
+        from tensornp.models.scan.run import progress_of, scan_entries
 
         with progress_of(progress, "scan") as told:
             table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
@@ -279,7 +278,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
-        from tensornp.models.scan.frame import frame_of
+        from tensornp.models.scan.table import frame_of
 
         rows = ([getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values())
         return frame_of(self, _COLUMNS, rows)

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.namespace.caller import names_of_caller, names_of_now
 from tensornp.errors import BadRequestError, NoSuchCallError
-from tensornp.models.scan.frame import frame_of
+from tensornp.models.scan.table import frame_of
 from tensornp.passes.compare import PassComparison, compared
 from tensornp.passes.findings import failed_call, findings_of
 from tensornp.passes.finish import finished

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 import tensornp as tnp
 from tensornp.core.values.stats import compute
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.scan import findings, progress
+from tensornp.models.scan import findings
 from tensornp.models.scan import run as scan
 from tensornp.models.scan.table import ScanTable
 
@@ -240,7 +240,7 @@ def settled(path: Path, ns: int = 10**18) -> None:
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     """And nothing is written where it does not, or is not wanted."""
     tnp.weights(model[0]).scan()
-    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_DELAY_S", 0.0)
     monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
     tnp.weights(model[0]).scan(progress=False)
     tnp.compare(model[1], model[1], progress=False)

@@ -29,8 +29,7 @@ from tensornp.models.in_memory import why_nothing
 from tensornp.models.live.state_dict import has_weights
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers import is_saved_optimizer
-from tensornp.models.scan.progress import Progress, progress_of
-from tensornp.models.scan.run import no_memory_for
+from tensornp.models.scan.run import Progress, no_memory_for, progress_of
 from tensornp.models.weights import is_path, weights
 
 Found_co = TypeVar("Found_co", covariant=True)

@@ -29,7 +29,7 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
-from tensornp.models.scan.frame import frame_of
+from tensornp.models.scan.table import frame_of
 
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
 _LISTS = (

@@ -63,14 +63,16 @@ class AffineCodes(Codec):
         if not made.size:
             return made
         scales, zeros = numbers
-        most = np.iinfo(self.codes)
-        if not (np.abs(scales) <= _MAX_SCALE).all() or not ((zeros >= most.min) & (zeros <= most.max)).all():
+        has_floats = zeros.dtype.kind == "f"
+        low, high = (-_MAX_SCALE, _MAX_SCALE) if has_floats else (np.iinfo(self.codes).min, np.iinfo(self.codes).max)
+        if not (np.abs(scales) <= _MAX_SCALE).all() or not ((zeros >= low) & (zeros <= high)).all():
             raise NoDataError(f"a scale is not finite, or a zero point is not a {self.quantized}")
         lined = [1] * made.ndim
         lined[self.axis] = len(scales)
         made -= zeros.astype(VALUES).reshape(lined)
-        # As torch does, in float64.
-        np.multiply(made, scales.astype(np.float64).reshape(lined), out=made, casting="unsafe")
+        # As torch does, in float64 unless zero points are floats.
+        scales = scales.astype(np.float32 if has_floats else np.float64)
+        np.multiply(made, scales.reshape(lined), out=made, casting="unsafe")
         return made
 
 
@@ -80,6 +82,7 @@ def is_scale(value: Any) -> bool:
 
 
 _MAX_SAID = 60
+_BY_CHANNEL = ("per_channel_affine", "per_channel_affine_float_qparams")
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
@@ -104,14 +107,14 @@ def _codec_of(quantizer: Any, codes: FileSource, laid: Callable[[PickledTensor],
         if not is_scale(scale) or type(zero) is not int or not most.min <= zero <= most.max:
             return f"its scale or its zero point is not of q{codes.dtype}"
         return AffineCodes(codes.dtype, None, float(scale), zero)
-    if name != "per_channel_affine" or len(quantizer) != 4:
+    if name not in _BY_CHANNEL or len(quantizer) != 4:
         said = f" {legible(name[:_MAX_SAID])}" if name else ""
         return f"its scheme of quantization{said} is not known"
     _, scales, zeros, axis = quantizer
     if type(axis) is not int or not 0 <= axis < len(codes.shape):
         return f"its channels lie along no axis of shape {codes.shape}"
     found: list[FileSource] = []
-    for what, told, dtypes in (("scales", scales, _FLOATS), ("zero points", zeros, _INTEGERS)):
+    for what, told, dtypes in (("scales", scales, _FLOATS), ("zero points", zeros, (*_INTEGERS, *_FLOATS))):
         if type(told) is not PickledTensor or told.quantizer is not None or told.storage is None:
             return f"its {what} are not a tensor that is read"
         made = laid(told)

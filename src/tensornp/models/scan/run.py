@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
-from typing import Any
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any, Literal
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.values.stats.compute import Tally
 from tensornp.core.values.stats.record import TensorStats
@@ -17,7 +19,6 @@ from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.stored import StoredSource
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
 from tensornp.models.storage.relations import identity_of
 
@@ -25,6 +26,9 @@ _Found = tuple[WeightEntry, TensorStats | str]
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
 _TOLD_EVERY_S = 0.2
+Progress = Callable[[int, int], object]
+"""Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
+_DELAY_S = 1.0
 
 
 def scan_entries(
@@ -182,3 +186,23 @@ def _words_of(error: BaseException) -> str:
 def tally_of(source: StoredSource, number: int) -> Tally:
     """Carry one task out; an executor calls it where the same file can be read."""
     return source.tally(number)
+
+
+@contextmanager
+def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator[Progress | None]:
+    """Return the function that the user chose, None for False, and a bar for None."""
+    if chosen is not None:
+        if chosen is not False and not callable(chosen):
+            raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
+        yield chosen or None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=sys.stderr is None)
+
+    def tell(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    with bar:
+        yield tell

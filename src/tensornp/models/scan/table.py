@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import median
 from typing import Any, NamedTuple
@@ -13,13 +13,12 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.errors import NoSuchWeightError
+from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import is_counter, same_elements_as
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
-from tensornp.models.scan.frame import frame_of
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 _MAX_NAMED = 3
@@ -235,3 +234,12 @@ def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict
         if not is_counter(row.entries[0])
     )
     return {one.name: one for one in found if one is not None}
+
+
+def frame_of(names: Iterable[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:
+    """Return a DataFrame with a row for each name; MissingLibraryError without pandas."""
+    try:
+        import pandas  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
+    return pandas.DataFrame(list(rows), columns=list(columns), index=pandas.Index(list(names), name="name"))
