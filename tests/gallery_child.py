@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import html
 import re
 import sys
 import warnings
@@ -244,8 +245,9 @@ def _check_toggle(case: Case) -> None:
             widget.mode = mode
         widget.bind(mode)
         # Looking does not read everything; then nothing is shown.
-        assert widget.array_text in ("", repr(bound[mode])), (mode, widget.array_text)
-        assert widget.array_text or "looking" in _text(case)
+        # A nested tensor gives a list, and its card says so.
+        first = html.escape(repr(bound[mode]).split("\n")[0])
+        assert first in re.sub("<[^>]*>", "", widget.html) or "looking" in _text(case), mode
     widget.close()
 
 

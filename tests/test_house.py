@@ -45,7 +45,7 @@ HOMES = {
     "pandas": {"models/scan/frame"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
-    "IPython": {"fronts/ipython", "widget/dock"},
+    "IPython": {"fronts/ipython", "widget/part"},
     "marimo": {"fronts/marimo"},
     "torch": {"core", "models", "passes", "processes", "widget", "session", "fronts"},
 }

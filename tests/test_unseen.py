@@ -23,8 +23,6 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.widget.looked_at import LookedAt
-from tensornp.widget.navigator import NavigatorWidget
 from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.weights import WeightsWidget
 
@@ -126,10 +124,10 @@ def _page(widget: Any, *messages: dict[str, Any]) -> list[Any]:
         while isinstance(widget, WeightsWidget) and (len(answers) <= number or widget.progress >= 0):
             assert time.monotonic() < end, "no answer"
             time.sleep(0.01)
-        while isinstance(widget, TensorWidget) and widget.progress >= 0:
+        while isinstance(widget, TensorWidget) and (len(answers) <= number or (widget.progress or 0) > 0):
             assert time.monotonic() < end, "no end"
             time.sleep(0.01)
-    said = [answers, [widget.get_state().get(name) for name in ("message", "figures", "image", "cards", "scanned")]]
+    said = [answers, [widget.get_state().get(name) for name in ("message", "html", "scanned")]]
     widget.close()
     return said
 
@@ -138,7 +136,7 @@ def _tree(a: Any) -> list[Any]:
     explorer = tnp.weights(a.m)
     widget = WeightsWidget(explorer.values(), opened="w", anchor="a",
                            binder=lambda name, make, overwrite: make())  # fmt: skip
-    one = [{"weight": 0}, {"weight": 0, "open": True}, {"weight": 0, "name": "bound"}]
+    one = [{"weight": 0}, {"weight": 0}, {"weight": 0, "name": "bound"}]
     messages = [{"type": kind, **request} for kind, request in zip(("open", "values", "bind"), one, strict=True)]
     lines = {"type": "rows"}
     scan = {"type": "scan"}
@@ -152,9 +150,8 @@ def _toggle(a: Any) -> list[Any]:
 
 
 def _navigator(a: Any) -> list[Any]:
-    widget = NavigatorWidget(LookedAt(lambda: a.w, name="w"))
     moves = [{"corner": [0, 0], "size": [9, 9]}, {"seek": "max"}, {"seek": "nan"}, {"index": "[3, 4]"}]
-    return _page(widget, *({"type": "move", **one} for one in moves), {"type": "edit", "index": [0, 0], "text": "1"})
+    return _page(tnp.TensorWidget(a.w), {"type": "values"}, *({"type": "move", **one} for one in moves))
 
 
 def _magic(line: str) -> Callable[[Any], Any]:
@@ -208,7 +205,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "to_numpy batch": lambda a: tnp.to_numpy(a.batch),
     "to_tensor": lambda a: tnp.inspect(tnp.to_tensor(a.array)).shape,
     "quantiles": lambda a: tnp.stats(a.w).quantile([0.1, 0.5]),
-    "TensorWidget": lambda a: tnp.TensorWidget(a.w).closing_words(),
+    "TensorWidget": lambda a: tnp.TensorWidget(a.w).html,
     "a toggle and its page": _toggle,
     "a navigator and its page": _navigator,
     "a tree of weights and its page": _tree,

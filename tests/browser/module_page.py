@@ -8,12 +8,12 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from tensornp.widget.dock import module
+from tensornp.widget.part import module
 
 PAGE = """<!doctype html>
 <html lang="en"><head><title>{title}</title><style>{css}</style></head>
 <body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>{title}</h1>
-<div id="output"></div></main></body></html>"""
+{card}<div id="output"></div></main></body></html>"""
 LOAD = """async ([esm, state]) => {
   const handlers = [];
   window.sent = [];
@@ -37,7 +37,7 @@ LOAD = """async ([esm, state]) => {
   window.count = () => handlers.length;
   const module = await import("data:text/javascript;base64," + esm);
   const widget = module.default();
-  widget.initialize({ model });
+  window.close_model = widget.initialize({ model });
   window.show_again = async () => {
     window.leave = await widget.render({ model, el: document.getElementById("output") });
   };
@@ -51,16 +51,16 @@ _OF_ALL = ("layout", "tabbable", "tooltip")
 class ModulePage:
     """The module `name` in a page, and the kernel's part in it: `widget`, with the traits that it has."""
 
-    def __init__(self, page: Page, widget: Any, name: str, *, css: str = "") -> None:
-        self.page, self.widget, self.num_answered = page, widget, 0
+    def __init__(self, page: Page, widget: Any, name: str, *, css: str = "", card: str = "", anchor: str = "") -> None:
+        self.page, self.widget, self.num_answered, self._anchor = page, widget, 0, anchor
         widget.send = self._reply
-        page.set_content(PAGE.format(title=name.capitalize(), css=widget._css + css))
-        # It docks nowhere, and stands alone.
+        page.set_content(PAGE.format(title=name.capitalize(), css=widget._css + css, card=card))
+        # Without an anchor it docks nowhere, and stands alone.
         page.evaluate(LOAD, [base64.b64encode(module(name).encode()).decode(), self._traits()])
 
     def _traits(self) -> dict[str, Any]:
         known = (key for key in self.widget.keys if key[0] != "_" and key not in _OF_ALL)
-        return {key: getattr(self.widget, key) for key in known} | {"anchor": ""}
+        return {key: getattr(self.widget, key) for key in known} | {"anchor": self._anchor}
 
     def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
         content = json.loads(json.dumps(content, allow_nan=False))

@@ -33,8 +33,8 @@ STOP = """() => {
 }"""
 ENDS = """() => {
   const end = (name) => Object.assign(document.createElement("button"), { id: name, textContent: name });
-  document.body.prepend(end("before"));
-  document.body.append(end("behind"));
+  document.body.prepend(end("begin"));
+  document.body.append(end("end"));
 }"""
 
 
@@ -64,7 +64,9 @@ def open_call(page: Page) -> None:
 
 def toggle(page: Page) -> None:
     shown = Toggle(page, torch.zeros(200), anchor=ANCHOR)
-    shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
+    shown.answer_next()
+    page.get_by_role("button", name="Values").click()
+    shown.settle()
 
 
 WIDGETS = [open_weight, open_pair, navigator, open_call, toggle]
@@ -89,7 +91,7 @@ def test_the_tab_key_stops_at_what_is_seen_and_finds_a_way_out(blank: Page, make
     """In both directions; all headings of a table are one stop, and all of its lines."""
     make(blank)
     blank.evaluate(ENDS)
-    on, back = stops(blank, "Tab", ("before", "behind")), stops(blank, "Shift+Tab", ("behind", "before"))
+    on, back = stops(blank, "Tab", ("begin", "end")), stops(blank, "Shift+Tab", ("end", "begin"))
     assert len(on) > 2
     assert [one for one in on if not one["isSeen"]] == []
     assert [one["name"] for one in on] == [one["name"] for one in reversed(back)]

@@ -23,4 +23,4 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     # The toggle has docked into this card: what it says of memory stays in sight.
     expect(second).to_contain_text("same memory as b (NumPy array), turned")
     changed = "changed since the card in In[3] · unseen by autograd"
-    expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
+    expect(second.locator("span span", has_text=changed).filter(visible=True)).to_have_count(1)

@@ -1,8 +1,7 @@
-"""The toggle's ES module in a blank page, with a model that the test answers for, in the place of a kernel."""
+"""The toggle's ES module in a blank page: a real widget answers it, one request at a time."""
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,47 +12,14 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from browser.announced import Announced
+from browser.module_page import ModulePage
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.errors import NameTakenError
 from tensornp.render.tensor.card import tensor_html
-from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
 
 ANCHOR = "tnp-test"
-STATE = (
-    "mode", "card", "choices", "array_text", "max_height", "answered",
-    "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures", "is_in_row",
-)  # fmt: skip
-PAGE = """<!doctype html>
-<html lang="en"><head><title>A card</title><style>{css}</style></head>
-<body style="font-family:sans-serif"><main><h1>A card</h1>{card}<div id="output"></div></main></body></html>"""
-LOAD = """async ([esm, state]) => {
-  const handlers = [];
-  let changed = {};
-  window.sent = [];
-  const model = {
-    get: (key) => state[key],
-    set(key, value) { state[key] = changed[key] = value; },
-    save_changes() { window.sent.push(changed); changed = {}; },
-    send(content) { window.sent.push(content); },
-    on(name, callback) { handlers.push([name, callback]); },
-    off() {},
-  };
-  const fire = (event) => handlers.forEach(([name, callback]) => name === event && callback());
-  window.answer = (update) => {
-    const answered = window.sent.at(-1)?.id ?? "";
-    Object.assign(state, { answered }, update, { answers: state.answers + 1 });
-    fire("change:answers");
-  };
-  window.move = (update) => { Object.assign(state, update); fire("change:anchor"); };
-  window.lose = () => fire("comm_live_update");
-  const module = await import("data:text/javascript;base64," + esm);
-  const widget = module.default();
-  window.close_model = widget.initialize({ model });
-  window.show_again = () => widget.render({ model, el: document.getElementById("output") });
-  await window.show_again();
-}"""
 LAB_DARK = """
 :root { --jp-ui-font-color1: rgba(255, 255, 255, 0.87); --jp-ui-font-color2: rgba(255, 255, 255, 0.54);
   --jp-ui-font-color3: rgba(255, 255, 255, 0.38); --jp-border-color1: #616161; --jp-brand-color1: #2196f3;
@@ -67,32 +33,34 @@ def stop_clock(page: Page) -> None:
     page.clock.pause_at(1000)
 
 
-class Toggle:
+class Toggle(ModulePage):
     """A toggle in a page, and the kernel's part in it."""
 
-    def __init__(self, page: Page, tensor: torch.Tensor, *, anchor: str = "", css: str = "", **state: Any) -> None:
-        self.page = page
-        widget = TensorWidget(tensor, anchor=anchor, suggestion="w_np", binder=lambda name, make, overwrite: "")
+    def __init__(self, page: Page, tensor: torch.Tensor, *, anchor: str = "", css: str = "", **options: Any) -> None:
+        self.bound: dict[str, Any] = {"taken": 1}
+        widget = TensorWidget(tensor, anchor=anchor, **{"suggestion": "w_np", "binder": self._bind, **options})
         card = tensor_html(summarize(tensor, DisplayOptions()), DisplayOptions(), anchor=ANCHOR)
-        page.set_content(PAGE.format(css=stylesheet("toggle") + css, card=card))
+        super().__init__(page, widget, "toggle", css=css, card=card, anchor=anchor)
         self.static = page.locator(f".{ANCHOR}")
         self.static_image = self.static.screenshot()
-        esm = base64.b64encode(module("toggle").encode()).decode()
-        page.evaluate(LOAD, [esm, {**{name: getattr(widget, name) for name in STATE}, **state}])
-        widget.close()
-        self.status = page.get_by_role("status")
-        self.name = page.get_by_role("textbox")
+        self.status, self.name = page.locator("output"), page.get_by_role("textbox")
+
+    def _bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
+        if name in self.bound and not overwrite:
+            raise NameTakenError(f"{name} already names something; press Overwrite to replace it", can_overwrite=True)
+        self.bound[name] = make()
+
+    def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
+        self.sync()
+        super()._reply(content, buffers)
 
     def radio(self, mode: str) -> Locator:
         return self.page.get_by_role("radio", name=mode, exact=True)
 
-    def sent(self) -> Any:
-        """Return what the page has sent, without the numbers by which the kernel knows it again."""
-        sent = self.page.evaluate("window.sent")
-        return [{name: value for name, value in message.items() if name != "id"} for message in sent]
-
-    def answer(self, **update: Any) -> None:
-        self.page.evaluate("(update) => window.answer(update)", update)
+    def answer_next(self) -> None:
+        """Answer, once the page has asked."""
+        self.page.wait_for_function(f"window.sent.length > {self.num_answered}")
+        self.answer()
 
 
 MakeToggle = Callable[..., Toggle]
@@ -106,6 +74,12 @@ def toggle(page: Page) -> MakeToggle:
     return make
 
 
+def docked(toggle: MakeToggle, tensor: torch.Tensor | None = None, **options: Any) -> Toggle:
+    shown = toggle(tensor, anchor=ANCHOR, **options)
+    shown.answer_next()
+    return shown
+
+
 def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) -> None:
     """One group with a name, one stop for Tab; an arrow key moves the choice and tells the kernel."""
     shown = toggle()
@@ -115,36 +89,37 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     expect(shown.radio("view")).to_be_checked()
     shown.page.locator("#output summary").focus()
     shown.page.keyboard.press("Tab")
-    expect(shown.page.get_by_role("button", name="Copy the code")).to_be_focused()
-    shown.page.keyboard.press("Tab")
     expect(shown.radio("view")).to_be_focused()
     shown.page.keyboard.press("ArrowRight")
     expect(shown.radio("share")).to_be_focused()
-    expect(shown.radio("share")).to_be_checked()
     shown.page.keyboard.press("ArrowRight")
     expect(shown.radio("copy")).to_be_checked()
-    assert shown.sent() == [{"type": "choose", "mode": "share"}, {"type": "choose", "mode": "copy"}]
+    shown.answer()
+    expect(shown.radio("copy")).to_be_checked()
+    shown.answer()
+    assert shown.widget.mode == "copy"
     shown.page.keyboard.press("Tab")
     expect(shown.name).to_be_focused()
 
 
-def test_badges_follow_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
-    """The page claims nothing of a mode that is not confirmed."""
+def test_the_card_follows_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
+    """The page claims nothing of a mode that is not confirmed, and what was unfolded stays so."""
     shown = toggle()
-    badges = shown.page.locator("#output .tensornp-badges")
+    face = shown.page.locator("#output .tensornp-face")
+    face.locator("summary").click()
     shown.radio("copy").click()
     expect(shown.radio("copy")).to_be_checked()
-    expect(badges).to_contain_text("array: shared, read-only")
-    badge = {"kind": "array", "text": "array: copy, 8 bytes", "title": "", "tone": "plain"}
-    shown.answer(mode="copy", card={"badges": [badge], "memory": [], "receipt": {"code": "c", "lines": []}})
-    expect(badges).to_contain_text("array: copy, 8 bytes")
+    expect(face).to_contain_text("array: shared, read-only")
+    shown.answer()
+    expect(face).to_contain_text("array: copy, 8 bytes")
+    expect(face.locator("details")).to_have_attribute("open", "")
 
 
 def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
     """What the kernel answers counts, not what was clicked."""
-    shown = toggle()
+    shown = toggle(held=lambda: None)
     shown.radio("share").click()
-    shown.answer(mode="view", message={"text": "the tensor of this card is gone; show it again", "tone": "error"})
+    shown.answer()
     expect(shown.radio("view")).to_be_checked()
     expect(shown.status).to_have_text("the tensor of this card is gone; show it again")
 
@@ -159,7 +134,7 @@ def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeTo
     view.click(force=True)
     shown.radio("copy").press("ArrowRight")
     expect(shown.radio("share")).to_be_checked()
-    assert shown.sent() == [{"type": "choose", "mode": "share"}]
+    assert [one["mode"] for one in shown.sent()] == ["share"]
 
 
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
@@ -169,23 +144,18 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
     expect(shown.name).to_have_value("w_np")
     shown.name.fill("taken")
     shown.name.press("Enter")
-    assert shown.sent() == [{"type": "bind", "name": "taken", "overwrite": False}]
-    question = "taken already names something of type int; press Overwrite to replace it"
-    shown.answer(message={"text": question, "tone": "error", "confirm": "taken"})
-    expect(shown.status).to_have_text(question)
+    shown.answer()
+    expect(shown.status).to_contain_text("taken already names something")
     expect(bind).to_have_accessible_name("Overwrite")
     shown.name.press("End")
     shown.name.press("x")
     expect(bind).to_have_accessible_name("Bind")
-    shown.name.press("Enter")
     shown.name.press("Backspace")
     expect(bind).to_have_accessible_name("Overwrite")
+    assert shown.bound == {"taken": 1}
     bind.click()
-    assert shown.sent()[1:] == [
-        {"type": "bind", "name": "takenx", "overwrite": False},
-        {"type": "bind", "name": "taken", "overwrite": True},
-    ]
-    shown.answer(message={"text": "bound to taken (view)"})
+    shown.answer()
+    assert shown.bound["taken"].tolist() == [0, 0]
     expect(shown.status).to_have_text("bound to taken (view)")
     expect(bind).to_have_accessible_name("Bind")
 
@@ -204,17 +174,13 @@ def test_it_says_that_it_waits_only_while_the_kernel_is_slow(toggle: MakeToggle)
     expect(shown.status).to_have_text("waiting for the kernel …")
     shown.answer()
     expect(shown.status).to_have_text("")
-    shown.page.clock.run_for(10_000)
-    expect(shown.status).to_have_text("")
 
 
 def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(toggle: MakeToggle) -> None:
     """Also where an answer was still waited for."""
     shown = toggle()
-    stop_clock(shown.page)
     shown.radio("share").click()
     shown.page.evaluate("window.lose()")
-    shown.page.clock.run_for(10_000)
     controls = shown.page.locator("#output").locator("input, button.tensornp-button")
     assert controls.count() == 7
     assert all(control.is_disabled() for control in controls.all())
@@ -225,13 +191,12 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     assert all(control.is_disabled() for control in controls.all())
 
 
-def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(toggle: MakeToggle) -> None:
+def test_it_takes_the_place_of_the_static_card_and_gives_it_back(toggle: MakeToggle) -> None:
     """Each fact is seen once while it is docked, and every pixel of the card is back when it leaves."""
     shown = toggle(anchor=ANCHOR)
-    assert {"type": "docks"} in shown.sent()
     expect(shown.page.get_by_role("radiogroup")).to_have_count(0)
     assert shown.static.screenshot() == shown.static_image
-    shown.answer()
+    shown.answer_next()
     expect(shown.page.locator("#output")).to_be_empty()
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
     for seen_once in ("array: shared, read-only", "float32", "array([0., 0.], dtype=float32)"):
@@ -243,56 +208,43 @@ def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(
 
 
 def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
-    """Whatever a name or a value holds is shown as it is, and nothing of it runs."""
+    """Whatever a name or an answer holds is shown as it is, and nothing of it runs."""
     evil = """</pre><script>window.ran = 1</script><img src="x" onerror="window.ran = 2"><b>"""
-    shown = toggle(
-        array_text=evil,
-        suggestion=evil,
-        message={"text": evil, "tone": "plain", "again": evil},
-        card={
-            "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
-            "memory": [evil],
-            "receipt": {"mode": evil, "code": evil, "lines": [evil]},
-        },
-        choices=[{"name": "view", "enabled": True, "title": f'"{evil}'}],
-    )
-    output = shown.page.locator("#output")
-    output.locator("summary").click()
-    for place in (".tensornp-badge", "pre", "code", ".tensornp-line", "output"):
-        said = output.locator(place).evaluate_all("(nodes) => nodes.map((node) => node.textContent)")
-        assert set(said) == {evil}
+    shown = toggle(suggestion=evil)
     expect(shown.name).to_have_value(evil)
-    expect(output.locator("label")).to_have_attribute("title", f'"{evil}')
+    shown.name.press("Enter")
+    request = shown.sent()[0]
+    shown.reply({**request, "type": "error", "text": evil, "again": evil})
+    output = shown.page.locator("#output")
+    assert output.locator("output, .tensornp-again code").all_text_contents() == [evil, evil]
     assert output.locator("script, img, b").count() == 0
     assert shown.page.evaluate("window.ran") is None
 
 
 def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     """Once more where it happens once more, and not with every answer."""
-    shown = toggle(torch.zeros(2))
-    stop_clock(shown.page)
-    bound = {"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"}
+    shown = toggle()
     announced = Announced(shown.page)
-    shown.answer(message=bound)
+    bind = shown.page.get_by_role("button", name="Bind", exact=True)
+    bind.click()
+    shown.answer()
     assert announced() == ["bound to w_np (view)"]
-    shown.answer(figures={"words": ["mean 1"]})
-    assert announced() == ["mean 1"]
-    shown.radio("copy").check()
-    shown.answer(mode="copy")
-    assert announced() == []
-    shown.page.get_by_role("button", name="Bind", exact=True).click()
-    shown.answer(message=bound)
+    shown.bound.clear()
+    bind.click()
+    shown.answer()
     assert announced() == ["bound to w_np (view)"]
 
 
 def test_axe_finds_nothing_against_it(toggle: MakeToggle) -> None:
-    """Names, roles and contrasts hold with a disabled mode, an open receipt and an error on dark."""
-    message = {"text": "taken already names something; press Overwrite to replace it", "tone": "error"}
-    shown = toggle(torch.zeros(2, dtype=torch.complex64).conj(), anchor=ANCHOR, css=LAB_DARK, message=message)
-    shown.answer()
+    """Names, roles and contrasts hold with a disabled mode, an open receipt, open values and an error on dark."""
+    shown = docked(toggle, torch.zeros(2, 3, dtype=torch.complex64).conj(), css=LAB_DARK)
     shown.static.locator("summary").filter(visible=True).click()
+    shown.name.fill("taken")
+    shown.name.press("Enter")
+    shown.answer()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.answer(message={"text": "bound to w_np (view)", "again": "w_np = %tonumpy --view w"})
+    shown.page.get_by_role("button", name="Values").click()
+    shown.settle()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 
@@ -302,12 +254,13 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
     shown.page.evaluate("navigator.clipboard = undefined; document.execCommand = () => (window.copied = true)")
     summary, code = shown.page.locator("#output summary"), shown.page.locator("#output details code")
     button = shown.page.get_by_role("button", name="Copy the code")
+    expect(button).to_be_hidden()
+    summary.click()
     button.focus()
     shown.page.keyboard.press("Enter")
     expect(button).to_have_text("copied")
     expect(button).to_be_focused()
     expect(button.locator("svg")).to_be_visible()
-    summary.click()
     assert code.inner_text() == "a = t.numpy(); a.flags.writeable = False"
     code.click(click_count=2)
     assert shown.page.evaluate("getSelection().toString()").strip()
@@ -315,16 +268,38 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
 
 
 def test_nan_is_a_badge_that_leads_there(toggle: MakeToggle) -> None:
-    """A static card has the badge as text."""
+    """A static card has the badge as text; the window opens at the element, and closes to its button."""
     odd = torch.rand(3, 3)
     odd[1, 2] = float("nan")
     shown = toggle(odd, anchor=ANCHOR)
     assert shown.static.get_by_role("button").count() == 0
-    shown.answer()
+    shown.answer_next()
     alarm = shown.static.get_by_role("button", name="1 NaN")
     alarm.focus()
     shown.page.keyboard.press("Enter")
-    assert shown.sent()[-1] == {"type": "values", "open": True, "goal": "nan"}
+    shown.settle()
+    expect(shown.page.locator(".tensornp-where")).to_have_text(re.compile(r"^\[1, 2\] "))
+    values = shown.page.get_by_role("button", name="Values")
+    expect(values).to_have_attribute("aria-expanded", "true")
+    shown.page.get_by_role("button", name="Close the grid").click()
+    expect(values).to_be_focused()
+    expect(shown.page.get_by_role("grid")).to_have_count(0)
+
+
+def test_figures_that_the_card_does_not_tell_are_read_when_asked_for(toggle: MakeToggle) -> None:
+    """The button goes when they are there, and its focus goes to the next one."""
+    shown = toggle(torch.ones(2000, 1000))
+    stats = shown.page.get_by_role("button", name="Statistics")
+    stats.click()
+    shown.answer()
+    end = 600
+    while shown.widget.progress is not None and end:
+        shown.page.wait_for_timeout(20)
+        end -= 1
+    shown.sync()
+    expect(stats).to_be_hidden()
+    expect(shown.page.get_by_role("button", name="Values")).to_be_focused()
+    expect(shown.page.locator("#output .tensornp-face")).to_contain_text("all 1")
 
 
 def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeToggle) -> None:
@@ -332,14 +307,14 @@ def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeTog
     shown = toggle(torch.arange(40.0).reshape(5, 8), anchor=ANCHOR)
     page, place = shown.page, "(nodes) => nodes.map((node) => node.getBoundingClientRect().y)"
     receipt = page.locator(f".{ANCHOR} details:visible summary")
-    parts = page.locator(f".{ANCHOR} .tensornp-badges, .{ANCHOR} .tensornp-bar, .{ANCHOR} .tensornp-receipt")
+    parts = page.locator(f".{ANCHOR} .tensornp-face pre, .{ANCHOR} .tensornp-bar, .{ANCHOR} .tensornp-face details")
     static = receipt.evaluate_all(place)
     array = page.locator(f".{ANCHOR} pre:visible").bounding_box()
-    shown.answer()
+    shown.answer_next()
     assert receipt.evaluate_all(place) == static
     assert page.locator(f".{ANCHOR} pre:visible").bounding_box() == array
     before = parts.evaluate_all(place)
     for mode in ("share", "copy", "view"):
         shown.radio(mode).check()
-        shown.answer(mode=mode)
+        shown.answer()
         assert parts.evaluate_all(place) == before, mode

@@ -17,11 +17,11 @@ from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
-from tensornp.models.entries.released import Find, released
+from tensornp.models.live.refind import released
 from tensornp.widget.weights import WeightsWidget
 
 
-class Reached(Find):
+class Reached:
     """Finds the weights of a tree, unless the test says that they are gone."""
 
     def __init__(self, tree: Tree, name: str) -> None:
@@ -266,7 +266,7 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     shown.page.wait_for_function("window.sent.some((one) => one.type === 'stats')")
     request = shown.sent()[0]
     shown.num_answered += 1
-    shown.widget._tell("stats", request)
+    shown.widget._answer("stats", request)
     expect(card.locator("table").first).to_contain_text("elements")
     card.get_by_role("button", name="Bind array").focus()
     shown.press("Escape")
@@ -288,7 +288,7 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     shown.row("c").get_by_role("button", name="NaN" if goal == "nan" else "+Inf", exact=True).click()
     shown.settle()
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
-    opened = [request for request in asked if request["type"] == "values" and request["open"]]
+    opened = [request for request in asked if request["type"] == "values"]
     assert [(request["weight"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_an_opened_call_is_its_card_with_links():
     page = Shown(built.record())
     seen = page.ask("open", row=3)
     assert (seen["name"], seen["code"]) == ("norm (LayerNorm)", "run['norm']")
-    assert '<span class="tensornp-to-2">embed (Embedding)</span>' in seen["html"]
+    assert re.search(r'<button [^>]*data-to="2"[^>]*>embed \(Embedding\)</button>', seen["html"])
     assert "inside Net" in seen["html"] and "%%follow --keep norm" in seen["html"]
     operator = page.ask("open", row=4)
     assert (operator["name"], operator["code"]) == ("`add`", "run[4]")
@@ -123,8 +124,8 @@ def test_an_opened_call_is_its_card_with_links():
         {"type": "rows", "parent": True},
         {"type": "open", "row": 0},
         {"type": "open", "row": 10**9},
-        {"type": "values", "row": 1, "value": 0, "open": True},
-        {"type": "values", "row": 1, "value": -1, "open": True},
+        {"type": "values", "row": 1, "value": 0},
+        {"type": "values", "row": 1, "value": -1},
     ],
 )
 def test_nonsense_is_refused(request_):
@@ -147,8 +148,7 @@ def test_a_kept_value_opens_in_the_navigator():
     built.leaf("fc", "Linear", inputs=value(), outputs=value((2, 3), tensor=kept))
     page = Shown(built.record())
     html = page.ask("open", row=1)["html"]
-    assert '<span class="tensornp-kept-1">output</span>' in html and "--keep" not in html
-    assert page.ask("values", row=1, value=1, open=True)["open"] is True
-    looked_at = page.widget._navigator._looked_at
-    assert looked_at.name == "run['fc'].outputs[''].tensor" and looked_at.held() is kept
-    assert page.ask("values", row=1, value=0, open=True)["text"] == NONSENSE
+    assert re.search(r'<button [^>]*data-kept="1"[^>]*>output</button>', html) and "--keep" not in html
+    assert page.ask("values", row=1, value=1)["name"] == "run['fc'].outputs[''].tensor"
+    assert page.ask("move")["exact"] == ["0.0", "1.0", "2.0", "3.0", "4.0", "5.0"]
+    assert page.ask("values", row=1, value=0)["text"] == NONSENSE

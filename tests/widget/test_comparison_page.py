@@ -16,7 +16,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.live.find import released_from
+from tensornp.models.live.refind import released_rows
 from tensornp.render.models.comparison import live_rows
 from tensornp.widget.comparison import ComparisonTable, pair_of
 
@@ -29,31 +29,22 @@ class Shown:
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
         self.live = live_rows(found, 2000)
-        rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
+        rows = [{row.name: row for row in released_rows(side, namespace, "")} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][found._pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live)
-        self.widget.place = "here"
-        self.widget.show("a", self.live.rows, 0)
+        self.widget = ComparisonTable(pairs, self.live, anchor="a")
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(
             json.loads(json.dumps(content, allow_nan=False))
         )
 
     def opened(self, row: int) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
-        """Return the answer to a row that is opened, and what asks its navigator."""
-        answer = self.ask("open", row=row)
-        navigator = self.widget._navigator
-        assert navigator is not None and navigator.anchor == "here"
-        answers: list[dict[str, Any]] = []
-        navigator.send = lambda content, buffers=None: answers.append(json.loads(json.dumps(content, allow_nan=False)))
+        """Return the answer to a row that is opened, and what asks its window."""
+        answer = self.ask("values", row=row)
 
         def window(kind: str = "move", *, goal: bool = False, **request: Any) -> dict[str, Any]:
-            aim = navigator.goal[0] if goal else None
+            aim = answer["goal"] if goal else None
             wanted = {"seek": aim} if isinstance(aim, str) else {"show": aim, "isInMiddle": True} if aim else {}
-            number = len(answers)
-            navigator._receive(None, {"type": kind, "page": "p", "number": number, **wanted, **request}, [])
-            _wait(lambda: len(answers) > number)
-            return answers[number]
+            return self.ask(kind, **wanted, **request)
 
         return answer, window
 
@@ -158,16 +149,16 @@ def test_it_keeps_no_weight_alive():
     gc.collect()
     assert lives() is None
     assert "before['head']" in window()["text"]
-    assert "before['head']" in shown.ask("open", row=row)["text"]
+    assert "before['head']" in shown.ask("values", row=row)["text"]
     names["before"] = {"head": torch.zeros(3)}
-    assert "by now" in shown.ask("open", row=row)["text"]
+    assert "by now" in shown.ask("values", row=row)["text"]
 
 
 def test_what_makes_no_sense_is_answered_in_a_sentence():
     """The browser may send anything."""
     shown = Shown(models(), "before", "after")
     for request in ({"row": 99}, {"row": "x"}, {}):
-        assert shown.ask("open", **request)["type"] == "error"
+        assert shown.ask("values", **request)["type"] == "error"
         assert shown.ask("where", **request)["type"] == "error"
     _, window = shown.opened(0)
     assert window(face="x")["type"] == "error"
@@ -180,4 +171,4 @@ def test_what_makes_no_sense_is_answered_in_a_sentence():
 def test_weights_of_two_shapes_say_so():
     """There is no difference to be seen."""
     shown = Shown({"a": {"w": torch.zeros(2)}, "b": {"w": torch.zeros(3)}}, "a", "b")
-    assert "shapes differ" in shown.ask("open", row=0)["text"]
+    assert "shapes differ" in shown.ask("values", row=0)["text"]

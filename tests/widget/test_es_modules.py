@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tensornp.widget.dock import STATIC
 from tensornp.widget.es_modules import joined
+from tensornp.widget.part import STATIC
 
-ENTRIES = ("calls", "comparison", "navigator", "table", "toggle", "weights")
+ENTRIES = ("calls", "comparison", "table", "toggle", "weights")
 
 
 @pytest.fixture

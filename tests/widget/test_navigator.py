@@ -15,20 +15,10 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.memory.identity import TensorReference
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.widget.dock import close_all
 from tensornp.widget.looked_at import LookedAt
-from tensornp.widget.navigator import NavigatorWidget, the_navigator
+from tensornp.widget.part import LivePart, close_all, look_again
 from tensornp.widget.toggle import TensorWidget
-
-
-class AtOnce:
-    """Stands for the thread of what takes long."""
-
-    def do(self, _: Any, task: Any) -> None:
-        task()
-
-    def forget(self) -> None:
-        """Nothing waits."""
+from tensornp.widget.values import Values
 
 
 class Page:
@@ -38,8 +28,12 @@ class Page:
         self.answers: list[dict[str, Any]] = []
         self.buffers: list[list[bytes]] = []
         options = {"name": "t", "array_name": "a"} | options
-        self.widget = NavigatorWidget(LookedAt(lambda: tensor, **options))
-        self.widget._worker = AtOnce()  # type: ignore[assignment]
+        self.values = Values()
+        self.values.show(LookedAt(lambda: tensor, **options))
+        self.widget = LivePart({}, values=self.values)
+        # What takes long is answered at once.
+        self.widget._slow.clear()
+        self.values.is_latest = lambda request: True
         self.widget.send = self._hear  # type: ignore[method-assign]
         self.number = 0
 
@@ -51,7 +45,7 @@ class Page:
         self.widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
     def look_at(self, held: Any) -> None:
-        self.widget._looked_at = LookedAt(held)
+        self.values.show(LookedAt(held))
 
     def ask(self, kind: str = "move", **request: Any) -> dict[str, Any]:
         """Ask for a move, or something else, and return the one answer."""
@@ -149,8 +143,8 @@ def test_messages_that_are_no_request_do_no_harm(content):
     page = Page(torch.zeros(3, 3))
     page.send(content)
     assert page.answers == []
-    page.widget.set_state({"anchor": "evil", "name": "evil"})
-    assert (page.widget.anchor, page.widget.name) == ("", "t")
+    page.widget.set_state({"anchor": "evil"})
+    assert page.widget.anchor == ""
 
 
 def test_a_nan_is_found_either_way_and_counted():
@@ -214,7 +208,7 @@ def test_the_array_of_a_window_is_what_the_line_says(name):
     page = Page(t, name="w", binder=lambda name, make, _: bound.update({name: make()}))
     asked = {"corner": [2, 3], "size": [3, 4], **asked}
     assert page.ask(**asked)["bound"] == line
-    assert page.ask("bind", name="x", **asked)["text"] == "bound to x"
+    assert page.ask("bind window", name="x", **asked)["text"] == "bound to x"
     expected = tnp.to_numpy(eval(line.removeprefix("%tonumpy "), {"w": t}))
     np.testing.assert_array_equal(bound["x"], expected)
     assert (bound["x"].dtype, bound["x"].shape) == (expected.dtype, expected.shape)
@@ -222,11 +216,11 @@ def test_the_array_of_a_window_is_what_the_line_says(name):
 
 def test_what_cannot_be_bound_says_why():
     """No notebook, no name, a tensor that is gone."""
-    assert "there is no notebook" in Page(torch.zeros(3)).ask("bind", name="x")["text"]
+    assert "there is no notebook" in Page(torch.zeros(3)).ask("bind window", name="x")["text"]
     page = Page(torch.zeros(3), binder=lambda *_: None)
-    assert page.ask("bind", name=3)["type"] == "error"
+    assert page.ask("bind window", name=3)["type"] == "error"
     page = Page(None, binder=lambda *_: None)
-    assert "is gone" in page.ask("bind", name="x")["text"]
+    assert "is gone" in page.ask("bind window", name="x")["text"]
 
 
 def test_a_tensor_that_is_gone_says_so_in_place():
@@ -298,37 +292,33 @@ def test_the_legend_says_what_the_colours_mean():
     assert Page(torch.tensor([3 + 4j])).ask()["legend"] == "|x| 0 … 5 of this window"
 
 
-def open_values(toggle: TensorWidget, is_open: bool = True) -> None:
-    toggle._receive(None, {"type": "values", "open": is_open}, [])
+def opened(toggle: TensorWidget, goal: Any = "") -> dict[str, Any]:
+    """Open the values as a page does, and return the answer."""
+    answers: list[dict[str, Any]] = []
+    toggle.send = lambda content, buffers=None: answers.append(content)  # type: ignore[method-assign]
+    toggle._receive(None, {"type": "values", "page": "p", "number": 1, "goal": goal}, [])
+    return answers[0]
 
 
-def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles():
-    """It leaves the one before, whose button says so; and goes when its toggle goes."""
+def test_a_toggle_opens_its_values_at_what_is_sought():
+    """The answer says how they are called, and where to begin; what is no goal is refused."""
+    t = torch.zeros(2)
+    card = TensorWidget(t, binder=lambda *_: None, suggestion="w_np")
+    answer = opened(card, "nan")
+    assert (answer["name"], answer["suggestion"], answer["goal"]) == ("the tensor", "w_np", "nan")
+    assert opened(tnp.TensorWidget(t))["suggestion"] == ""
+    for nonsense in ("something else", 3, ["nan"], {}):
+        assert opened(card, nonsense)["type"] == "error"
+
+
+def test_open_values_are_read_again_when_a_cell_has_ended():
+    """Those that nobody has opened are not."""
     close_all()
-    first, second = tnp.TensorWidget(torch.zeros(2)), tnp.TensorWidget(torch.ones(3))
-    open_values(first)
-    navigator = the_navigator()
-    assert navigator.anchor == first.place != ""
-    assert first.shows_values
-    open_values(second)
-    assert the_navigator() is navigator
-    assert navigator.anchor == second.place != first.place
-    assert (first.shows_values, second.shows_values) == (False, True)
-    assert navigator._looked_at.held().shape == (3,)
-    open_values(second, False)
-    assert (navigator.anchor, navigator._looked_at.held(), second.shows_values) == ("", None, False)
-    open_values(second)
-    second.close()
-    assert (navigator.anchor, navigator._looked_at.held()) == ("", None)
-    close_all()
-    open_values(third := tnp.TensorWidget(torch.zeros(2)))
-    assert the_navigator() is not navigator
-    third.close()
-    close_all()
-
-
-def test_a_toggle_without_values_offers_none():
-    """There is nothing to look at, or the front end keeps outputs apart."""
-    assert tnp.TensorWidget(torch.zeros(2)).has_values
-    assert not tnp.TensorWidget(torch.zeros(2, device="meta")).has_values
-    assert not TensorWidget(torch.zeros(2), has_values=False).has_values
+    heard: list[Any] = []
+    card, other = tnp.TensorWidget(torch.zeros(2)), tnp.TensorWidget(torch.zeros(2))
+    opened(card)
+    for one in (card, other):
+        one.comm = one.comm or object()
+        one.send = lambda content, buffers=None, one=one: heard.append((one, content))
+    look_again()
+    assert heard == [(card, {"type": "again"})]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ def test_toggling_reads_no_values():
     with unchanged(t):
         for mode in ("share", "copy", "view"):
             card.mode = mode
-    assert card.card["receipt"]["mode"] == "view"
+    assert "array: shared, read-only" in card.html
 
 
 def test_what_is_impossible_stays_on_copy_and_says_why():
@@ -53,27 +54,34 @@ def test_what_is_impossible_stays_on_copy_and_says_why():
     assert str(card.array.dtype) == "bfloat16"
 
 
+def ask(card: TensorWidget, kind: str, **content: Any) -> dict[str, Any]:
+    """Send what a page sends, and return the answer."""
+    answers: list[dict[str, Any]] = []
+    card.send = lambda answer, buffers=None: answers.append(answer)  # type: ignore[method-assign]
+    card._receive(None, {"type": kind, "page": "p", "number": 1, **content}, [])
+    return answers[0]
+
+
 def test_a_mode_that_means_nothing_is_refused():
     """In Python as an exception; from the browser as a message, and the mode stays."""
     card = tnp.TensorWidget(torch.ones(2))
     with pytest.raises(traitlets.TraitError, match="choose view, share or copy"):
         card.mode = "nonsense"
     for sent in ("nonsense", 5, None, {"a": 1}):
-        before = card.answers
-        card.set_state({"mode": sent})
+        assert ask(card, "choose", mode=sent)["type"] == "error"
         assert card.mode == "view"
-        assert card.message["tone"] == "error"
-        assert card.answers == before + 1
 
 
-def test_a_browser_can_set_the_mode_and_nothing_else():
-    """What is synced to the page is not taken back from it."""
+def test_a_page_sets_no_trait():
+    """What is synced to the page is not taken back from it; it asks, and few traits travel."""
     card = tnp.TensorWidget(torch.ones(2))
-    card.set_state({"mode": "copy", "card": {}, "array_text": "evil", "can_bind": True})
-    assert card.mode == "copy"
-    assert card.message == {}
-    assert card.array_text == "array([1., 1.], dtype=float32)"
-    assert not card.can_bind
+    html = card.html
+    card.set_state({"mode": "copy", "html": "evil", "can_bind": True})
+    assert (card.mode, card.html, card.can_bind) == ("view", html, False)
+    ask(card, "choose", mode="copy")
+    assert card.mode == "copy" and "array: copy" in card.html
+    own = [name for name in card.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")]
+    assert len(own) <= 7
 
 
 @pytest.mark.parametrize("content", [None, 3, {}, {"type": "bind"}, {"type": "bind", "name": 5}, {"type": []}])
@@ -105,8 +113,7 @@ def test_the_automatic_card_does_not_keep_its_tensor_alive():
     gc.collect()
     with pytest.raises(tnp.NoDataError, match="show it again"):
         _ = card.array
-    card.set_state({"mode": "copy"})
-    assert "gone" in card.message["text"]
+    assert "gone" in ask(card, "choose", mode="copy")["text"]
 
 
 def test_without_a_notebook_there_is_nothing_to_bind_in():
@@ -125,10 +132,9 @@ def test_binding_asks_before_it_overwrites():
         bound[name] = make()
 
     card = TensorWidget(torch.ones(2), binder=binder)
-    card._receive(None, {"type": "bind", "name": "a"}, [])
-    assert card.message == {"text": "a is taken", "tone": "error", "confirm": "a"}
-    card._receive(None, {"type": "bind", "name": "a", "overwrite": True}, [])
-    assert card.message == {"text": "bound to a (view)", "again": ""}
+    refused = ask(card, "bind", name="a")
+    assert (refused["text"], refused["canOverwrite"]) == ("a is taken", True)
+    assert ask(card, "bind", name="a", overwrite=True)["text"] == "bound to a (view)"
     assert bound["a"].tolist() == [1, 1]
 
 

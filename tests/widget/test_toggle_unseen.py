@@ -12,9 +12,10 @@ from unchanged import unchanged
 from tensornp.widget.toggle import TensorWidget
 
 
-def _send(widget: TensorWidget, data: dict[str, Any]) -> None:
+def _send(widget: TensorWidget, kind: str, **content: Any) -> None:
     """Do what a page does."""
-    widget._handle_msg({"content": {"data": data}, "buffers": []})
+    content |= {"type": kind, "page": "p", "number": 1}
+    widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
 
 @pytest.mark.slow
@@ -27,13 +28,12 @@ def test_choosing_a_mode_and_binding_are_not_seen(name):
     with unchanged(*tensors):
         widget = TensorWidget(kinds[name], binder=lambda name, make, overwrite: bound.update({name: make()}))
         for mode in ("share", "copy", "view", "nonsense", "copy"):
-            _send(widget, {"method": "update", "state": {"mode": mode}})
+            _send(widget, "choose", mode=mode)
         possible = [choice["name"] for choice in widget.choices if choice["enabled"]]
     with unchanged(*tensors, but=("resizable", "lazily copied", "address")):
         for mode in possible:
-            _send(widget, {"method": "update", "state": {"mode": mode}})
-            _send(widget, {"method": "custom", "content": {"type": "bind", "name": mode}})
-            assert widget.message == {"text": f"bound to {mode} ({mode})", "again": ""}
+            _send(widget, "choose", mode=mode)
+            _send(widget, "bind", name=mode)
     assert list(bound) == possible != []
     assert all(isinstance(array, (np.ndarray, list)) for array in bound.values())
     assert nothing_was_asked()

@@ -29,10 +29,16 @@ def bound(request: pytest.FixtureRequest, tmp_path: Path):
         entries.values(), opened="model", anchor="a", binder=lambda name, make, _: names.update({name: make()})
     )
 
-    def open_weight(name: str) -> tuple[Any, dict[str, np.ndarray], Any]:
-        widget._receive(None, {"type": "values", "weight": list(entries).index(name), "open": True, "page": "p",
-                               "number": 1}, [])  # fmt: skip
-        return widget._navigator, names, model
+    answers: list[Any] = []
+    widget.send = lambda content, buffers=None: answers.append(content)
+
+    def open_weight(name: str) -> tuple[Any, dict[str, np.ndarray], Any, dict[str, Any]]:
+        def ask(kind: str, **request: Any) -> dict[str, Any]:
+            widget._receive(None, {"type": kind, "page": "p", "number": 1, **request}, [])
+            return answers[-1]
+
+        opened = ask("values", weight=list(entries).index(name))
+        return ask, names, model, opened
 
     yield open_weight
     widget.close()
@@ -40,16 +46,13 @@ def bound(request: pytest.FixtureRequest, tmp_path: Path):
 
 def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
     """By the expression of the explorer."""
-    navigator, names, model = bound("encoder.query.weight")
-    answers: list[Any] = []
-    navigator.send = lambda content, buffers=None: answers.append(content)
-    asked = {"page": "p", "number": 2, "corner": [3, 4], "size": [5, 6]}
-    navigator._receive(None, {"type": "move", **asked}, [])
-    navigator._receive(None, {"type": "bind", "name": "part", **asked}, [])
-    assert answers[-1]["text"] == "bound to part"
+    ask, names, model, _ = bound("encoder.query.weight")
+    asked = {"corner": [3, 4], "size": [5, 6]}
+    seen = ask("move", **asked)
+    assert ask("bind window", name="part", **asked)["text"] == "bound to part"
     expected = WEIGHTS["encoder.query.weight"][3:8, 4:10].numpy()
     np.testing.assert_array_equal(names["part"], expected)
-    np.testing.assert_array_equal(eval(answers[0]["bound"], {"tnp": tnp, "model": model}), expected)
+    np.testing.assert_array_equal(eval(seen["bound"], {"tnp": tnp, "model": model}), expected)
 
 
 @pytest.mark.parametrize(
@@ -58,4 +61,4 @@ def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
 )
 def test_a_name_is_offered_that_can_be_bound(bound, name, suggestion):
     """Made of the last parts of the weight's."""
-    assert bound(name)[0].suggestion == suggestion
+    assert bound(name)[3]["suggestion"] == suggestion

@@ -49,7 +49,6 @@ VIEWS = {
     "tensornp.core.values.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),
-    "tensornp.models.explorer.Spread": View("tensornp.render.models.weights.totals"),
     "tensornp.models.entries.entry.WeightEntry": _ENTRY._replace(
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),

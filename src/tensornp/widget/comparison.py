@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import traitlets
 
@@ -23,19 +23,16 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.released import reached
-from tensornp.models.live.find import released_from
+from tensornp.models.entries.requested import reached
+from tensornp.models.live.refind import released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows
-from tensornp.widget.answering import Answer, Request
-from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import LookedAt
+from tensornp.widget.part import module, stylesheet
 from tensornp.widget.table import LiveTable
+from tensornp.widget.values import Answer, Request, Values
 from tensornp.widget.window_request import NONSENSE, integer
-
-if TYPE_CHECKING:
-    from tensornp.widget.navigator import NavigatorWidget
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
@@ -83,17 +80,14 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         return None
     live = live_rows(found, MAX_COMPARED)
     first, second = (
-        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found._first, found._second)
+        {row.name: row for row in released_rows(side, namespace, "")} for side in (found._first, found._second)
     )
     why = why_unmoved(found)
     pairs = [
         pair_of(first[name], second[found._pairs[name]], found[name], why.get(name, ""), found._other_names(name))
         for name in live.names
     ]
-    table = ComparisonTable(pairs, live)
-    table.place = f"{anchor}-values"
-    table.show(anchor, live.rows, len(found) - len(live.rows))
-    return table
+    return ComparisonTable(pairs, live, anchor=anchor, num_left_out=len(found) - len(live.names))
 
 
 class ComparisonTable(LiveTable):
@@ -110,38 +104,20 @@ class ComparisonTable(LiveTable):
     _esm = module("comparison")
     _css = stylesheet("table", "navigator", "comparison")
 
-    printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    num_printed = traitlets.Int().tag(sync=True)
-    noun = traitlets.Unicode("weight").tag(sync=True)
-    num_equal = traitlets.Int(help="of all, those that are equal").tag(sync=True)
-    folds: traitlets.List[Any] = traitlets.List(help="what is not printed, as `LiveFold` has it").tag(sync=True)
-    place = traitlets.Unicode(help="the class of the node where values are shown").tag(sync=True)
+    printed: traitlets.List[Any] = traitlets.List(help="the weights of each printed row").tag(sync=True)
 
-    def __init__(self, pairs: Sequence[Pair], live: LiveRows) -> None:
+    def __init__(self, pairs: Sequence[Pair], live: LiveRows, **traits: Any) -> None:
         self._pairs = list(pairs)
-        self._navigator: NavigatorWidget | None = None
+        names = [legible(pair.first.name) for pair in pairs]
         super().__init__(
-            printed=live.printed, num_printed=live.num_printed, noun=live.noun, num_equal=live.num_equal,
-            folds=[fold._asdict() for fold in live.folds],
+            live.html, names, handlers={"values": self._open, "where": self._locate}, slow=("where",), values=Values(),
+            printed=live.printed, noun=live.noun, **traits,
         )  # fmt: skip
-        self._answers |= {"open": self._open, "close": self._close, "where": self._locate}
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
-        if self._navigator is not None:
-            self._navigator.close()
         super().close()
-
-    def companions(self) -> tuple[DockingWidget, ...]:
-        """Return the navigator, made now."""
-        from tensornp.widget.navigator import own_navigator
-
-        self._navigator = own_navigator()
-        return (self._navigator,)
-
-    def _names(self) -> list[str]:
-        return [legible(pair.first.name) for pair in self._pairs]
 
     def _found(self, text: str) -> list[int]:
         """Return the weights with a matching name or expression in either model."""
@@ -151,41 +127,28 @@ class ComparisonTable(LiveTable):
         ]
         # An index in brackets is no glob where it is written so: layers[3].
         literal = {i for i, pair in enumerate(self._pairs) if any(text in one for one in pair.called)}
-        return sorted(literal.union(*(searched(text, names) for names in (self._names(), *others))))
-
-    def _waits_as(self, request: Request) -> Hashable | None:
-        return "where" if request["type"] == "where" else None
+        return sorted(literal.union(*(searched(text, names) for names in (self._names, *others))))
 
     def _open(self, request: Request) -> Answer:
-        """Open the navigator on both sides of a weight and their difference, where they differ most."""
+        """Return what opens the window on both sides of a weight and their difference, where they differ most."""
         pair = self._pair(request)
         subjects = _subjects_of(pair)
         # The shapes of both are compared before anything is shown.
         difference_of(*subjects)
-        if self._navigator is None or self._navigator.comm is None:
-            self.companions()
-        assert self._navigator is not None
-        self._navigator.show(_faces_of(pair), anchor=self.place, goal=pair.goal)
+        assert self._values is not None
         return {
-            "type": "opened",
-            "row": request.get("row"),
-            "name": cut_inside(pair.first.name, MAX_SHOWN),
+            **self._values.show(_faces_of(pair), pair.goal),
+            "label": cut_inside(pair.first.name, MAX_SHOWN),
             "title": legible(pair.first.name),
             "where": pair.where,
             "isWhereFree": all(may_be_read_unasked(one, one.shape, _UNASKED_NBYTES) for one in subjects),
         }
 
-    def _close(self, request: Request) -> Answer:
-        """Send the navigator away."""
-        if self._navigator is not None and self._navigator.anchor:
-            self._navigator.rest()
-        return {"type": "closed"}
-
     def _locate(self, request: Request) -> Answer:
         """Return a sentence on the place of most of a change, empty for an old request."""
         pair = self._pair(request)
         first, second = (reached(one)._values() for one in (pair.first, pair.second))
-        text = where_text(sums_by_axis(first, second, lambda: self._is_latest(request)))
+        text = where_text(sums_by_axis(first, second, lambda: self.is_latest(request)))
         return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.goal == "nan")}
 
     def _pair(self, request: Request) -> Pair:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import uuid
-from collections import deque
 from collections.abc import Callable
 from functools import partial
-from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import traitlets
 
-from tensornp.core.convert.plan import MODES, mode_arguments
+from tensornp.core.convert.plan import MODES, ConversionPlan, mode_arguments
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.text import quoted
@@ -22,29 +19,29 @@ from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
+from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
+from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.static_card import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
-from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
-from tensornp.widget.scanning import GoOn, Scanning
-from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, is_scan_offered
-
-if TYPE_CHECKING:
-    from tensornp.widget.navigator import NavigatorWidget
+from tensornp.widget.part import GoOn, ScanningPart, module, stylesheet
+from tensornp.widget.values import Answer, Request, Values
 
 _GONE = "the tensor of this card is gone; show it again"
-_MAX_REQUESTS = 100
-"""Requests of pages that are remembered: one that comes a second time is not done again."""
+_TITLES = {
+    "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
+    "share": "Live and writeable: a write on either side is seen on the other.",
+    "copy": "New memory: no later write is seen on the other side.",
+}
 
 Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
 
-class TensorWidget(DockingWidget):
+class TensorWidget(ScanningPart):
     """A live card: `mode` toggles, `array` is the array of that mode, `close` lets go of the tensor.
 
     Parameters
@@ -55,36 +52,24 @@ class TensorWidget(DockingWidget):
     held : callable, optional
         What gives the tensor while it lives; without it, the widget keeps it alive until it is closed.
     anchor : str
-        The class of the static card that it docks into; empty for one that stands alone, with the array in it.
+        The class of the static card that it docks into; empty for one that stands alone.
     suggestion : str
         The name that is offered for binding.
     binder : callable, optional
         What binds a name in the user's namespace; without one, no name is offered.
-    has_values : bool
-        Whether the navigator is offered: what docks into this toggle must be in the same page.
     reaches : callable, optional
         What tells whether an expression still reaches the tensor.
     """
 
     _esm = module("toggle")
-    _css = stylesheet("toggle")
+    _css = stylesheet("navigator", "toggle")
 
-    answered = traitlets.Unicode(help="the number of the request that was answered last").tag(sync=True)
-    mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
-    card = traitlets.Dict(help="badges, lines and receipt of the mode").tag(sync=True)
+    mode = traitlets.Unicode("view", help="view, share or copy")
+    html = traitlets.Unicode(help="the card in the mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
-    array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
-    max_height = traitlets.Int(help="lines of the array over a fold").tag(sync=True)
-    is_in_row = traitlets.Bool(help="whether the array stands in the row of badges").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
-    message = traitlets.Dict().tag(sync=True)
-    place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)
-    has_values = traitlets.Bool(help="whether the navigator is offered").tag(sync=True)
-    shows_values = traitlets.Bool(help="whether the navigator is open here").tag(sync=True)
-    has_stats = traitlets.Bool(help="whether statistics are offered").tag(sync=True)
-    progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
-    figures = traitlets.Dict(help="the line of figures, once a scan has ended").tag(sync=True)
+    message = traitlets.Unicode(help="what became of a scan").tag(sync=True)
 
     def __init__(
         self,
@@ -96,77 +81,47 @@ class TensorWidget(DockingWidget):
         anchor: str = "",
         suggestion: str = "array_np",
         binder: Binder | None = None,
-        has_values: bool = True,
-        reaches: Reaches | None = None,
+        reaches: Reaches = always,
     ) -> None:
         if tensor is not None:
             check_tensor(tensor, "TensorWidget")
-        # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = RLock()
-        self._binder = binder
-        self._options = options or DisplayOptions()
-        self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
-        self._bound: list[str] = []
-        self._held: Held = _none
-        self._has_values, self._reaches = has_values, reaches
-        self._scanning: Scanning[TensorStats] | None = None
-        self._own_navigator: NavigatorWidget | None = None
-        if tensor is None:
-            self._aim(_none, _NOTHING, None, anchor)
-        else:
-            self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
-        place = anchor or f"tnp-{uuid.uuid4().hex[:8]}-values"
-        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **self._said())
+        self._binder, self._reaches = binder, reaches
+        handlers = {
+            "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan,
+            "end": self._end,
+        }  # fmt: skip
+        super().__init__(handlers, values=Values(), suggestion=suggestion, can_bind=binder is not None)
+        options = options or DisplayOptions()
+        summary = summarize(tensor, options, look) if tensor is not None else _NOTHING
+        self._aim(held or (lambda: tensor), summary, options, look)
+        self.anchor = anchor
 
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
     ) -> None:
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
-        self._part_from_values()
         with self._lock, self.hold_sync():
-            self._forget_values()
-            self.parting = self.closing_words()
-            self._options = options
-            self._aim(held, summary, look, anchor)
-            self._paint()
-            self.message, self.suggestion = {}, suggestion
-            self.anchor = self.place = anchor
+            self._aim(held, summary, options, look)
+            self.suggestion, self.anchor = suggestion, anchor
 
     def rest(self) -> None:
         """Leave the card, and wait for the next."""
-        self._close_values()
         with self._lock, self.hold_sync():
-            self._forget_values()
-            self.parting = self.closing_words()
+            self._aim(lambda: None, _NOTHING, self._options, None)
             self.anchor = ""
-            self._held = _none
 
-    def _aim(self, held: Held, summary: TensorSummary, look: Look | None, anchor: str) -> None:
-        self._held, self._look = held, look
+    def _aim(self, held: Held, summary: TensorSummary, options: DisplayOptions, look: Look | None) -> None:
+        self.forget_scan()
+        self._held, self._options, self._look = held, options, look
         self._static = self._now = summary
-        self._is_in_card = bool(anchor)
-        self._bound = []
+        self.message = ""
+        self._paint()
 
     def move_into(self, anchor: str) -> str:
         """Move to a new static card of class `anchor`, and return its HTML."""
-        self._part_from_values()
-        with self._lock, self.hold_sync():
-            self._aim(self._held, self._now, self._look, anchor)
-            self._paint()
-            self.anchor = self.place = anchor
+        with self._lock:
+            self._static, self.anchor = self._now, anchor
             return tensor_html(self._static, self._options, anchor=anchor)
-
-    def companions(self) -> tuple[DockingWidget, ...]:
-        """Return a navigator of its own, made now."""
-        from tensornp.widget.navigator import own_navigator
-
-        self._own_navigator = own_navigator()
-        return (self._own_navigator,)
-
-    def _navigator(self) -> NavigatorWidget:
-        from tensornp.widget.navigator import the_navigator
-
-        return self._own_navigator or the_navigator()
 
     @property
     def reached(self) -> str:
@@ -200,7 +155,6 @@ class TensorWidget(DockingWidget):
             # What is shown is what was bound, also where the tensor was written since it was shown.
             self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
-            self._bound.append(f"bound to {name} ({self.mode})")
             # The tensor's own name would be that of the array.
             is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
             if not is_reached:
@@ -211,143 +165,61 @@ class TensorWidget(DockingWidget):
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
-        self._close_values()
         with self._lock:
-            self._end_scan()
-            self._scanning, self._held = None, _none
+            self.forget_scan()
+            self._held = lambda: None
         super().close()
 
-    def closing_words(self) -> str:
-        """Return the bound names, which stay in the card as a note."""
-        return ", ".join(self._bound)
-
-    def set_state(self, sync_data: Any) -> None:
-        """Accept only a mode from the browser, and answer errors as text."""
-        with self._lock, self.hold_sync():
+    def _choose(self, request: Request) -> Answer:
+        with self.hold_sync():
             try:
-                if isinstance(sync_data, dict) and "mode" in sync_data:
-                    super().set_state({"mode": sync_data["mode"]})
-                self.message = {}
-            except (traitlets.TraitError, TensornpError) as error:
-                self._complain(error)
-            self._answer()
+                self.mode = request.get("mode")  # type: ignore[assignment]
+            except traitlets.TraitError as error:
+                raise BadRequestError(str(error)) from None
+        return {"mode": self.mode}
 
-    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        with self._lock, self.hold_sync():
-            super()._receive(_, content, buffers)
-            kind, number = (content.get("type"), content.get("id")) if isinstance(content, dict) else (None, None)
-            self.answered = number if isinstance(number, str) else ""
-            if kind == "choose":
-                self.set_state({"mode": content.get("mode")})
-            elif kind == "bind":
-                self._bind_once(content)
-                self._answer()
-            elif kind == "values":
-                self._open_values(content.get("goal")) if content.get("open") is True else self._close_values()
-                self._answer()
-            elif kind == "stats":
-                self._scan()
-                self._answer()
-            elif kind == "end":
-                self._end_scan()
-                self._answer()
+    def _bind(self, request: Request) -> Answer:
+        name = str(request.get("name"))
+        with self.hold_sync():
+            again = self.bind(name, overwrite=request.get("overwrite") is True)
+        return {"text": f"bound to {name} ({self.mode})", "again": again}
 
-    def _scan(self) -> None:
-        """Read all values in a thread, and show the statistics at the end."""
-        tensor = self._held()
-        if self._scanning is not None or tensor is None or not self.has_stats:
-            self.message = {"text": _GONE, "tone": "error"} if tensor is None else self.message
-            return
-        self.message, self.progress = {}, 0.0
-        self._scanning = Scanning(partial(stats_of, tensor), self._progressed, self._scanned)
-
-    def _progressed(self, scanning: Scanning[TensorStats], share: float) -> None:
-        """Show the progress of a scan if it is the current one."""
-        with self._lock:
-            if scanning is self._scanning:
-                self.progress = share
-
-    def _scanned(self, scanning: Scanning[TensorStats], stats: TensorStats | None, reason: str) -> None:
-        """Show the statistics of a scan if it is the current one."""
-        with self._lock, self.hold_sync():
-            if scanning is not self._scanning:
-                return
-            self._scanning, self.progress = None, -1.0
-            if stats is None:
-                self.message = {"text": reason, "tone": "error"}
-            else:
-                self._now = dataclasses.replace(self._now, stats=stats)
-                self._paint()
-            self._answer()
-
-    def _end_scan(self) -> None:
-        """End the scan, which then shows its results."""
-        if self._scanning is not None:
-            self._scanning.end()
-
-    def _forget_values(self) -> None:
-        """End the scan, and forget it."""
-        self._end_scan()
-        self._scanning, self.progress = None, -1.0
-
-    def _open_values(self, goal: Any = "") -> None:
-        """Open the navigator on the tensor, at its next NaN or extreme if `goal` is one."""
-        goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
-        if self.shows_values:
-            self._navigator().aim(goal)
-            return
-
-        def left() -> None:
-            self.shows_values = False
-
+    def _open_values(self, request: Request) -> Answer:
+        """Return what opens the window on the values."""
         shard = ', shard="local"' if self._has_part() else ""
         looked_at = LookedAt(
             self._held,
             name=self.reached,
             array_name=f"tnp.to_numpy({self.reached}{shard})" if self.reached else "",
-            reaches=self._reaches or always,
+            reaches=self._reaches,
             binder=self._binder,
             suggestion=self.suggestion,
             options=self._options,
         )
-        self._navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
-        self.shows_values = True
+        assert self._values is not None
+        return self._values.show(looked_at, request.get("goal", ""))
+
+    def _scan(self, _: Request) -> Answer:
+        """Begin to read all values in a thread."""
+        tensor = _living(self._held())
+        if self.progress is not None:
+            self.message = ""
+            self.scan(partial(stats_of, tensor), self._scanned)
+        return {}
+
+    def _scanned(self, stats: TensorStats | None, reason: str) -> None:
+        if stats is not None:
+            self._now = dataclasses.replace(self._now, stats=stats)
+            self._paint()
+        self.message = reason or "the figures are in the card"
+
+    def _end(self, _: Request) -> Answer:
+        self.end_scan()
+        return {}
 
     def _has_part(self) -> bool:
         """Return whether this rank holds values of a sharded tensor."""
         return self._now.info is not None and has_part(self._now.info)
-
-    def _close_values(self) -> None:
-        """Send the navigator away, if it is here."""
-        if self.shows_values:
-            self._navigator().rest()
-
-    def _part_from_values(self) -> None:
-        """Leave the navigator with its tensor in the old card."""
-        if self.shows_values:
-            self._navigator().stay()
-            self.shows_values = False
-
-    def _bind_once(self, request: dict[str, Any]) -> None:
-        """Bind a name, unless the request is repeated because of a late answer."""
-        name, number = request.get("name"), request.get("id")
-        if number is not None and number in self._handled:
-            return
-        self._handled.append(number)
-        try:
-            again = self.bind(str(name), overwrite=request.get("overwrite") is True)
-            self.message = {"text": f"bound to {name} ({self.mode})", "again": again}
-        except Exception as error:
-            self._complain(error)
-            if isinstance(error, NameTakenError) and error.can_overwrite:
-                self.message = {**self.message, "confirm": name}
-
-    def _complain(self, error: Exception) -> None:
-        self.message = {"text": str(error), "tone": "error"}
-
-    def _answer(self) -> None:
-        self.send_state("mode")
-        super()._answer()
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
@@ -383,30 +255,18 @@ class TensorWidget(DockingWidget):
             self._paint()
 
     def _paint(self) -> None:
-        """Update the texts of each mode."""
-        for name, value in self._said().items():
-            setattr(self, name, value)
-
-    def _said(self) -> dict[str, Any]:
+        """Update what the page shows of the card."""
         now = self._painted = self._now
-        plans = plan_modes(now.info, self._options) if now.info is not None else dict.fromkeys(MODES, now.refusal)
-        text, is_in_row = body_text(now), now.has_values_in_row
-        has_array = is_in_row or now.style == "card"
-        is_there = self._is_in_card and not is_in_row and text == body_text(self._static)
-        return {
-            "card": card_data(now, now.mode, plans[now.mode]),
-            "choices": [choice_data(mode, plan) for mode, plan in plans.items()],
-            "array_text": text if has_array and not is_there else "",
-            "max_height": self._options.max_height,
-            "is_in_row": is_in_row,
-            "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
-            "mode": now.mode,
-            "has_values": self._has_values and now.preview is not None,
-            "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
-        }
-
-    def _figures_of(self, stats: TensorStats) -> dict[str, Any]:
-        return figures_data(stats, self._now.info, has_picture=self._options.has_pictures)
+        info, stats = now.info, now.stats
+        plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)
+        self.mode = now.mode
+        self.choices = [_choice(mode, plan, mode == now.mode) for mode, plan in plans.items()]
+        self.html = tensor_html(now, self._options, is_live=True)
+        is_offered = self._options.stats != "off" and now.style == "card" and self._static.stats is None
+        has_values = info is not None and info.data_state == "available" and info.numel > 0
+        is_whole = stats is not None and not stats.scope.startswith(PARTIAL)
+        if self._ended is None:
+            self.progress = -1.0 if is_offered and has_values and not is_whole else None
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         # One that was made for a file has no comm.
@@ -415,7 +275,7 @@ class TensorWidget(DockingWidget):
         return {**data, **self._static_bundle()}, metadata
 
     def _display_(self) -> Card:
-        """Return marimo's display, as its own for widgets has no place for the navigator."""
+        """Return marimo's display, as its own for widgets has no place for a card."""
         import tensornp
 
         return Card(tensor_text(self._static), tensornp._mime_of(self)[1])
@@ -424,17 +284,19 @@ class TensorWidget(DockingWidget):
         return self._static_bundle()["text/html"]
 
     def _static_bundle(self) -> dict[str, str]:
-        return bundle("a card", lambda: tensor_text(self._static), self._static_html)
-
-    def _static_html(self) -> str:
-        return tensor_html(self._static, self._options)
+        html = partial(tensor_html, self._static, self._options)
+        return bundle("a card", lambda: tensor_text(self._static), html)
 
     def __repr__(self) -> str:
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
 
 
-def _none() -> None:
-    """Stand for a tensor that is not there."""
+def _choice(name: str, plan: ConversionPlan | str, is_chosen: bool) -> dict[str, Any]:
+    """Return a mode, and whether it is possible."""
+    if isinstance(plan, str):
+        return {"name": name, "enabled": False, "title": plan, "chosen": is_chosen}
+    title = _TITLES[name] if plan.shares_memory or name == "copy" else f"{_TITLES[name]} Here: {plan.reason}."
+    return {"name": name, "enabled": True, "title": title, "chosen": is_chosen}
 
 
 def stats_of(tensor: torch.Tensor, go_on: GoOn) -> TensorStats:

@@ -44,7 +44,6 @@ num_stored: Any = torch.Tensor._nnz
 storage_address: Any = _private._data_address
 """The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
-_storage_use_count: Any = torch._C._storage_Use_Count
 OF_TORCH = (torch.Tensor, torch.nn.Parameter)
 _scripted_table: Any = torch.jit._script.OrderedDictWrapper
 
@@ -143,20 +142,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     """Return the order of mesh dimensions that cut a DTensor; None if it is the usual one."""
     order = getattr(dtensor._spec, "shard_order", None)
     return [at for entry in order for at in entry.mesh_dims] if order else None
-
-
-def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
-    """Return the storage of a `StorageWeakRef`, or None if it was freed."""
-    make: Any = torch.UntypedStorage._new_with_weak_ptr
-    try:
-        return None if reference.expired() else make(reference.cdata)
-    except RuntimeError:
-        return None
-
-
-def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
-    """Return whether tensors also hold `storage`."""
-    return int(_storage_use_count(storage._cdata)) > 1
 
 
 def has_constant_tensors(module: Any) -> bool:

@@ -20,7 +20,6 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
 from tensornp.core.tensor.form import is_storage, tensor_of
-from tensornp.core.tensor.kinds import STRIDED, form_of
 
 _requires_grad: Any = torch.Tensor.requires_grad
 
@@ -106,49 +105,6 @@ class MemoryReference:
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
-
-
-class WeakView:
-    """Restores an ordinary tensor as long as its memory lives."""
-
-    __slots__ = ("_dtype", "_kept", "_place", "_storage")
-
-    @modes.outside_modes
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._storage: StorageWeakRef | None = None
-        self._kept: torch.UntypedStorage | None = None
-        form = form_of(tensor)
-        if form.kind is STRIDED and form.state == "available" and not (tensor.is_conj() or tensor.is_neg()):
-            self._storage = StorageWeakRef(storage_of(tensor))
-            self._dtype = tensor.dtype
-            self._place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether its memory lives for this view alone."""
-        return self._kept is not None
-
-    def keep(self) -> None:
-        """Keep the memory until `share` is called."""
-        storage = self._living()
-        # Memory of an array has an owner that torch does not count.
-        self._kept = storage if storage is not None and storage.resizable() else None
-
-    def share(self) -> None:
-        """Stop keeping the memory if tensors have it: it goes with them."""
-        if self._kept is not None and torch_private.is_held_by_tensors(self._kept):
-            self._kept = None
-
-    @modes.outside_modes
-    def tensor(self) -> torch.Tensor | None:
-        """Return a tensor over the same elements; None if their memory was freed, or is not known."""
-        storage = self._living()
-        if storage is None:
-            return None
-        return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
-
-    def _living(self) -> torch.UntypedStorage | None:
-        return torch_private.storage_of_weak(self._storage) if self._storage is not None else None
 
 
 def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:

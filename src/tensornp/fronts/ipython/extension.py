@@ -10,16 +10,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tensornp.core.lowlevel import threads
-from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
-from tensornp.fronts.ipython.live import LiveToggle
-from tensornp.fronts.ipython.live_weights import LiveWeights
+from tensornp.fronts.ipython.live import Live
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
-from tensornp.fronts.ipython.pass_magics import LivePasses, PassMagics
+from tensornp.fronts.ipython.pass_magics import PassMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
@@ -60,27 +58,22 @@ class Extension:
         shell.configurables.append(config)
         ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
-        live = LiveToggle(shell, config, ledger)
+        live = Live(shell, config, ledger)
         undo.callback(live.close)
         for publisher in live.publishers:
             undo.callback(publisher.unregister_hook, live.see)
             publisher.register_hook(live.see)
-        anchors = Anchors(shell)
-        weights = LiveWeights(shell, config, live.bind)
-        undo.callback(weights.close)
-        passes = LivePasses(shell, config, live.bind)
-        undo.callback(passes.close)
-        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note, weights.note, passes.note)
+        printers = TensorPrinters(shell, config, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
-        memory = MemoryMagics(shell, config, anchors, ledger)
+        memory = MemoryMagics(shell, config, live, ledger)
         ours.append(memory)
         undo.callback(memory.end)
         ours += [
             TensorMagics(shell, config, ledger),
-            ValueMagics(shell, config, anchors, weights),
-            WeightMagics(shell, anchors, weights),
-            PassMagics(shell, passes),
+            ValueMagics(shell, config, live),
+            WeightMagics(shell, live),
+            PassMagics(shell),
             GuideMagics(shell, config),
         ]
         for magics in ours[1:]:
@@ -92,13 +85,9 @@ class Extension:
         for event, callback in (
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
-            ("pre_run_cell", weights.before_cell),
-            ("pre_run_cell", passes.before_cell),
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
-            ("post_run_cell", weights.after_cell),
-            ("post_run_cell", passes.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):

@@ -1,24 +1,27 @@
-"""The live toggle under the last shown card.
+"""The live parts of a shell.
 
-One for the life of the extension, which moves on with the next card.
+A toggle moves to the last shown card, and other parts stay with their cell. What is printed is noted, and made live
+after its cell; what the cell has left is closed when it runs again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.threads import cells
-from tensornp.errors import BadRequestError, NameTakenError
-from tensornp.fronts.ipython.anchors import cell_id
+from tensornp.fronts.ipython.names import bind, likely, reaches, suggested
 from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
@@ -27,46 +30,42 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.models.explorer import WeightsExplorer
+    from tensornp.models.module_view import ModuleView
+    from tensornp.passes.follow import FollowedPass
     from tensornp.session.ledger import Ledger
-    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.part import LivePart
     from tensornp.widget.toggle import TensorWidget
 
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 _SAID = "the live part of the output above, which is there while its kernel runs"
 """What is left of a live part in a file, or where no widget can be made."""
 NOTHING = {"text/html": "", "text/plain": ""}
+_counts: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
+"""By shell, how much each cell has shown; what was shown before an unloading is still on the page."""
 
-
-def can_show_live(shell: Any, config: TensorDisplay) -> bool:
-    """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
-    has_kernel = getattr(shell, "kernel", None) is not None
-    return config.options.widget != "never" and has_kernel and not runs_without_page(shell)
+Make = Callable[[], "LivePart | None"]
 
 
 class IsolatedOutput:
-    """The output of a live part in a front end that isolates outputs.
+    """The output of a live part in a front end that isolates outputs, as Colab and VS Code.
 
-    JupyterLab and Notebook need none: there the part docks into its static card. Told are Colab and VS Code.
+    JupyterLab and Notebook need none: there the part docks into its static card.
     """
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._display_id = ""
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether the front end is one of these."""
-        return keeps_outputs_apart(self._shell)
-
-    def show(self, widget: DockingWidget) -> None:
-        """Show `widget` under the cell that runs, and no longer under the one before."""
+    def show(self, part: LivePart) -> None:
+        """Show `part` under the cell that runs, and no longer under the one before."""
         self.clear()
-        if not self.is_needed:
+        if not keeps_outputs_apart(self._shell):
             return
-        self._display_id = f"{widget.anchor}-live"
+        self._display_id = f"{part.anchor}-live"
         # Where it docks all the same, its own output is emptied.
-        widget.on_docked = self.clear
-        view, metadata = widget.view_bundle()
+        part.on_docked = self.clear
+        view, metadata = part.view_bundle()
         display({**view, "text/plain": _SAID}, metadata=metadata, raw=True, display_id=self._display_id)
 
     def clear(self) -> None:
@@ -77,52 +76,29 @@ class IsolatedOutput:
 
 
 class _Card(NamedTuple):
-    """A card that was made for a tensor; whether anybody sees it is told when it is published."""
-
     reference: TensorReference
     summary: TensorSummary
     anchor: str
 
 
-class _Resident(NamedTuple):
-    """A widget that stays with its card, which the cell `cell_id` has shown."""
-
-    widget: TensorWidget
-    reference: TensorReference
-    cell_id: str | None
-
-
-def _look_again() -> None:
-    """Have an open navigator read its window again: the cell may have written to the tensor."""
-    # Another shell of the kernel may be in the middle of its import.
-    look_again = getattr(sys.modules.get("tensornp.widget.navigator"), "look_again", None)
-    if look_again is not None:
-        look_again()
-
-
-def _leave_values(anchor: str) -> None:
-    """Have the navigator leave the card of class `anchor`, where it may have stayed without its toggle."""
-    leave = getattr(sys.modules.get("tensornp.widget.navigator"), "leave", None)
-    if leave is not None:
-        leave(anchor)
-
-
-class LiveToggle:
-    """Moves the toggle, after each cell that showed a tensor, to the last card.
-
-    A card without an array leaves it.
-    """
+class Live:
+    """The live parts of one shell."""
 
     def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
-        self._shell = shell
-        self._config = config
-        self._ledger = ledger
-        self._made: dict[str, _Card] = {}
+        self._shell, self._config, self._ledger = shell, config, ledger
+        self._counts = _counts.setdefault(shell, Counter())
+        self._cards: dict[str, _Card] = {}
+        self._makes: dict[str, Make] = {}
         self._published: set[str] = set()
+        self._parts: list[tuple[str, LivePart]] = []
         self._toggle: TensorWidget | None = None
         self._output = IsolatedOutput(shell)
-        self._residents: list[_Resident] = []
-        self._anchors: dict[str, str] = {}
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
+        has_kernel = getattr(self._shell, "kernel", None) is not None
+        return self._config.options.widget != "never" and has_kernel and not runs_without_page(self._shell)
 
     @property
     def publishers(self) -> Iterator[Any]:
@@ -131,160 +107,170 @@ class LiveToggle:
             if hasattr(publisher, "register_hook"):
                 yield publisher
 
-    def note(self, tensor: Any, summary: TensorSummary, anchor: str) -> None:
-        """Remember that a card of `tensor` was made; one without an array has nothing to toggle."""
-        if summary.plan is not None and can_show_live(self._shell, self._config):
+    # --- what is shown
+
+    def new_anchor(self) -> str:
+        """Return a class that nothing else on the page has, for what the cell shows next."""
+        cell = self._cell() or ""
+        self._counts[cell] += 1
+        # The name of a cell may have a path in it, which is no business of whoever reads the notebook.
+        digest = hashlib.blake2s(f"{cell} {self._counts[cell]}".encode("utf-8", "replace"), digest_size=4)
+        return f"tnp-{digest.hexdigest()}"
+
+    def note(self, obj: Any, summary: Any, expression: str) -> str:
+        """Note what is printed of `obj`; return its anchor, empty if it stays static.
+
+        `expression` reaches it.
+        """
+        kind = type(summary).__name__
+        anchor = self.new_anchor() if kind in ("TensorSummary", "ModuleView", "FollowedPass") else ""
+        if not anchor or not self.is_wanted:
+            return anchor
+        if kind == "FollowedPass":
+            self._makes[anchor] = partial(self._calls, summary, anchor, expression)
+        elif kind == "ModuleView":
+            opened = f"tnp.weights({expression})" if expression else ""
+            self._makes[anchor] = partial(self._tree, summary.explorer, anchor, opened, summary)
+        elif summary.plan is not None:
             from tensornp.core.memory.identity import TensorReference
 
-            self._made[anchor] = _Card(TensorReference(tensor), summary, anchor)
+            self._cards[anchor] = _Card(TensorReference(obj), summary, anchor)
+        return anchor
+
+    def show(self, anchor: str, make: Make) -> None:
+        """Make a part after the cell, which docks into what a magic has shown."""
+        if self.is_wanted:
+            self._makes[anchor] = make
+            self._published.add(anchor)
+
+    def show_weights(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+        """Make a tree of weights after the cell; `opened` is the expression of the explorer."""
+        self.show(anchor, partial(self._tree, explorer, anchor, opened))
 
     def see(self, message: Any) -> Any:
-        """Note the cards in a message to the page; a representation that is never published gets no toggle."""
-        if self._made:
-            html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
-            self._published |= self._made.keys() & _ANCHOR.findall(html)
+        """Note the anchors in a message to the page; what is never published gets no live part."""
+        html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
+        self._published |= {*self._cards, *self._makes} & {*_ANCHOR.findall(html)}
         return message
+
+    # --- before and after a cell
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
-        own = cell_id(self._shell)
-        if own is None:
-            return
-        for resident in list(self._residents):
-            if resident.cell_id == own:
-                self._close(resident)
-        if own in self._anchors:
-            _leave_values(self._anchors.pop(own))
+        own = self._cell()
+        for one in [one for one in self._parts if own and one[0] == own]:
+            self._parts.remove(one)
+            one[1].close()
 
-    def after_cell(self, result: Any = None) -> None:
-        """Take the toggle to the last card of the cell that has just ended, or give one to each of its cards."""
-        _look_again()
-        made, self._made = self._made, {}
+    def after_cell(self, *_: Any) -> None:
+        """Make what the cell has shown, and take the toggle to its last card."""
+        # Another shell of the kernel may be in the middle of its import.
+        look_again = getattr(sys.modules.get("tensornp.widget.part"), "look_again", None)
+        if look_again is not None:
+            look_again()
         published, self._published = self._published, set()
-        value = getattr(result, "result", None)
-        shown = [
-            card for card in made.values()
-            # An older kernel does not tell of the results that it publishes.
-            if (card.anchor in published or card.reference.is_of(value)) and not card.reference.is_gone
-        ]  # fmt: skip
-        # The card is complete by itself, and a callback that raises prints a traceback under the cell.
-        first_that_works("the live toggle", lambda: self._move(shown), lambda _: None)
+        cards = [card for anchor, card in self._cards.items() if anchor in published]
+        makes = [make for anchor, make in self._makes.items() if anchor in published]
+        self._cards, self._makes = {}, {}
+        while makes:
+            # Each is complete without its live part, and a callback that raises prints a traceback under the cell.
+            first_that_works("a live part", lambda: self._keep(makes.pop(0)()), lambda _: None)
+        first_that_works("the live toggle", lambda: self._move(cards), lambda _: None)
 
     def after_callback(self, *_: Any) -> None:
-        """Do the same where a widget's callback, which is no cell, has shown a card."""
+        """Do the same where a widget's callback, which is no cell, has shown something."""
         runs_cell = cells.run_in(threading.get_ident()) or cells.run_in(threading.main_thread().ident)
-        if self._made and not runs_cell:
+        if self._published and not runs_cell:
             self.after_cell()
-
-    def _move(self, shown: list[_Card]) -> None:
-        self._close_outlived()
-        if self._config.options.widget != "auto":
-            self._rest()
-        if self._config.options.widget == "always" and can_show_live(self._shell, self._config):
-            for card in shown:
-                widget = self._new_toggle()
-                self._residents.append(_Resident(widget, card.reference, cell_id(self._shell)))
-                self._aim(widget, card)
-                IsolatedOutput(self._shell).show(widget)
-        elif shown and can_show_live(self._shell, self._config):
-            self._toggle = self._toggle or self._new_toggle()
-            self._aim(self._toggle, shown[-1])
-            self._output.show(self._toggle)
-            own = cell_id(self._shell)
-            if own is not None:
-                self._anchors[own] = shown[-1].anchor
-
-    def _close_outlived(self) -> None:
-        """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
-        docked = list(self._residents)
-        if not docked:
-            return
-        # It brings torch, which a notebook need not have imported.
-        from tensornp.core.memory.identity import living
-
-        is_wanted = self._config.options.widget == "always"
-        alive = living([resident.reference for resident in docked]) if is_wanted else [False] * len(docked)
-        for resident, lives in zip(docked, alive, strict=True):
-            if not lives:
-                self._close(resident)
-
-    def _new_toggle(self) -> TensorWidget:
-        from tensornp.widget.toggle import TensorWidget
-
-        return TensorWidget(binder=self.bind, has_values=not self._output.is_needed, reaches=self._reaches)
-
-    def _aim(self, widget: TensorWidget, card: _Card) -> None:
-        def look(tensor: Any, info: TensorInfo) -> Surroundings:
-            # What had changed when the card was shown is what its toggle goes on to say.
-            return replace(self._ledger.surroundings_of(tensor, info), change=card.summary.surroundings.change)
-
-        widget.show(
-            lambda: card.reference.find(self._likely(card.summary.surroundings.name)),
-            card.summary,
-            options=self._config.options,
-            look=look,
-            anchor=card.anchor,
-            suggestion=self._suggest(card.reference, card.summary.surroundings.name),
-        )
-
-    def _rest(self) -> None:
-        if self._toggle is not None and self._toggle.anchor:
-            self._toggle.rest()
-        self._output.clear()
-
-    def _close(self, resident: _Resident) -> None:
-        self._residents.remove(resident)
-        resident.widget.close()
 
     def close(self) -> None:
         """Take every live part out of the page, and let go of their tensors."""
         self._output.clear()
-        self._toggle, self._residents, self._made = None, [], {}
-        if "tensornp.widget.dock" in sys.modules:
-            from tensornp.widget.dock import close_all
+        self._toggle, self._parts, self._cards, self._makes = None, [], {}, {}
+        if "tensornp.widget.part" in sys.modules:
+            from tensornp.widget.part import close_all
 
             close_all()
 
-    def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
-        """Bind what `make` returns to `name` for the user; `NameTakenError` if that cannot be, or is taken."""
-        from tensornp.fronts.ipython.names import occupant
-
-        taken = occupant(self._shell, name)
-        if taken and not overwrite:
-            raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
-        self._shell.push({name: make()})
-
-    def _likely(self, reached: str) -> Iterator[Any]:
-        """Yield what a card is most often about.
-
-        What its expression reaches, the variables, the results of cells.
-        """
-        from tensornp.core.namespace.lookup import look_up
-        from tensornp.core.namespace.search import history_name
-
-        namespace = self._shell.user_ns
-        if reached:
-            # Each move of the navigator asks, and a search among all objects takes longer than all else of a move.
-            with suppress(Exception):
-                yield look_up(reached, namespace)
-        yield from list(namespace.values())
-        yield from list(namespace["_oh"].values()) if history_name(namespace) else []
-
-    def _reaches(self, name: str, tensor: Any) -> bool:
-        """Return whether an expression of the notebook reaches `tensor` now.
-
-        True of what is no expression of it.
-        """
-        from tensornp.core.namespace.lookup import look_up
-
+    def _cell(self) -> str:
+        """Return what the front end calls the cell that runs; empty where it does not say."""
         try:
-            return not name or look_up(name, self._shell.user_ns) is tensor
-        except BadRequestError:
-            return False
+            found = self._shell.get_parent()["metadata"].get("cellId")
+        except (AttributeError, KeyError, TypeError):
+            return ""
+        return found if isinstance(found, str) else ""
 
-    def _suggest(self, reference: TensorReference, reached: str = "") -> str:
-        """Return ``layer_weight_np`` for layer.weight, ``array_np`` for a tensor without a name."""
-        names = (name for name, value in list(self._shell.user_ns.items()) if reference.is_of(value))
-        own = reached or next((name for name in names if not name.startswith("_")), "")
-        suggested = re.sub(r"\W+", "_", own).strip("_") + "_np"
-        return suggested if own and suggested.isidentifier() else "array_np"
+    def _keep(self, part: LivePart | None) -> None:
+        """Show a part under the cell that has ended, and keep it there."""
+        if part is not None:
+            self._parts.append((self._cell(), part))
+            IsolatedOutput(self._shell).show(part)
+
+    def _move(self, cards: list[_Card]) -> None:
+        cards = [card for card in cards if not card.reference.is_gone]
+        if self._config.options.widget == "always" and self.is_wanted:
+            for card in cards:
+                toggle = self._new_toggle()
+                self._aim(toggle, card)
+                self._keep(toggle)
+        if self._config.options.widget != "auto":
+            if self._toggle is not None and self._toggle.anchor:
+                self._toggle.rest()
+            self._output.clear()
+        elif cards and self.is_wanted:
+            self._toggle = self._toggle or self._new_toggle()
+            self._aim(self._toggle, cards[-1])
+            self._output.show(self._toggle)
+
+    # --- the parts
+
+    def _bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
+        bind(self._shell, name, make, overwrite)
+
+    def _new_toggle(self) -> TensorWidget:
+        from tensornp.widget.toggle import TensorWidget
+
+        return TensorWidget(binder=self._bind, reaches=partial(reaches, self._shell))
+
+    def _aim(self, toggle: TensorWidget, card: _Card) -> None:
+        around = card.summary.surroundings
+
+        def look(tensor: Any, info: TensorInfo) -> Surroundings:
+            # What had changed when the card was shown is what its toggle goes on to say.
+            return replace(self._ledger.surroundings_of(tensor, info), change=around.change)
+
+        toggle.show(
+            lambda: card.reference.find(likely(self._shell, around.name)),
+            card.summary,
+            options=self._config.options,
+            look=look,
+            anchor=card.anchor,
+            suggestion=suggested(self._shell, card.reference, around.name),
+        )
+
+    def _tree(
+        self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None
+    ) -> LivePart | None:
+        """Return a tree that finds each weight by its name, and holds none."""
+        if not explorer:
+            return None
+        from tensornp.models.live.refind import released_rows
+        from tensornp.widget.weights import WeightsWidget
+
+        rows = released_rows(explorer, self._shell.user_ns, opened)
+        options = self._config.options
+        tree = WeightsWidget(
+            rows, opened=opened, anchor=anchor, options=options, binder=self._bind, classes=explorer.classes
+        )
+        if view is not None:
+            tree.tell(view)
+        return tree
+
+    def _calls(self, run: FollowedPass, anchor: str, expression: str) -> LivePart | None:
+        if not run.is_over or len(run._record.calls) < 2:
+            return None
+        from tensornp.core.namespace.caller import name_of
+        from tensornp.widget.passes.calls import CallsWidget
+
+        opened = expression or name_of(run, self._shell.user_ns)
+        return CallsWidget(run, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
-from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.errors import TensornpError
-from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -19,13 +18,14 @@ from tensornp.fronts.ipython.arguments import (
     split_names,
 )
 from tensornp.fronts.ipython.history import History
-from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 from tensornp.fronts.ipython.shell import ShellSession
+from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
     from tensornp.core.summary.census import Census
     from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.live import Live
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import LiveTable
@@ -50,13 +50,11 @@ class MemoryMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, ledger: Ledger) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: Live, ledger: Ledger) -> None:
         super().__init__(shell)
         self._display = config
-        self._anchors = anchors
+        self._live = live
         self._ledger = ledger
-        self._output = IsolatedOutput(shell)
-        self._table: LiveTable | None = None
         self._watch: ShellWatch | None = None
 
     def _watching(self) -> ShellWatch:
@@ -103,7 +101,6 @@ class MemoryMagics(Magics):
         from tensornp.render.collections.census import census_document
         from tensornp.render.layout.document import displayed
 
-        is_live = can_show_live(self.shell, self._display)
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
@@ -111,29 +108,22 @@ class MemoryMagics(Magics):
         census = self._surveyor().census(max_rows=max_rows, patterns=patterns, **limits)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
-        anchor = self._anchors.new()
+        anchor = self._live.new_anchor()
         static = displayed("%tensors", lambda: census_document(census, shown), anchor)
         display(static, raw=True)
-        if census.groups and is_live:
-            first_that_works(
-                "the live table",
-                lambda: self._make_sortable(anchor, census, static["text/html"]),
-                lambda _: None,
-            )
+        if census.groups:
+            self._live.show(anchor, partial(self._sortable, anchor, census, static["text/html"]))
 
-    def _make_sortable(self, anchor: str, census: Census, html: str) -> None:
-        """Move the live part to the table that was just shown."""
+    def _sortable(self, anchor: str, census: Census, html: str) -> LiveTable:
+        """Return the live part of a table."""
         from tensornp.render.collections.census import census_rows
         from tensornp.widget.table import LiveTable
 
-        self._table = self._table or LiveTable()
-        rows = census_rows(census)
-        self._table.show(anchor, rows, census.num_left_out, html if self._output.is_needed else "")
-        self._output.show(self._table)
+        table_html = html if keeps_outputs_apart(self.shell) else ""
+        return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=table_html)
 
     def end(self) -> None:
-        """Take the watch back, and the output of the table's live part."""
-        self._output.clear()
+        """Take the watch back."""
         if self._watch is not None:
             self._watch.remove([])
 

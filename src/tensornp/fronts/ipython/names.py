@@ -6,15 +6,60 @@ import builtins
 import keyword
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import quoted
-from tensornp.errors import NameTakenError
+from tensornp.errors import BadRequestError, NameTakenError
+
+if TYPE_CHECKING:
+    from tensornp.core.memory.identity import TensorReference
 
 BUILTIN = "a builtin of Python"
 # Texts, which are compiled when they are asked for: not to load the extension.
 _OF_IPYTHON = r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|In|Out|exit|quit|get_ipython"
 _OF_PYTHON = r"__\w+__"
+
+
+def bind(shell: Any, name: str, make: Callable[[], Any], overwrite: bool) -> None:
+    """Bind what `make` returns to `name`; `NameTakenError` if that cannot be, or is taken."""
+    taken = occupant(shell, name)
+    if taken and not overwrite:
+        raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
+    shell.push({name: make()})
+
+
+def likely(shell: Any, reached: str) -> Iterator[Any]:
+    """Yield what a card is most often about: what its expression reaches, variables, results of cells."""
+    from tensornp.core.namespace.lookup import look_up
+    from tensornp.core.namespace.search import history_name
+
+    namespace = shell.user_ns
+    if reached:
+        # Each move in the values asks, and a search among all objects takes longer than all else of a move.
+        with suppress(Exception):
+            yield look_up(reached, namespace)
+    yield from list(namespace.values())
+    yield from list(namespace["_oh"].values()) if history_name(namespace) else []
+
+
+def reaches(shell: Any, name: str, tensor: Any) -> bool:
+    """Return whether an expression of the notebook reaches `tensor` now; True of an empty one."""
+    from tensornp.core.namespace.lookup import look_up
+
+    try:
+        return not name or look_up(name, shell.user_ns) is tensor
+    except BadRequestError:
+        return False
+
+
+def suggested(shell: Any, reference: TensorReference, reached: str = "") -> str:
+    """Return ``layer_weight_np`` for layer.weight, ``array_np`` for a tensor without a name."""
+    names = (name for name, value in list(shell.user_ns.items()) if reference.is_of(value))
+    own = reached or next((name for name in names if not name.startswith("_")), "")
+    name = re.sub(r"\W+", "_", own).strip("_") + "_np"
+    return name if own and name.isidentifier() else "array_np"
 
 
 def occupant(shell: Any, name: str) -> str:

@@ -11,15 +11,11 @@ from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, stands_for_tensor, unshown_text
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.card import TensorSummary
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.models.module_view import ModuleView
-    from tensornp.passes.follow import FollowedPass
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
@@ -36,17 +32,13 @@ class TensorPrinters:
         self,
         shell: Any,
         config: TensorDisplay,
-        anchors: Anchors,
         look: Look,
-        on_shown: Callable[[Any, TensorSummary, str], None],
-        on_module: Callable[[Any, ModuleView, str, str], None],
-        on_pass: Callable[[FollowedPass, str, str], None],
+        note: Callable[[Any, Any, str], str],
     ) -> None:
         self._shell = shell
         self._config = config
         self._look = look
-        self._anchors = anchors
-        self._on_shown, self._on_module, self._on_pass = on_shown, on_module, on_pass
+        self._note = note
         self._replaced: list[tuple[dict[Any, Any], Any, Any, Any]] = []
         self._ready: dict[str, tuple[Any, str]] = {}
         self._texts: Any = None
@@ -140,24 +132,9 @@ class TensorPrinters:
             return None
         made = {"text/plain": summary_text(summary, self._config.options.max_height if self._is_in_terminal() else 0)}
         if self._formatter.formatters["text/html"].enabled:
-            anchor = self._announced(obj, summary)
+            anchor = self._note(obj, summary, expression)
             made["text/html"] = summary_html(summary, self._config.options, anchor=anchor)
         return made
-
-    def _announced(self, obj: Any, summary: Any) -> str:
-        """Return the anchor of a card with a live part, which is told of it; else an empty string."""
-        if is_met_tensor(obj):
-            anchor = self._anchors.new()
-            self._on_shown(obj, summary, anchor)
-        elif _is_of(summary, "tensornp.models.module_view", "ModuleView"):
-            anchor = self._anchors.new()
-            self._on_module(obj, summary, anchor, self._reaching(obj))
-        elif _is_of(summary, "tensornp.passes.follow", "FollowedPass"):
-            anchor = self._anchors.new()
-            self._on_pass(summary, anchor, self._reaching(obj))
-        else:
-            anchor = ""
-        return anchor
 
     def _reaching(self, obj: Any) -> str:
         """Return an expression that reaches `obj`, which is being shown; empty if none is known."""
@@ -224,12 +201,6 @@ class TensorPrinters:
 
 def _without_card(text: str | None) -> dict[str, str] | None:
     return {"text/plain": text} if text is not None else None
-
-
-def _is_of(summary: Any, module: str, name: str) -> bool:
-    # Another shell of the kernel may be in the middle of its import.
-    kind = getattr(sys.modules.get(module), name, None)
-    return kind is not None and type(summary) is kind
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:

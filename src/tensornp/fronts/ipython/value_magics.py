@@ -13,11 +13,13 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line, split_names
 from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.typed import typed_value
+from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
-    from tensornp.fronts.ipython.anchors import Anchors
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.live_weights import LiveWeights
+    from tensornp.fronts.ipython.live import Live
+    from tensornp.models.comparing.comparison import WeightsComparison
+    from tensornp.widget.part import LivePart
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tensorstats": (Option("a", "axis", "also one row for each index of dimension D", "D"),),
@@ -31,9 +33,9 @@ class ValueMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, live: LiveWeights) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: Live) -> None:
         super().__init__(shell)
-        self._display, self._anchors, self._live = config, anchors, live
+        self._display, self._live = config, live
 
     @no_var_expand
     @needs_local_scope
@@ -109,7 +111,7 @@ class ValueMagics(Magics):
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors("%tensordiff"):
             found: WeightsComparison | None = None
-            anchor = self._anchors.new()
+            anchor = self._live.new_anchor()
             if is_comparable(a) or is_comparable(b):
                 make = partial(pass_comparison_document, compare(a, b), (names[0], names[1]))
             elif is_model(a) or is_model(b):
@@ -128,7 +130,13 @@ class ValueMagics(Magics):
                 make = partial(comparison_document, summary)
             display(displayed("a comparison", make, anchor), raw=True)
         if found is not None:
-            self._live.show_comparison(found, anchor)
+            self._live.show(anchor, partial(self._rows, found, anchor))
+
+    def _rows(self, found: WeightsComparison, anchor: str) -> LivePart | None:
+        """Return what makes the rows of a comparison open; None where its output is kept apart."""
+        from tensornp.widget.comparison import live_comparison
+
+        return None if keeps_outputs_apart(self.shell) else live_comparison(found, self.shell.user_ns, anchor)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

@@ -12,8 +12,7 @@ from tensornp.fronts.ipython.names import check_overwritable
 from tensornp.fronts.ipython.typed import argument_in, expression_in, typed_value
 
 if TYPE_CHECKING:
-    from tensornp.fronts.ipython.anchors import Anchors
-    from tensornp.fronts.ipython.live_weights import LiveWeights
+    from tensornp.fronts.ipython.live import Live
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
@@ -27,9 +26,9 @@ class WeightMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, anchors: Anchors, live: LiveWeights) -> None:
+    def __init__(self, shell: Any, live: Live) -> None:
         super().__init__(shell)
-        self._anchors, self._live = anchors, live
+        self._live = live
 
     @no_var_expand
     @needs_local_scope
@@ -59,13 +58,6 @@ class WeightMagics(Magics):
             %weights model
             %weights -o w checkpoints/model.safetensors
         """
-        __tracebackhide__ = True
-        self._show(line, local_ns)
-        # What was typed has gone with its frame, unless others have it.
-        self._live.settle()
-
-    def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
-        """Show the weights of what stands in the line, and make the table live."""
         from tensornp.models.files.address import shown_path
         from tensornp.models.weights import weights
         from tensornp.render.layout.document import displayed
@@ -80,10 +72,10 @@ class WeightMagics(Magics):
         with as_usage_errors("%weights"):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
-            explorer, anchor = weights(value, expression=expression, namespace=names), self._anchors.new()
+            explorer, anchor = weights(value, expression=expression, namespace=names), self._live.new_anchor()
             display(displayed("%weights", lambda: weights_document(explorer), anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         argument = argument_in(rest) if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
-        self._live.show(explorer, anchor, opened)
+        self._live.show_weights(explorer, anchor, opened)

@@ -1,7 +1,7 @@
 """The live parts in marimo, which dock into the static cards before them, as in Jupyter.
 
-marimo makes a widget where it is shown, and nowhere else: so each part, with the navigator that it may open, stands in
-a box that is not seen, and goes to its card from there.
+marimo makes a widget where it is shown, and nowhere else: so each part stands in a box that is not seen, and goes to
+its card from there.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from tensornp.passes.follow import FollowedPass
 if TYPE_CHECKING:
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.widget.comparison import ComparisonTable
-    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.part import LivePart
     from tensornp.widget.passes.calls import CallsWidget
     from tensornp.widget.weights import WeightsWidget
 
 
 class _Shown(NamedTuple):
-    """A part, what may dock into it, and the thread of its kernel: a server has one for each visitor."""
+    """A part and the thread of its kernel: a server has one for each visitor."""
 
-    part: DockingWidget
-    companions: tuple[DockingWidget, ...]
+    part: LivePart
     kernel: threading.Thread
 
 
@@ -51,34 +50,28 @@ def new_anchor() -> str:
     return f"tnp-{uuid.uuid4().hex[:8]}"
 
 
-def html_of(part: DockingWidget) -> str:
-    """Return HTML that creates a part and its companions without showing them."""
+def html_of(part: LivePart) -> str:
+    """Return HTML that creates a part without showing it."""
     _close_gone(part)
-    shown = _Shown(part, part.companions(), threading.current_thread())
-    _living.append(shown)
-    made = "".join(marimo.ui.anywidget(one).text for one in (part, *shown.companions))
-    return f'<div hidden style="display:none">{made}</div>'
+    _living.append(_Shown(part, threading.current_thread()))
+    return f'<div hidden style="display:none">{marimo.ui.anywidget(part).text}</div>'
 
 
-def _close_gone(shown: DockingWidget) -> None:
-    """Close the parts of cells that have run again, and of visitors who have left, which marimo keeps.
-
-    Of a part that is shown again, only what may dock into it is made anew.
-    """
+def _close_gone(shown: LivePart) -> None:
+    """Close the parts of cells that have run again, and of visitors who have left, which marimo keeps."""
     for one in list(_living):
-        is_again = one.part is shown
-        if is_again or _is_closed(one.part) or not one.kernel.is_alive():
+        if one.part is shown or _is_closed(one.part) or not one.kernel.is_alive():
             _living.remove(one)
-            for widget in one.companions if is_again else (one.part, *one.companions):
-                widget.close()
+            if one.part is not shown:
+                one.part.close()
 
 
-def _is_closed(part: DockingWidget) -> bool:
+def _is_closed(part: LivePart) -> bool:
     """Return whether the comm of a part is closed (a private name of marimo)."""
     return bool(getattr(part.comm, "_closed", part.comm is None))
 
 
-def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> DockingWidget | None:
+def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> LivePart | None:
     from tensornp.fronts.marimo.running import name_in
 
     name = name_in(names, obj)
@@ -97,21 +90,11 @@ def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> D
 def _tree_of(explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, anchor: str) -> WeightsWidget | None:
     if not explorer:
         return None
-    from tensornp.models.live.find import released_from
+    from tensornp.models.live.refind import released_rows
     from tensornp.widget.weights import WeightsWidget
 
-    rows, views = released_from(explorer, names, opened)
-    for view in views:
-        view.keep()
-
-    def settle() -> None:
-        # The cell has ended: what nobody else has is kept as long as its tree.
-        for view in views:
-            view.share()
-
-    tree = WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
-    tree.on_docked = settle
-    return tree
+    rows = released_rows(explorer, names, opened)
+    return WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
 
 
 def _calls_of(run: FollowedPass, opened: str, anchor: str) -> CallsWidget | None:

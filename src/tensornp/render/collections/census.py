@@ -7,7 +7,7 @@ from dataclasses import replace
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
-from tensornp.render.layout.table import Table, TableRow, only, said_once, without_common, without_empty
+from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
 from tensornp.render.tensor.changes import change_sentence, change_text
@@ -17,6 +17,8 @@ ALWAYS = ("name", "shape", "dtype", "device", "bytes")
 """Columns that are shown whatever they say; the others where one of their cells says anything."""
 COMMON = ("dtype", "device")
 """Columns that stand in the heading where they are equal in all rows."""
+_BELOW = "└ "
+"""Before the names in a group but the first."""
 MAX_PINS = 6
 """What pins a storage is shown up to here: each display of a tensor adds one."""
 
@@ -39,16 +41,17 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     return Document((Heading(_heading(census, common)), printed, left_out))
 
 
-def census_rows(census: Census) -> list[dict[str, object]]:
-    """Return all rows in the same columns, for a view that filters and sorts them."""
-    if not census.groups:
-        return []
+def census_rows(census: Census) -> tuple[str, list[str]]:
+    """Return all rows as HTML in the columns of the document, and their names, for a page that sorts them."""
     table, _ = _table(census)
-    nbytes = (row.nbytes for group in census.groups for row in group.rows)
-    return [
-        row.data([exact if heading == "bytes" else None for heading in table.headings])
-        for row, exact in zip(table.rows, nbytes, strict=True)
+    every = [row for group in census.groups for row in group.rows]
+    # Without the marks of a group.
+    plain = [
+        replace(row, cells=(row.cells[0].removeprefix(_BELOW), *row.cells[1:]), begins_group=False)
+        for row in table.rows
     ]
+    html = rows_html(replace(table, rows=tuple(plain)), table, [{"bytes": row.nbytes} for row in every])
+    return html, [row.cells[0] for row in plain]
 
 
 def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:
@@ -112,7 +115,7 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
     name = row.name if row.kind != "array" else f"{row.name} ({array_words(row.type_name)})"
     return (
-        name if is_first else f"└ {name}",
+        name if is_first else f"{_BELOW}{name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
 
 from tensornp.render.layout.style import (
     ALARM_TEXT,
@@ -79,18 +79,6 @@ class TableRow:
         """The cells as text, the first indented and with the alarm."""
         alarm = f" · {self.alarm}" if self.alarm else ""
         return (f"{_INDENT * self.level}{self.cells[0]}{alarm}", *self.cells[1:])
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """The titles that say more than their cells, which would be heard twice."""
-        return tuple("" if title == cell else title for title, cell in zip(self.titles, self.cells, strict=False))
-
-    def data(self, numbers: Sequence[float | None] = ()) -> dict[str, Any]:
-        """Return the row as JSON, with sort keys for its columns."""
-        return {
-            "cells": self.cells, "titles": self.told, "begins": self.begins_group, "alarm": self.alarm,
-            "numbers": list(numbers),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +206,7 @@ def _width(text: str) -> int:
 def table_html(table: Table) -> str:
     """Return the table as static HTML."""
     widths = _widths(table)
-    longest = widths[0] if table.headings[0] in NAMED else 0
-    kinds = [_kind_html(*column, longest) for column in zip(table.headings, widths, strict=True)]
+    longest, kinds = _kinds(table, widths)
     head = "".join(
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
@@ -230,6 +217,23 @@ def table_html(table: Table) -> str:
     is_long = longest > _MAX_WHOLE or _least_width(table.headings, widths) > _MAX_BESIDE
     room = "tensornp-room tensornp-long" if is_long else "tensornp-room"
     return f'<div class="{room}"><table class="tensornp-names" {inside}{NAMES}</div>'
+
+
+def rows_html(table: Table, like: Table, numbers: Sequence[Mapping[str, float]]) -> str:
+    """Return rows in the columns of the table `like`, for a page that sorts them by `numbers` of each row."""
+    longest, kinds = _kinds(like, _widths(like))
+    html = []
+    for row, own in zip(table.rows, numbers, strict=True):
+        keys = [own.get(heading, math.nan) for heading in table.headings]
+        marks = [f' data-n="{float(key)!r}"' if math.isfinite(key) else "" for key in keys]
+        html.append(_row_html(row, [*map("".join, zip(marks, kinds, strict=True))], has_names=longest > 0))
+    return "".join(html)
+
+
+def _kinds(table: Table, widths: list[int]) -> tuple[int, list[str]]:
+    """Return the length of the longest name, 0 without names, and the attributes of the columns."""
+    longest = widths[0] if table.headings[0] in NAMED else 0
+    return longest, [_kind_html(*column, longest) for column in zip(table.headings, widths, strict=True)]
 
 
 def _widths(table: Table) -> list[int]:
@@ -272,7 +276,9 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
         # It goes on in the next line of a narrow page, which has one for names alone.
         kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
-    titles = [f' title="{escape(title)}"' if title else "" for title in row.told or [""] * len(kinds)]
+    # One that says no more than its cell would be heard twice.
+    pairs = zip(row.titles or [""] * len(kinds), row.cells, strict=True)
+    titles = [f' title="{escape(title)}"' if title and title != cell else "" for title, cell in pairs]
     # Who listens hears of what a row is, in whatever column.
     tags = [('th scope="row"', "th") if row.cells[0] else ("td", "td"), *[("td", "td")] * len(kinds[1:])]
     kinds = [f"{kinds[0]};font-weight:400{indent}", *kinds[1:]]

@@ -12,15 +12,13 @@ from tensornp.models.comparing.rows import quantity_of
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.names.quoted import MAX_INSIDE
 from tensornp.models.outline.fold import Row
-from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
-from tensornp.render.layout.table import Table, only, without_common, without_empty
+from tensornp.render.layout.document import Alarm, Document, Lines, headed
+from tensornp.render.layout.table import Table, only, rows_html, without_common, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, moved_most, table_row
 
 MAX_ROWS, MAX_STATES = 25, 8
 """Lines of weights that are listed, and of states of optimizers."""
-MAX_UNFOLDED = 200
-"""Lines of a fold that a page can open."""
 MAX_NAMED = 8
 """Names in a line, and rows of weights that are named."""
 _ALWAYS = ("name",)
@@ -36,46 +34,25 @@ class Fold(NamedTuple):
     rows: list[Row]
 
 
-class LiveFold(NamedTuple):
-    """A fold of the page: its first rows as `TableRow.data` gives them, with the weights of each.
-
-    And how many more.
-    """
-
-    said: str
-    rows: list[dict[str, object]]
-    members: list[list[int]]
-    rest: str
-
-
 class LiveRows(NamedTuple):
-    """Every weight in a row of its own, for a view that filters, sorts and opens them.
+    """Every weight in a row of its own, for a view that searches, sorts and opens them.
 
     Attributes
     ----------
-    rows : list of dict
-        As `TableRow.data` gives them, what moved most first, and what is equal last.
+    html : str
+        The rows in the columns of the printed table, what moved most first, and what is equal last.
     names : list of str
         The weight of each.
     printed : list of list of int
         Which of them each printed row is of: an odd one first, then in the order of the layers.
-    num_printed : int
-        How many weights the printed rows are of.
     noun : str
         What each is: "weight", "state", "tensor", or "name" where some are further names of one weight.
-    num_equal : int
-        How many of all weights are equal.
-    folds : list of LiveFold
-        What is not printed.
     """
 
-    rows: list[dict[str, object]]
+    html: str
     names: list[str]
     printed: list[list[int]]
-    num_printed: int
     noun: str
-    num_equal: int
-    folds: list[LiveFold]
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
@@ -85,7 +62,7 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     """
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     printed, _ = _tables(found, printed_rows(found), ())
-    folds = Group("tensornp-folds", (Lines(tuple(_fold_text(fold, call) for fold in folds_of(found))),))
+    folds = Lines(tuple(_fold_text(fold, call) for fold in folds_of(found)))
     alarm = Alarm(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
     parts = (Lines(tuple(_rule(found))), printed, folds, Lines(tuple(_said(found))))
     return Document((head, *([alarm] if num else []), *parts))
@@ -96,28 +73,16 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     names = list(found)[:max_rows]
     place = {name: i for i, name in enumerate(names)}
     rows = printed_rows(found)
-    _, table = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
-    figures = (figures_of(found, (name,)) for name in names)
-    every = [
-        row.data([own.get(heading) for heading in table.headings]) for row, own in zip(table.rows, figures, strict=True)
-    ]
+    printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
 
     def members(row: Row) -> list[int]:
         # In the order of the layers, but for an odd one: that is what one looks for.
         most, is_outlier = moved_most(found, row)
-        names = sorted((entry.name for entry in row.entries), key=lambda name: not (is_outlier and name == most))
-        return [place[name] for name in names if name in place]
+        inside = sorted((entry.name for entry in row.entries), key=lambda name: not (is_outlier and name == most))
+        return [place[name] for name in inside if name in place]
 
-    folds, noun = [], noun_of(found)
-    for fold in folds_of(found):
-        seen = [row for row in fold.rows if members(row)][:MAX_UNFOLDED]
-        left = _num_in(fold.rows) - _num_in(seen)
-        rest = f"… {counted(left, f'more {noun}')}; search for their names" if left else ""
-        _, unfolded = _tables(found, rows, seen)
-        data = [row.data() for row in unfolded.rows]
-        folds.append(LiveFold(_fold_text(fold), data, list(map(members, seen)), rest))
-    num_equal = len(found) - len(found.changed())
-    return LiveRows(every, names, list(map(members, rows)), _num_in(rows), noun, num_equal, folds)
+    html = rows_html(every, printed, [figures_of(found, (name,)) for name in names])
+    return LiveRows(html, names, list(map(members, rows)), noun_of(found))
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
@@ -159,10 +124,10 @@ def _num_in(rows: Sequence[Row]) -> int:
     return sum(len(row.entries) for row in rows)
 
 
-def _fold_text(fold: Fold, call: str = "") -> str:
+def _fold_text(fold: Fold, call: str) -> str:
     """Return the summary of a fold and the names in it."""
     if fold.said.startswith("…"):
-        return f"{fold.said}; {call}.changed() names them all" if call else fold.said
+        return f"{fold.said}; {call}.changed() names them all"
     return f"{fold.said}: {_patterns(fold.rows)}"
 
 

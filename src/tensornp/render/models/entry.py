@@ -7,6 +7,7 @@ from html import escape
 
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.preview import Preview
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
@@ -37,6 +38,24 @@ def _table(summary: EntrySummary) -> Table:
     facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(summary.entry) if label != "no values"]
     code = [("code", legible(summary.entry.code))] if summary.entry.code else []
     return Table(("fact", "value"), tuple(map(TableRow, [*facts, *code])))
+
+
+def facts_html(entry: WeightEntry, more: str = "") -> str:
+    """Return the facts of a weight in a row, for its panel; `more` has a line of its own."""
+    facts = "".join(
+        f'<span class="tensornp-fact"><span class="tensornp-label">{label} </span>'
+        f"<bdi>{name_html(legible(said))}</bdi></span>"
+        for label, said in facts_of(entry)
+    )
+    line = f'<div class="tensornp-said">{escape(more)}</div>' if more else ""
+    return f'<div class="tensornp-facts">{facts}</div>{line}'
+
+
+def panel_array_html(seen: Preview) -> str:
+    """Return what NumPy prints of a weight, for its panel; keys scroll it where it is wider than the page."""
+    scrolls = 'tabindex="0" role="region" aria-label="Array"'
+    array = f'<pre class="tensornp-array" {scrolls}>{escape(seen.text)}</pre>' if seen.text else ""
+    return f'{array}<div class="tensornp-said">{escape(seen.note)}</div>' if seen.note else array
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:

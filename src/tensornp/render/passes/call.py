@@ -14,7 +14,7 @@ from tensornp.passes.wording import sizes_text, zero_units_text
 from tensornp.render.layout.document import Alarm, Both, Document, Lines
 from tensornp.render.layout.style import CARD, HEADING
 from tensornp.render.layout.table import MARKS, Drawn, Table, TableRow, name_html, without_common, without_empty
-from tensornp.render.passes.card import fitted, is_plain, link_html, source_part, verdict_parts
+from tensornp.render.passes.card import fitted, is_plain, source_part, verdict_parts
 from tensornp.render.passes.rows import extremes, greatest_norm, sample_cell
 
 _SAMPLE = "sample"
@@ -39,9 +39,9 @@ def call_document(call: Call) -> Document:
     return Document((heading, *_parts(call, None)))
 
 
-def panel_html(call: Call, record: PassRecord, *, has_links: bool = True) -> str:
-    """Return the card without its title, with links; those to kept values if it `has_links`."""
-    return Document(_parts(call, record, has_links=has_links), CARD).html()
+def panel_html(call: Call, record: PassRecord) -> str:
+    """Return the card without its title, with links to other calls and to kept values."""
+    return Document(_parts(call, record), CARD).html()
 
 
 def values_of(call: Call) -> list[tuple[str, str, Value]]:
@@ -56,10 +56,10 @@ def keep_command(call: Call) -> str:
     return f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain(call.name) else ""
 
 
-def _parts(call: Call, record: PassRecord | None, *, has_links: bool = False) -> tuple[Alarm | Both | Lines, ...]:
+def _parts(call: Call, record: PassRecord | None) -> tuple[Alarm | Both | Lines, ...]:
     ended = cut(f"{call.status} {call.error}".strip(), MAX_TOLD) if call.status != RETURNED else ""
     end = Alarm(ended) if call.status == RAISED else Lines((ended,))
-    table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record, has_links=has_links))), ("dtype",))
+    table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record))), ("dtype",))
     facts = [*_facts(call, record), *(f"all {dtype}" for dtype in common)]
     notes = Lines((keep_command(call),))
     values = fitted(without_empty(table, _ALWAYS), _SAMPLE)
@@ -77,15 +77,15 @@ def _facts(call: Call, record: PassRecord | None) -> Iterator[str]:
     yield cut(", ".join(devices), MAX_INSIDE) if devices != ["cpu"] else ""
 
 
-def _rows(call: Call, record: PassRecord | None, *, has_links: bool) -> Iterator[TableRow]:
+def _rows(call: Call, record: PassRecord | None) -> Iterator[TableRow]:
     grads = {one.name: one.figures for one in record.grads} if record is not None else {}
     number = 0
     for kind, noun in _NOUNS.items():
         values: dict[str, Value] = getattr(call, kind)
         for i, (path, value) in enumerate(list(values.items())[:_MAX_VALUES]):
             name = cut_inside(f"{noun} {path}".strip(), MAX_INSIDE)
-            if has_links and value.tensor is not None:
-                name = Drawn(name, f'<span class="tensornp-kept-{number + i}">{escape(name)}</span>')
+            if record is not None and value.tensor is not None:
+                name = _link(name, "kept", number + i, "Walk through the values")
             grad = value.grad or (grads.get(f"{call.name}.{path}".lstrip(".")) if kind == "params" else None)
             maker = _maker(value.maker if value.maker != call.index else None, record)
             yield _row(name, value, grad, maker, begins_group=number > 0 == i)
@@ -117,8 +117,13 @@ def _maker(index: int | None, record: PassRecord | None) -> str:
         return ""
     if record is None:
         return f"call {index:,}"
-    title = cut_inside(record.calls[index].title, _MAX_CELL)
-    return Drawn(title, link_html(title, index))
+    return _link(cut_inside(record.calls[index].title, _MAX_CELL), "to", index, "Show this call")
+
+
+def _link(text: str, kind: str, number: int, title: str) -> Drawn:
+    """Return a cell that is a button of the live panel."""
+    attributes = f'type="button" class="tensornp-copy tensornp-link" data-{kind}="{number}" title="{title}"'
+    return Drawn(text, f"<button {attributes}>{escape(text)}</button>")
 
 
 def _marks(value: Value) -> Iterator[str]:

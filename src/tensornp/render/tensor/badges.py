@@ -45,6 +45,13 @@ def badge_html(badge: Badge, *, is_told: bool = False) -> str:
     return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
 
 
+def badge_link(badge: Badge) -> str:
+    """Return the badge of values as a button that leads to the first of them in a live card."""
+    title = f"{badge.title} Go to the first."
+    attributes = f'type="button" class="tensornp-alarm" data-seek="{escape(badge.kind)}" title="{escape(title)}"'
+    return f'<button {attributes} style="{badge_style(badge.tone)}">{escape(badge.text)}</button>'
+
+
 @once_for_each_card
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     """Return the badges of a tensor in display order."""

@@ -12,7 +12,7 @@ from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL,
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
 from tensornp.render.tensor.array_text import array_html, folded_text
-from tensornp.render.tensor.badges import badge_html, badges_of
+from tensornp.render.tensor.badges import badge_html, badge_link, badges_of
 from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 
 
@@ -52,12 +52,11 @@ def tensor_line(summary: TensorSummary) -> str:
     return f"<{info.type_name} {info.shape} {name_of(info.dtype)}{device}{values}>"
 
 
-def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str = "") -> str:
+def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str = "", is_live: bool = False) -> str:
     """Return the card: badges, figures and the receipt in a row, over the array.
 
-    A short array stands in the row.
-
-    `anchor` is a class by which a live toggle finds this card.
+    A short array stands in the row. `anchor` is a class by which a live toggle finds this card. In a live one, the
+    badges of NaN and infinity are buttons that lead there.
     """
     around = summary.surroundings
     memory = "".join(map(_memory_line, memory_lines(around)))
@@ -66,7 +65,11 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         memory += "".join(_memory_line(MemoryLine(text, ())) for text in folded_lines(around))
     else:
         receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open")
-    shown = " ".join([badge_html(badge, is_told=bool(receipt)) for badge in badges_of(summary)])
+    links = ("nan", "inf") if is_live and summary.preview is not None else ()
+    shown = " ".join(
+        badge_link(badge) if badge.kind in links else badge_html(badge, is_told=bool(receipt))
+        for badge in badges_of(summary)
+    )
     is_row = summary.has_values_in_row
     badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
     beside = _values(summary, options) if is_row else _figures(summary, options, is_told=bool(receipt))

@@ -18,8 +18,8 @@ from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.distribution import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Beside, Both, Document, Pictures
-from tensornp.render.layout.style import PICTURE, SMALL_TEXT
-from tensornp.render.layout.table import Table, TableRow, name_html
+from tensornp.render.layout.style import CARD, PICTURE, SMALL_TEXT
+from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.legend import captioned_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
@@ -47,6 +47,12 @@ def stats_document(summary: StatsSummary) -> Document:
     return Document((Both(f"{name}{summary.description}", head), figures))
 
 
+def panel_stats_html(summary: StatsSummary) -> str:
+    """Return the figures for the panel of a weight; extremes are links to their elements."""
+    pictures = Pictures(lambda: "".join(_pictures(summary)))
+    return Document((Beside((*stats_tables(summary, is_live=True), pictures)),), CARD).html()
+
+
 def _bars(summary: StatsSummary) -> str:
     bars, histogram = sparkline_of(summary.stats), summary.stats.histogram
     if not bars or histogram is None:
@@ -54,12 +60,12 @@ def _bars(summary: StatsSummary) -> str:
     return f"{number_text(float(histogram.edges[0]))} |{bars}| {number_text(float(histogram.edges[-1]))}"
 
 
-def stats_tables(summary: StatsSummary) -> Iterator[Table]:
+def stats_tables(summary: StatsSummary, *, is_live: bool = False) -> Iterator[Table]:
     """Yield the tables: figures with their places, quantiles, and the indices of an axis that stand out."""
     if np.ndim(summary.stats.count):
         yield _axis_table(summary.stats, "index")
         return
-    yield Table(("figure", "value", "where"), tuple(_rows(summary)))
+    yield Table(("figure", "value", "where"), tuple(_rows(summary, is_live)))
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = zip(SHARES, summary.stats.quantile(SHARES).tolist(), strict=True)
         rows = tuple(TableRow((f"{100 * share:.4g}%", number_text(value))) for share, value in quantiles)
@@ -69,7 +75,7 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
         yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_runs)
 
 
-def _rows(summary: StatsSummary) -> Iterator[TableRow]:
+def _rows(summary: StatsSummary, is_live: bool) -> Iterator[TableRow]:
     stats, places = summary.stats, {place.what: place for place in summary.places}
     yield TableRow(("elements", f"{stats.count:,}", stats.scope))
     yield TableRow(("NaN", f"{stats.nan:,}", _place(places.get("nan"))))
@@ -84,11 +90,14 @@ def _rows(summary: StatsSummary) -> Iterator[TableRow]:
     of = "of the modulus" if stats.real is not None else ""
     finite = stats.count - stats.nan - stats.num_infinite
     for name, value in (("min", stats.min), ("max", stats.max)):
-        yield TableRow((name, number_text(value), _of_what(of, _place(places.get(name)))))
+        said = number_text(value)
+        link = f'<button type="button" class="tensornp-copy tensornp-link" data-seek="{name}" title="Go to the {name}">'
+        figure = Drawn(said, f"{link}{said}</button>") if is_live and name in places else said
+        yield TableRow((name, figure, _of_what(of, _place(places.get(name)))))
     rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
-    said = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
+    of_what = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
     for name, figure in rows:
-        yield TableRow((name, number_text(figure), _of_what(of, said.get(name, ""))))
+        yield TableRow((name, number_text(figure), _of_what(of, of_what.get(name, ""))))
 
 
 def _of_what(*said: str) -> str:

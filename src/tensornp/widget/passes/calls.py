@@ -12,31 +12,29 @@ from tensornp.errors import BadRequestError
 from tensornp.passes.records import Call
 from tensornp.render.passes.call import panel_html, values_of
 from tensornp.render.passes.card import alarms_of, title_of
-from tensornp.widget.answering import AnsweringWidget, Answers
-from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
+from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.passes.call_tree import LiveCalls
 from tensornp.widget.tree import NONSENSE, integer_of
+from tensornp.widget.values import Values
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
-    from tensornp.widget.navigator import NavigatorWidget
 
 _MAX_LABEL = 100
 
 
-class CallsWidget(AnsweringWidget):
+class CallsWidget(LivePart):
     """The calls of a finished pass, which dock into the static tree of class `anchor`.
 
     Holds the pass, also copies that it kept, until the cell runs again. `opened` is its expression, empty if there is
-    none; `has_values` says whether the navigator can show kept values.
+    none.
     """
 
     _esm = module("calls")
-    _css = stylesheet("tree", "calls")
+    _css = stylesheet("tree", "navigator", "calls")
 
     label = traitlets.Unicode(help="the modules of these calls").tag(sync=True)
-    place = traitlets.Unicode(help="the class that the navigator docks into").tag(sync=True)
 
     def __init__(
         self,
@@ -46,14 +44,12 @@ class CallsWidget(AnsweringWidget):
         anchor: str = "",
         options: DisplayOptions | None = None,
         binder: Binder | None = None,
-        has_values: bool = True,
     ) -> None:
         self._run, self._opened, self._binder = run, opened, binder
-        self._options, self._has_values = options or DisplayOptions(), has_values
+        self._options = options or DisplayOptions()
         self._made_tree: LiveCalls | None = None
-        self._navigator: NavigatorWidget | None = None
-        answers: Answers = {"rows": self._rows, "open": self._open, "values": self._values}
-        super().__init__(answers, anchor=anchor, place=f"{anchor}-values", label=title_of(run._record)[:_MAX_LABEL])
+        handlers = {"rows": self._rows, "open": self._open, "values": self._open_values}
+        super().__init__(handlers, values=Values(), anchor=anchor, label=title_of(run._record)[:_MAX_LABEL])
 
     @property
     def _tree(self) -> LiveCalls:
@@ -67,21 +63,9 @@ class CallsWidget(AnsweringWidget):
     def close(self) -> None:
         """Take it out of the page, and let go of the pass."""
         with self._lock:
-            navigator, self._navigator = self._navigator, None
-            self._answers, self._made_tree = {}, None
+            self._handlers, self._made_tree = {}, None
             self.__dict__.pop("_run", None)
-        if navigator is not None:
-            navigator.close()
         super().close()
-
-    def companions(self) -> tuple[DockingWidget, ...]:
-        """Return the navigator, made now, if a value was kept for it."""
-        if not any(value.tensor is not None for call in self._run._record.calls for _, _, value in values_of(call)):
-            return ()
-        from tensornp.widget.navigator import own_navigator
-
-        self._navigator = own_navigator()
-        return (self._navigator,)
 
     def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return self._tree.rows(request)
@@ -101,36 +85,24 @@ class CallsWidget(AnsweringWidget):
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the HTML of one call."""
-        self._leave()
         call = self._call(request)
-        html = panel_html(call, self._run._record, has_links=self._has_values)
+        html = panel_html(call, self._run._record)
         return {"type": "call", "name": call.title, "code": self._code(call), "html": html}
 
-    def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Open the navigator on a kept value, or close it."""
-        from tensornp.widget.navigator import own_navigator
-
-        self._leave()
-        if request.get("open") is True:
-            call, number = self._call(request), integer_of(request.get("value"))
-            values = values_of(call)
-            if not 0 <= number < len(values) or values[number][2].tensor is None:
-                raise BadRequestError(NONSENSE)
-            kind, path, value = values[number]
-            code = self._code(call)
-            looked_at = LookedAt(
-                lambda: value.tensor,
-                name=f"{code}.{kind}[{path!r}].tensor" if code else "",
-                binder=self._binder if code else None,
-                suggestion="kept_np",
-                options=self._options,
-            )
-            if self._navigator is None or self._navigator.comm is None:
-                self._navigator = own_navigator()
-            self._navigator.show(looked_at, anchor=self.place)
-        return {"type": "values", "open": request.get("open") is True}
-
-    def _leave(self) -> None:
-        """Send the navigator away, if it is here."""
-        if self._navigator is not None and self._navigator.anchor:
-            self._navigator.rest()
+    def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what opens the window on a kept value."""
+        call, number = self._call(request), integer_of(request.get("value"))
+        values = values_of(call)
+        if not 0 <= number < len(values) or values[number][2].tensor is None:
+            raise BadRequestError(NONSENSE)
+        kind, path, value = values[number]
+        code = self._code(call)
+        looked_at = LookedAt(
+            lambda: value.tensor,
+            name=f"{code}.{kind}[{path!r}].tensor" if code else "",
+            binder=self._binder if code else None,
+            suggestion="kept_np",
+            options=self._options,
+        )
+        assert self._values is not None
+        return self._values.show(looked_at)

@@ -1,139 +1,52 @@
 // The table of two models: sorted and searched, and each row opens both sides of a weight under it.
 
-import { dockingEach } from "../page/docking.js";
+import { docking, inPlace } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
-import { inPlace } from "../page/in_place.js";
 import { Stops } from "../page/stops.js";
-import { partsOf } from "../table/name.js";
-import { OWN, Sorter, counted } from "../table/sorter.js";
+import { Sorter } from "../table/sorter.js";
 import { Opened } from "./opened.js";
 
 class Comparison extends Sorter {
-  /** @type {{ pair: Opened, node: HTMLElement, opener: HTMLElement } | undefined} */
-  opened;
-  /** @type {HTMLElement | null} */
-  folded = null;
   // So are all lines.
   lineStops = new Stops(() => [...this.body.querySelectorAll("button.tensornp-opener")], ["ArrowUp", "ArrowDown"]);
 
-  dock(card) {
-    this.noun = this.model.get("noun");
-    super.dock(card);
-    // What is folded there is opened here.
-    this.folded = card.querySelector(".tensornp-folds");
-    if (this.folded) this.folded.hidden = true;
-  }
-
+  // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
   printedRows() {
     const members = this.model.get("printed");
-    const printed = this.printed.map((row, i) => this.dressed(/** @type {HTMLTableRowElement} */ (row.cloneNode(true)), members[i]));
-    return [...printed, ...this.model.get("folds").map((fold) => this.foldRow(fold))];
+    this.lines ??= this.printed.map((row, i) => this.dressed(row.cloneNode(true), members[i]));
+    return this.lines;
   }
 
-  rowOf(number) {
-    return this.dressed(super.rowOf(number), [number]);
-  }
-
-  // Repeated layers stay one row, sorted by what it says: the largest of them.
   every() {
-    const ofRow = (members, cells, made) => ({
-      data: { cells, numbers: this.heads.map((_, column) => this.largest(members, column)) },
-      row: () => this.dressed(made(), members),
-    });
-    const printed = this.model.get("printed").map((members, i) => {
-      const cells = [...this.printed[i].cells].map((cell) => cell.textContent ?? "");
-      return ofRow(members, cells, () => /** @type {HTMLTableRowElement} */ (this.printed[i].cloneNode(true)));
-    });
-    const folded = this.model.get("folds").map(({ rows, members }) =>
-      rows.map((data, i) => ofRow(members[i], data.cells, () => this.rowFrom(data))));
-    return [...printed, ...folded.flat()];
+    if (!this.all) super.every().forEach((row, i) => this.dressed(row, [i]));
+    return this.all;
   }
 
-  largest(members, column) {
-    const known = members.map((number) => this.rows[number].numbers[column]).filter((one) => typeof one === "number");
-    return known.length ? Math.max(...known) : null;
-  }
-
-  // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
-  /** @param {HTMLTableRowElement} row @param {number[]} members */
   dressed(row, members) {
     const cell = row.cells[0];
-    if (!cell || !members.length) return row;
+    if (!members?.length) return row;
     const alarm = cell.querySelector("span");
     alarm?.remove();
-    const others = members.length > 1 ? `, the first of ${members.length.toLocaleString("en")}` : "";
-    const title = `Show both sides of ${this.nameOf(members[0])}${others}`;
-    const opener = button("", title, () => this.toggle(row, opener, members), "sort tensornp-opener");
+    const name = cell.title || cell.textContent.trim();
+    const opener = button("", `Show both sides of ${name}`, () => this.toggle(row, opener, name, members), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.addEventListener("focus", () => this.lineStops.at(opener));
-    opener.append(...partsOf(cell.textContent.trim()));
+    opener.append(...cell.childNodes);
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     // All of the line lights up; who selects figures of it does not press.
     row.addEventListener("click", ({ target }) => {
-      const isPressed = !(target instanceof Element && target.closest("button, a")) && document.getSelection()?.isCollapsed;
-      if (isPressed) this.toggle(row, opener, members);
+      if (!target.closest("button, a") && document.getSelection()?.isCollapsed) opener.click();
     });
     return row;
   }
 
-  nameOf(number) {
-    const { titles, cells } = this.rows[number];
-    return titles[0] || cells[0];
-  }
-
-  // A line of what is not printed, which opens under it.
-  foldRow({ said, rows, members, rest }) {
-    const row = this.wideRow();
-    /** @type {HTMLTableRowElement[]} */
-    let below = [];
-    const opener = button(said, "Show them, or fold them again", () => {
-      const isOpen = below.length > 0;
-      opener.setAttribute("aria-expanded", String(!isOpen));
-      if (below.some((one) => one.contains(this.opened?.opener ?? null))) this.close();
-      below.forEach((one) => one.remove());
-      below = isOpen ? [] : rows.map((data, i) => this.dressed(this.rowFrom(data), members[i]));
-      if (below.length && rest) below.push(this.wideRow(rest));
-      row.after(...below);
-      this.lineStops.at(opener);
-    }, "sort tensornp-opener tensornp-fold");
-    opener.setAttribute("aria-expanded", "false");
-    opener.addEventListener("focus", () => this.lineStops.at(opener));
-    row.cells[0].append(opener);
-    return row;
-  }
-
-  wideRow(text = "") {
-    const row = element("tr", "wide-row");
-    const cell = element("td", "", text);
-    cell.colSpan = this.heads.length;
-    row.append(cell);
-    return row;
-  }
-
-  // Lines beyond the first are not printed, and of what is left out no row is here.
-  printedPart(numLines) {
-    const [num, equal] = [this.model.get("num_printed"), this.model.get("num_equal")];
-    const all = this.rows.length + this.numLeftOut - equal;
-    const part = num === all ? "" : `${num.toLocaleString("en")} of `;
-    const same = equal ? `, ${equal.toLocaleString("en")} more equal` : "";
-    return `${part}${counted(all, this.noun)} in ${counted(numLines, "line")}${same}`;
-  }
-
-  tell(num, isPrinted) {
-    if (isPrinted || this.fits) super.tell(num, isPrinted);
-    else this.say(`${counted(this.rows.length, this.noun)} in ${counted(num, "line")}`);
-  }
-
-  // What is too much to be sorted is said below it.
   paint() {
     this.close();
     super.paint();
     this.lineStops.at();
-    if (this.fits || this.order === "none") return;
-    for (const { rest } of this.model.get("folds")) if (rest) this.body.append(this.wideRow(rest));
   }
 
-  toggle(row, opener, members) {
+  toggle(row, opener, name, members) {
     const isOpen = this.opened?.opener === opener;
     // What was open above it is gone.
     inPlace(row, () => this.close());
@@ -145,14 +58,16 @@ class Comparison extends Sorter {
     row.after(node);
     row.classList.add("tensornp-opened");
     opener.setAttribute("aria-expanded", "true");
-    const closed = () => {
-      this.close();
-      opener.focus({ preventScroll: true });
-    };
-    const pair = new Opened(this.model, members, (number) => this.nameOf(number), closed);
+    const pair = new Opened(this.ask, members, name, () => this.closeToRow());
     this.opened = { pair, node, opener };
     cell.append(pair.root);
     pair.begin();
+  }
+
+  closeToRow() {
+    const { opener } = this.opened;
+    this.close();
+    opener.focus({ preventScroll: true });
   }
 
   close() {
@@ -162,17 +77,14 @@ class Comparison extends Sorter {
     pair.leave();
     node.remove();
     opener.setAttribute("aria-expanded", "false");
-    opener.closest("tr")?.classList.remove("tensornp-opened");
+    opener.closest("tr").classList.remove("tensornp-opened");
   }
 
-  /** @param {any} event */
   key(event) {
     if (this.opened?.pair.root.contains(event.target)) {
-      if (event.key !== "Escape" || event.target.closest("form")) return false;
-      const { opener } = this.opened;
-      this.close();
-      opener.focus({ preventScroll: true });
-      return true;
+      if (this.opened.pair.key(event)) return true;
+      if (event.key === "Escape") this.closeToRow();
+      return event.key === "Escape";
     }
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
@@ -184,16 +96,18 @@ class Comparison extends Sorter {
     return true;
   }
 
+  reread() {
+    this.opened?.pair.navigator?.again();
+  }
+
   die() {
-    super.die();
-    this.opened?.pair.die();
+    this.opened?.pair.navigator?.die();
   }
 
   leave() {
     this.close();
-    if (this.folded) this.folded.hidden = false;
     super.leave();
   }
 }
 
-export default () => dockingEach(Comparison, `${OWN}, .tensornp-opened-pair`);
+export default () => docking(Comparison);

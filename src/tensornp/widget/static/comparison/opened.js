@@ -1,25 +1,24 @@
-// The weights of one row: the navigator on both sides and the difference docks in here.
+// The weights of one row: the window on both sides of each and on the difference.
 
-import { GONE } from "../page/docking.js";
-import { button, element, focused, groupOf, liveRegion } from "../page/elements.js";
-import { Wishes } from "../page/wishes.js";
+import { Navigator } from "../navigator/navigator.js";
 import { clamp } from "../navigator/axes.js";
+import { latest } from "../page/ask.js";
+import { button, element, groupOf, liveRegion } from "../page/elements.js";
 
 const PADDING = 24;
 const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
 
 export class Opened {
   place = 0;
+  navigator;
 
-  // `closed()` is told that it is to go.
-  /** @param {Model} model @param {number[]} members @param {(number: number) => string} called @param {() => void} closed */
-  constructor(model, members, called, closed) {
-    this.model = model;
+  // `name` is that of the row, and `closed()` is told that it is to go.
+  constructor(ask, members, name, closed) {
+    this.ask = ask;
     this.members = members;
-    this.called = called;
+    this.rowName = name;
     this.closed = closed;
-    this.wishes = new Wishes(model, this);
-    this.heard = (content) => this.hear(content);
+    this.show = latest(() => this.fetch());
     this.root = element("section", "opened-pair tensornp-live");
     this.name = element("span", "pair-name");
     this.where = element("span", "pair-where");
@@ -28,9 +27,7 @@ export class Opened {
     this.live = liveRegion();
     const bar = element("div", "controls");
     bar.append(this.name, this.ofRow(), this.where, this.status, this.live);
-    // The navigator docks into it by this class.
     this.node = element("div");
-    this.node.className = model.get("place");
     this.root.append(bar, this.node);
   }
 
@@ -58,84 +55,58 @@ export class Opened {
   turn(by) {
     this.place = clamp(this.place + by, this.members.length);
     this.tellWhich();
-    this.wish();
+    this.show();
   }
 
   // Once it is in the page, which tells how much room there is.
   begin() {
-    this.model.on("msg:custom", this.heard);
     // The table is as wide as it needs, which may be more or less than is seen of it.
     const outer = this.root.closest(".tensornp") ?? this.root;
     this.watcher = new ResizeObserver(() => (this.root.style.width = `${outer.clientWidth - PADDING}px`));
     this.watcher.observe(outer);
-    // It leaves by its own button too.
-    this.leaving = new MutationObserver(() => {
-      const isThere = Boolean(this.node.firstElementChild);
-      if (this.wasThere && !isThere && !this.wishes.pending) this.closed();
-      this.wasThere = isThere;
-    });
-    this.leaving.observe(this.node, { childList: true });
-    this.wish();
+    this.show();
   }
 
-  wish() {
-    this.wished = { then: undefined, from: focused(), message: { type: "open", row: this.number } };
-    this.wishes.pump();
-  }
-
-  next() {
-    const { wished } = this;
-    this.wished = undefined;
-    return wished;
-  }
-
-  hear(content) {
-    if (!this.wishes.isHeard(content)) return;
-    if (!this.wishes.answered(content)) {
-      if (content.number === this.locating && content.type === "where") this.tellWhere(content.text);
-      return;
-    }
-    this.wishes.pump();
-    if (this.wishes.pending) return;
-    this.tellWhere(content.where);
-    this.name.textContent = content.name ?? this.called(this.number);
+  async fetch() {
+    const { number } = this;
+    const content = await this.ask({ type: "values", row: number });
+    if (number !== this.number || !this.root.isConnected) return;
+    this.navigator?.leave();
+    this.navigator = undefined;
+    this.name.textContent = content.label ?? this.rowName;
     this.name.title = content.title ?? "";
     this.root.setAttribute("aria-label", `Both sides of ${this.name.textContent}`);
-    if (content.type === "error") this.fail(content.text);
-    else this.say("");
-    if (content.isWhereFree && !content.where) {
-      this.locating = this.wishes.post({ type: "where", row: this.number }, true);
-    }
-    this.root.scrollIntoView({ block: "nearest" });
+    this.fail(content.type === "error" ? content.text : "");
+    this.tellWhere(content.where);
+    if (content.type === "error") return;
+    this.navigator = new Navigator(this.ask, content, {
+      closed: this.closed,
+      seen: () => this.root.scrollIntoView({ block: "nearest" }),
+    });
+    this.node.append(this.navigator.root);
+    if (!content.isWhereFree || content.where) return;
+    const { text } = await this.ask({ type: "where", row: number }, true);
+    if (number === this.number) this.tellWhere(text);
   }
 
   tellWhere(text) {
     this.where.textContent = text ? `Δ: ${text}` : "";
   }
 
-  say(text, tone = "plain") {
-    this.status.textContent = text;
-    this.status.className = `tensornp-said tensornp-${tone}`;
-  }
-
   // Heard as well.
   fail(text) {
-    this.say(text, "error");
+    this.status.textContent = text;
+    this.status.className = "tensornp-said tensornp-error";
     this.live.textContent = text;
   }
 
-  die() {
-    this.wishes.end();
-    for (const one of [this.before, this.after]) one.disabled = true;
-    this.fail(GONE);
+  key(event) {
+    return this.navigator?.root.contains(event.target) ? this.navigator.key(event) : false;
   }
 
   leave() {
-    this.leaving?.disconnect();
+    this.navigator?.leave();
     this.watcher?.disconnect();
-    if (!this.wishes.isDead) this.wishes.post({ type: "close" }, true);
-    this.wishes.end();
-    this.model.off("msg:custom", this.heard);
     this.root.remove();
   }
 }

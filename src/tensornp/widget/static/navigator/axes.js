@@ -15,14 +15,11 @@ export class Axes {
     this.part = part;
     this.isMoving = isMoving;
     this.node = element("div", "controls");
-    /** @type {number[]} */
     this.others = [];
-    /** @type {{ node: HTMLElement, set: (value: number) => void }[]} */
     this.dials = [];
   }
 
   // The controls are made anew only where the tensor has other axes, so that none is lost under a finger.
-  /** @param {SeenWindow} seen */
   paint(seen) {
     const { shape, axes, num_parts: numParts, in_whole: whole } = seen;
     const kind = JSON.stringify([shape, axes, numParts, whole?.origins]);

@@ -35,7 +35,6 @@ export class Binding {
     this.node.append(this.element, this.expression, ...this.copies, this.form, this.line, this.said);
   }
 
-  /** @param {SeenWindow} seen */
   paint(seen) {
     // What was said is true of the same window still.
     if (this.seen?.numpy !== seen.numpy) this.offer();

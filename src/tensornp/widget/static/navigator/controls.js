@@ -27,7 +27,6 @@ export class Controls {
     before.setAttribute("aria-label", "previous NaN");
     const next = button("NaN ▸", "Go to the next NaN (n)", () => seek("nan"));
     next.setAttribute("aria-label", "next NaN");
-    /** @type {Record<string, HTMLButtonElement[]>} What leads to numbers that are not finite. */
     this.seekers = { nan: [before, next] };
     this.position = element("span", "position");
     const extremes = EXTREMES.map(([what, text, title]) => button(text, title, () => seek(what)));
@@ -40,7 +39,6 @@ export class Controls {
     this.node.append(this.faces, jumps, this.form, this.problem, this.end);
   }
 
-  /** @param {SeenWindow} seen */
   paint({ index, faces = [], face, absent = [] }) {
     if (this.faces.childElementCount !== faces.length) {
       const labels = faces.map((label, i) => button(label, `Show ${label}`, () => this.turn(i)));

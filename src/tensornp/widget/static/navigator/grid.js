@@ -16,21 +16,15 @@ function headOf(scope) {
 }
 
 // The index in the whole of an element of the window, where what is seen is a part of one that other ranks have too.
-/** @param {SeenWindow} seen @param {number[]} index */
 export function inWhole({ in_whole: whole, corner }, index) {
   return whole ? index.map((i, axis) => whole.places[axis][i - corner[axis]]) : index;
 }
 
 export class Grid {
-  /** @type {SeenWindow} */
   seen;
-  /** @type {[number, number] | undefined} */
   made;
-  /** @type {any[]} */
   cells = [];
-  /** @type {any[]} */
   columnHeads = [];
-  /** @type {any[]} */
   rowHeads = [];
   shades = new Int8Array();
 

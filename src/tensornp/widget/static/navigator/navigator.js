@@ -1,8 +1,7 @@
 // The navigator: a window on the values of a tensor. The page asks for a window, and paints the answer.
 
-import { GONE, disable, dockingEach, stopListening } from "../page/docking.js";
+import { latest } from "../page/ask.js";
 import { element, focused } from "../page/elements.js";
-import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
 import { Binding } from "./binding.js";
 import { Controls } from "./controls.js";
@@ -14,39 +13,39 @@ const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
 const NARROW_PX = 480;
 
-/** @param {SeenWindow} seen */
 function factsOf({ dtype, shape, device }) {
   return `${dtype} of shape (${shape.join(", ")}${shape.length === 1 ? "," : ""}) on ${device}`;
 }
 
-class Navigator {
-  /** @type {SeenWindow} */
+export class Navigator {
   seen;
-  /** @type {Record<string, (...args: any[]) => void>} */
-  listeners;
   news = "";
   plane = "";
+  numPlanes = 0;
+  isAsking = false;
 
-  /** @param {Model} model */
-  constructor(model) {
-    this.model = model;
-    this.wishes = new Wishes(model, this);
+  // `opened` is the answer that the values were opened with. `closed()` is told that it is to go, and `seen()` that the
+  // first window is there; `takesFocus` says whether the grid gets the focus then.
+  constructor(ask, { name, suggestion, goal }, { closed, seen, takesFocus = false }) {
+    this.ask = ask;
+    this.name = name;
+    this.came = seen ?? (() => this.root.scrollIntoView({ block: "nearest" }));
     this.columns = 12;
+    this.move = latest(() => this.fetch());
     this.axes = new Axes({
       choose: (axes) => this.wish({ axes, show: this.current }),
       turn: (axis, value) => this.turn(axis, value),
       part: (value) => this.wish({ part: value, corner: null }),
-      isMoving: () => this.wishes.pending || this.wished,
+      isMoving: () => this.isMoving(),
     });
     this.controls = new Controls({
       go: (index) => this.wish({ index }, "grid"),
       seek: (what, isBack) => this.seek(what, undefined, isBack),
       face: (face) => this.wish({ face, show: this.current }),
-      close: () => this.close(),
+      close: closed,
     });
     this.overview = new Overview({ ask: () => this.draw(), go: (row, column) => this.goTo(row, column) });
-    const suggestion = model.get("can_bind") ? model.get("suggestion") : "";
-    this.binding = new Binding({ bind: (name, overwrite) => this.bind(name, overwrite), suggestion });
+    this.binding = new Binding({ bind: (as, overwrite) => this.bind(as, overwrite), suggestion });
     this.grid = new Grid();
     this.status = new Status();
     this.root = element("section", "values");
@@ -66,25 +65,26 @@ class Navigator {
       this.refit();
     });
     this.watcher.observe(this.root);
-    this.reach(model.get("goal")?.[0]);
-    this.listen();
-  }
-
-  listen() {
-    this.listeners = {
-      "msg:custom": (content, buffers) => this.hear(content, buffers ?? []),
-      "change:goal": () => this.reach(this.model.get("goal")[0]),
-      "change:rounds": () => this.wish({ isAgain: true }),
-    };
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.on(event, listener);
     const grid = this.grid.node;
     grid.addEventListener("focusin", ({ target }) => this.entered(target));
     grid.addEventListener("pointermove", (event) => this.pointAt(event));
     grid.addEventListener("pointerleave", () => this.tell(this.current));
     grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
+    this.reach(goal, takesFocus ? "grid" : undefined);
   }
 
   // --- asking
+
+  // Whether a window is under way or wished for.
+  isMoving() {
+    return this.isAsking || Boolean(this.wished);
+  }
+
+  // The values may have changed.
+  again() {
+    this.numPlanes += 1;
+    this.wish({ isAgain: true });
+  }
 
   // `then` says where the focus goes with the answer: "grid", or nowhere.
   wish(wanted, then = this.wished?.then) {
@@ -96,49 +96,34 @@ class Navigator {
       for (const other of ["show", "index", "seek", "after", "isBack", "isFit", "isInMiddle"]) delete kept[other];
     }
     this.wished = { wanted: { ...kept, ...wanted }, then, from: focused() };
-    this.wishes.pump();
+    this.move();
   }
 
-  next() {
+  async fetch() {
     const { axes = null, corner = null, part = 0, face } = this.seen ?? {};
-    if (!this.wished) return undefined;
     const { wanted, then, from } = this.wished;
     this.wished = undefined;
+    this.under = then;
     const { isAgain, isFit, ...asked } = wanted;
     const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...(face === undefined ? {} : { face }) };
-    return { then, from, isFit, message: { type: "move", ...shown, ...asked } };
-  }
-
-  hear(content, buffers) {
-    if (!this.wishes.isHeard(content)) return;
-    const answered = this.wishes.answered(content);
-    if (!answered) {
-      this.hearOther(content);
-      return;
-    }
-    const { message, then, isFit } = answered;
-    if (content.type === "window") this.take(content, buffers, then, { isSought: message.seek !== undefined, isFit });
-    else this.refuse(content.text, message.index !== undefined);
-    this.wishes.pump();
-  }
-
-  // What nobody waits for.
-  hearOther(content) {
-    if (content.number === this.drawing) {
-      if (content.type === "overview") this.overview.take(content);
-      else this.overview.refuse(content.text);
-    } else if (content.number === this.binds) {
-      this.binding.offer(Boolean(content.canOverwrite), content.text, content.type === "error");
-    }
+    this.isAsking = true;
+    const content = await this.ask({ type: "move", ...shown, ...asked });
+    this.isAsking = false;
+    if (this.dead) return;
+    // Whoever has gone elsewhere meanwhile keeps the focus.
+    const now = focused();
+    const isFree = now === from || now === document.body || this.root.contains(now);
+    if (content.type === "window") this.take(content, isFree ? then : undefined, isFree, { isSought: asked.seek !== undefined, isFit });
+    else this.refuse(content.text, asked.index !== undefined);
   }
 
   // --- answers
 
-  take(seen, buffers, then, { isSought, isFit }) {
+  take(seen, then, isFree, { isSought, isFit }) {
     const before = this.seen;
     const wasAt = String(this.current);
     this.seen = seen;
-    this.grid.take(seen, buffers);
+    this.grid.take(seen, seen.buffers);
     // However often it is fitted, what was sought stays in its middle.
     this.isAtSought = isSought || (isFit && this.isAtSought);
     const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
@@ -158,7 +143,8 @@ class Navigator {
     this.paintOverview();
     this.refit();
     // What was wished for before it was said does not take it away.
-    if (!this.wished && !this.wishes.pending) this.news = "";
+    if (!this.isMoving()) this.news = "";
+    if (!before && isFree) this.came();
   }
 
   // However often it is fitted, a gesture brings what it has sought into view.
@@ -213,7 +199,7 @@ class Navigator {
     this.controls.paint(this.seen);
     this.binding.paint(this.seen);
     this.axes.paint(this.seen);
-    this.grid.paint(this.model.get("name"), this.current);
+    this.grid.paint(this.name, this.current);
     this.status.legend.paint(this.seen);
     this.tell(this.current);
     this.binding.at(this.current);
@@ -223,15 +209,19 @@ class Navigator {
   paintOverview() {
     const { shape, axes, corner, part, face } = this.seen;
     const others = corner.filter((_, axis) => !axes.includes(axis));
-    const plane = JSON.stringify([shape, axes, others, part, face, this.model.get("rounds")]);
-    const isMoving = this.wishes.pending || this.wished;
+    const plane = JSON.stringify([shape, axes, others, part, face, this.numPlanes]);
+    const isMoving = this.isMoving();
     this.overview.paint(this.seen, plane !== this.plane && !isMoving);
     if (!isMoving) this.plane = plane;
   }
 
-  draw() {
+  async draw() {
     const { part, face, axes, corner } = this.seen;
-    this.drawing = this.wishes.post({ type: "overview", part, face, axes, corner }, true);
+    const drawing = (this.drawing = {});
+    const content = await this.ask({ type: "overview", part, face, axes, corner }, true);
+    if (drawing !== this.drawing || this.dead) return;
+    if (content.type === "overview") this.overview.take(content);
+    else this.overview.refuse(content.text);
   }
 
   // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
@@ -239,7 +229,7 @@ class Navigator {
   refit() {
     const beside = this.width < NARROW_PX ? 0 : this.overview.room();
     const room = this.body.clientWidth - beside;
-    if (!this.grid.cells.length || room <= 0 || this.wishes.pending || this.wished || this.numFits > 2) return;
+    if (!this.grid.cells.length || room <= 0 || this.isMoving() || this.numFits > 2) return;
     const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
     const axis = this.seen.axes[1];
     const wanted = Math.min(fits, axis === null ? 1 : this.seen.shape[axis]);
@@ -279,7 +269,7 @@ class Navigator {
 
   go(index) {
     const to = index.map((i, axis) => clamp(i, this.seen.shape[axis]));
-    const cell = !this.wished?.wanted.show && !this.wishes.pending && this.grid.cellOf(to);
+    const cell = !this.wished?.wanted.show && !this.isAsking && this.grid.cellOf(to);
     if (cell) {
       cell.focus({ preventScroll: true });
       return;
@@ -290,7 +280,7 @@ class Navigator {
 
   // Where the user is, or will be once what is under way has come.
   here() {
-    const isMoving = this.wishes.pending?.then === "grid" || this.wished?.then === "grid";
+    const isMoving = (this.isAsking && this.under === "grid") || this.wished?.then === "grid";
     return (isMoving && this.target?.length === this.current.length && this.target) || this.current;
   }
 
@@ -326,10 +316,10 @@ class Navigator {
   }
 
   // To what is looked for at once: a value, an index, or nothing.
-  reach(goal) {
+  reach(goal, then) {
     if (Array.isArray(goal)) this.wish({ show: goal, isInMiddle: true }, "grid");
     else if (goal) this.seek(goal, "grid");
-    else this.wish({});
+    else this.wish({}, then);
   }
 
   seek(what, then, isBack = false) {
@@ -354,9 +344,11 @@ class Navigator {
     this.wish({ show: to });
   }
 
-  bind(name, overwrite) {
+  async bind(name, overwrite) {
     const { part, face, axes, corner, size } = this.seen;
-    this.binds = this.wishes.post({ type: "bind", part, face, axes, corner, size, name, overwrite });
+    const asked = { part, face, axes, corner, size, name, overwrite };
+    const { type, text, canOverwrite } = await this.ask({ type: "bind window", ...asked });
+    this.binding.offer(Boolean(canOverwrite), text, type === "error");
   }
 
   // --- keys
@@ -415,44 +407,16 @@ class Navigator {
         return true;
       }
     }
-    const outside = this.root.parentElement?.closest("[tabindex]");
-    outside?.focus({ preventScroll: true });
-    if (this.root.contains(focused())) focused()?.blur();
-    return true;
-  }
-
-  // --- coming and leaving
-
-  dock(place) {
-    place.append(this.root);
-  }
-
-  // The focus goes to what has opened it, or back to the notebook.
-  close() {
-    const opened = this.root.parentElement?.querySelector("button.tensornp-open");
-    if (opened) opened.focus();
-    else this.escape(this.root);
-    this.wishes.request.post({ type: "close" });
-  }
-
-  end() {
-    this.dead = true;
-    this.wished = undefined;
-    this.wishes.end();
+    return false;
   }
 
   die() {
-    this.end();
-    disable(this.root);
-    this.say(GONE, "error");
+    this.dead = true;
   }
 
   leave() {
-    this.end();
+    this.dead = true;
     this.watcher.disconnect();
-    stopListening(this.model, this.listeners);
     this.root.remove();
   }
 }
-
-export default () => dockingEach(Navigator, ".tensornp-values", "data-tensornp-values");

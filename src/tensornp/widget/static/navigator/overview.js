@@ -29,7 +29,6 @@ export class Overview {
   }
 
   // `isNew` says that what the picture shows may have changed.
-  /** @param {SeenWindow} seen @param {boolean} isNew */
   paint(seen, isNew) {
     const { axes, shape, corner, size, overview } = seen;
     const plane = axes.map((axis) => (axis === null ? 1 : shape[axis]));

@@ -33,7 +33,6 @@ function icon() {
   return svg;
 }
 
-/** @param {string} what @param {() => string} text @param {string} [word] What is said beside the icon. */
 export function copyButton(what, text, word = "") {
   const paint = (node) => node.replaceChildren(icon(), ...(word ? [` ${word}`] : []));
   const copy = async ({ currentTarget: node }) => {

@@ -2,206 +2,180 @@
 //
 // One model moves from card to card: it finds the card by the anchor class, whenever that comes into the page (the cell
 // may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
-// so nothing is saved in the notebook. A view that stands alone, or one in a front end that isolates outputs, is
+// so nothing is saved in the notebook. A part that stands alone, or one in a front end that isolates outputs, is
 // rendered instead.
 
-import { element, focused } from "./elements.js";
+import { GONE, asking } from "./ask.js";
+import { focused } from "./elements.js";
 
-// The first message of all may come before the page has a subshell, and then waits for a running cell: twice as long
-// each time.
-const ASK_AGAIN_MS = 500;
-const MAX_TRIES = 6;
-export const GONE = "the kernel of this card is gone; run the cell again";
-
-// What the kernel would have to answer is offered no more.
-export function disable(root) {
-  root.classList.add("tensornp-dead");
-  for (const control of root.querySelectorAll("input, select, button")) control.disabled = true;
-}
+// The first message of all may come before the page has a subshell, and then waits for a running cell.
+const ASK_AGAIN_MS = [0, 500, 1500, 3500, 7500, 15500];
+const TAKEN = "data-tensornp-live";
 
 export function stopListening(model, listeners) {
   for (const [event, listener] of Object.entries(listeners)) model.off(event, listener);
 }
-const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
-// Save, run the cell, back to the notebook.
-const OPEN_CHORDS = new Set(["s", "Enter", "Escape"]);
 
-/** @param {Model} model @returns {HTMLElement[]} */
-function cardsOf(model) {
-  const anchor = model.get("anchor");
-  return anchor ? /** @type {HTMLElement[]} */ ([...document.getElementsByClassName(anchor)]) : [];
-}
-
-// What is said in a card that the part has left, or nothing.
-function setParting(card, words) {
-  card?.querySelector(".tensornp-parting")?.remove();
-  if (words) card?.append(element("small", "parting", words));
+// Calls `change`, and scrolls so that `node` stays where it is on the screen.
+export function inPlace(node, change) {
+  const before = node.getBoundingClientRect().top;
+  change();
+  const moved = node.getBoundingClientRect().top - before;
+  if (!moved) return;
+  let scroller = node.parentElement;
+  const isScroller = (one) => /auto|scroll/.test(getComputedStyle(one).overflowY) && one.scrollHeight > one.clientHeight;
+  while (scroller && !isScroller(scroller)) scroller = scroller.parentElement;
+  (scroller ?? document.documentElement).scrollTop += moved;
 }
 
 // Styles the page as a front end does that makes parts in it.
 function dress(css) {
-  const isWorn = [...document.querySelectorAll("style[data-tensornp]")].some((one) => one.textContent === css);
-  if (isWorn) return;
+  if ([...document.querySelectorAll("style[data-tensornp]")].some((one) => one.textContent === css)) return;
   const style = document.createElement("style");
   style.dataset.tensornp = "";
   style.textContent = css;
   document.head.append(style);
 }
 
-// Returns what keeps keys that are pressed in `own` from the notebook, and gives them to `keys`.
-function guardOf(own, keys) {
-  // Keys pressed there are no commands of the notebook, but Ctrl+S still saves, and Ctrl+Enter runs the cell. Caught at
-  // the window, because Notebook 7 takes keys before any node of the page does.
+// Keys pressed in `place` are for the part: `key(event)` returns whether it has used one. The notebook has Ctrl+S and
+// what runs the cell, and Escape gives it the focus back. Caught at the window, because Notebook 7 takes keys before any
+// node of the page does. Returns what ends it.
+function guard(place, key) {
+  const leave = () => {
+    place.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
+    if (place.contains(focused())) focused()?.blur();
+  };
+  const isOfNotebook = ({ key: name, ctrlKey, metaKey, shiftKey }) => {
+    const isChord = ctrlKey || metaKey;
+    return (name === "Enter" && (isChord || shiftKey)) || (name === "s" && isChord);
+  };
   const keydown = (event) => {
-    if (!event.target.closest?.(own)) return;
-    const isChord = event.ctrlKey || event.metaKey || event.key === "Escape";
-    const isUsed = keys?.(event);
+    if (!place.contains(event.target)) return;
+    const isUsed = key(event);
     if (isUsed) event.preventDefault();
-    // Other chords would merge cells, move or delete them; what the browser itself does with a key goes on.
-    if (isUsed || !isChord || !OPEN_CHORDS.has(event.key)) event.stopPropagation();
+    const isEscape = event.key === "Escape" && !isUsed;
+    if (isEscape) leave();
+    else if (isUsed || !isOfNotebook(event)) event.stopPropagation();
   };
   // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
   const pointerdown = ({ target }) => {
     const had = focused();
-    if (had?.closest(own) && !target.closest?.(own)) had.blur();
+    if (had && place.contains(had) && !place.contains(target)) had.blur();
   };
-  const listeners = Object.entries({ keydown, pointerdown });
-  return {
-    begin: () => listeners.forEach(([event, listener]) => window.addEventListener(event, listener, true)),
-    end: () => listeners.forEach(([event, listener]) => window.removeEventListener(event, listener, true)),
+  window.addEventListener("keydown", keydown, true);
+  window.addEventListener("pointerdown", pointerdown, true);
+  return () => {
+    window.removeEventListener("keydown", keydown, true);
+    window.removeEventListener("pointerdown", pointerdown, true);
   };
 }
 
-/**
- * A widget that docks.
- *
- * @param {object} part
- * @param {string} part.own The selector of what takes keys.
- * @param {(model: Model, card: HTMLElement) => () => void} part.dock Puts a part into a card, and returns what takes it out.
- * @param {(model: Model, el: HTMLElement) => () => void} part.rendered Shows it without a card, and returns what takes it back.
- * @param {() => void} [part.answered] Comes with each answer of the kernel.
- * @param {() => void} [part.lost] Comes when the kernel is gone.
- * @param {(event: KeyboardEvent) => boolean | undefined} [part.keys] Returns whether it has used a key.
- * @param {string} [part.taken] The attribute of what such a part sits in.
- */
-export function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
-  const guard = guardOf(own, keys);
+// Follows the card of a model: `put(card)` docks a part into it, and returns what takes it out. Returns what ends it.
+function follow(model, put) {
+  // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
+  let isAlive = false;
+  let tries = [];
+  let docked;
+  const own = asking(model, () => {});
+  const leave = () => {
+    docked?.undock();
+    docked?.card.removeAttribute(TAKEN);
+    docked = undefined;
+  };
+  const stop = () => tries.forEach(clearTimeout);
+  const place = () => {
+    if (!isAlive || docked?.card.isConnected) return;
+    const anchor = model.get("anchor");
+    const cards = anchor ? [...document.getElementsByClassName(anchor)] : [];
+    const card = cards.find((one) => !one.hasAttribute(TAKEN));
+    if (!card) return;
+    if (docked) {
+      // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.
+      leave();
+      begin();
+      return;
+    }
+    card.setAttribute(TAKEN, "");
+    docked = { card, undock: put(card) };
+  };
+  const answered = () => {
+    stop();
+    isAlive = true;
+    place();
+  };
+  const begin = () => {
+    stop();
+    isAlive = false;
+    if (!model.get("anchor")) return;
+    tries = ASK_AGAIN_MS.map((wait) => setTimeout(() => own.ask({ type: "docks" }, true).then(answered), wait));
+  };
+  const observer = new MutationObserver(place);
+  observer.observe(document.body, { childList: true, subtree: true });
+  model.on("change:anchor", () => {
+    leave();
+    begin();
+  });
+  model.on("comm_live_update", () => {
+    isAlive = false;
+  });
+  begin();
+  return () => {
+    stop();
+    observer.disconnect();
+    own.close();
+    leave();
+  };
+}
+
+// A widget whose `Part` is made with a model and its `ask`, once for each place that it docks into. It has a `root`,
+// `dock(place)`, `say(text)`, `key(event)`, `reread()` where it shows values, `die()` and `leave()`.
+export function docking(Part) {
+  const all = new Set();
+  let isLost = false;
+  const die = ({ part, close }) => {
+    close();
+    part.die();
+    part.root.classList.add("tensornp-dead");
+    // A table goes on to sort what it has.
+    for (const one of part.root.querySelectorAll("input, select, button:not(.tensornp-sort)")) one.disabled = true;
+    part.say(GONE, "error");
+  };
+  const put = (model, place) => {
+    const { ask, close } = asking(model, (text) => part.say(text));
+    const part = new Part(model, ask);
+    const one = { part, close };
+    all.add(one);
+    part.dock(place);
+    const end = guard(place, (event) => part.key(event));
+    // The page renders a widget again when its cell is moved.
+    if (isLost) die(one);
+    return () => {
+      close();
+      end();
+      part.leave();
+      all.delete(one);
+    };
+  };
   return {
     initialize({ model }) {
-      // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
-      let isAlive = false;
-      let tries = 0;
-      let timer;
-      let docked;
-      let home;
-      const observer = new MutationObserver(() => place());
-      const leave = (words = "") => {
-        if (!docked) return;
-        docked.undock();
-        docked.card.removeAttribute(taken);
-        setParting(docked.card, words);
-        docked = undefined;
-      };
-      const close = () => {
-        clearTimeout(timer);
-        observer.disconnect();
-        guard.end();
-        leave();
-      };
-      const ask = () => {
-        if (isAlive || tries >= MAX_TRIES || !model.get("anchor")) return;
-        clearTimeout(timer);
-        try {
-          model.send({ type: "docks" });
-          timer = setTimeout(ask, ASK_AGAIN_MS * 2 ** tries);
-          tries += 1;
-        } catch {
-          // The page keeps the widgets of a notebook that was closed, and tells them nothing.
-          close();
-        }
-      };
-      const place = () => {
-        if (!isAlive || docked?.card.isConnected) return;
-        // A notebook and a console on one kernel have a model each, and a card takes one. One that was pasted into
-        // another notebook, where a name bound here would not be found, gets none.
-        const isElsewhere = (one) => home?.isConnected && !home.contains(one);
-        const free = cardsOf(model).filter((one) => !one.hasAttribute(taken) && !isElsewhere(one));
-        // A copy of the notebook, open in another tab, may hold the same.
-        const card = free.find((one) => one.offsetParent) ?? free[0];
-        if (!card) return;
-        if (docked) {
-          // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.
-          leave();
-          isAlive = false;
-          tries = 0;
-          ask();
-          return;
-        }
-        setParting(card, "");
-        card.setAttribute(taken, "");
-        home = card.closest(DOCUMENTS);
-        docked = { card, undock: dock(model, card) };
-      };
-      model.on("change:anchor", () => {
-        leave(model.get("parting"));
-        home = undefined;
-        ask();
-        place();
-      });
-      model.on("change:answers", () => {
-        isAlive = true;
-        clearTimeout(timer);
-        place();
-        answered?.();
-      });
+      model.on("msg:custom", (content) => content?.type === "again" && all.forEach(({ part }) => part.reread?.()));
       model.on("comm_live_update", () => {
-        isAlive = false;
-        lost?.();
+        isLost = true;
+        all.forEach(die);
       });
-      observer.observe(document.body, { childList: true, subtree: true });
-      guard.begin();
-      ask();
-      return close;
+      return follow(model, (card) => put(model, card));
     },
     render({ model, el }) {
       el.classList.add("tensornp-widget");
       el.dir = "ltr";
       // marimo makes a part in a box of its own, with its style there: where that is not seen, the part goes to its card.
-      const { host } = /** @type {ShadowRoot} */ (el.getRootNode());
+      const { host } = el.getRootNode();
       if (host?.closest("[hidden]")) {
         dress(model.get("_css"));
         return undefined;
       }
-      return cardsOf(model).length ? undefined : rendered(model, el);
+      const anchor = model.get("anchor");
+      return anchor && document.getElementsByClassName(anchor).length ? undefined : put(model, el);
     },
   };
-}
-
-// The widget of a part that takes keys, of which each card has one of its own: a `View` is made of a model, docks into a
-// card or any other node, and has a `root`, `key(event)`, `die()` and `leave()`.
-/** @param {any} View @param {string} own @param {string} [taken] */
-export function dockingEach(View, own, taken) {
-  const all = new Set();
-  let isLost = false;
-  const add = (model, place) => {
-    const one = new View(model);
-    all.add(one);
-    one.dock(place);
-    if (isLost) one.die();
-    return () => {
-      one.leave();
-      all.delete(one);
-    };
-  };
-  return docking({
-    own,
-    taken,
-    dock: add,
-    rendered: add,
-    keys: (event) => [...all].find((one) => one.root.contains(event.target))?.key?.(event),
-    lost: () => {
-      isLost = true;
-      all.forEach((one) => one.die());
-    },
-  });
 }

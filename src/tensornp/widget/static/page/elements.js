@@ -1,11 +1,5 @@
 // Nodes of the page; their classes begin with "tensornp-", and whatever is said is text and never HTML.
 
-/**
- * @param {string} tag
- * @param {string} [className]
- * @param {string} [text]
- * @returns {any} An element of whatever interface the tag has.
- */
 export function element(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = `tensornp-${className}`;
@@ -13,9 +7,8 @@ export function element(tag, className, text) {
   return node;
 }
 
-/** @returns {HTMLElement | null} What has the focus. */
 export function focused() {
-  return /** @type {HTMLElement | null} */ (document.activeElement);
+  return (document.activeElement);
 }
 
 // To set what is there already costs as much as to set something else.

@@ -2,14 +2,12 @@
 
 export class Stops {
   // `all()` gives those that are there now, and `keys` are those that go back and on.
-  /** @param {() => HTMLElement[]} all @param {[string, string]} keys */
   constructor(all, [back, on]) {
     this.all = all;
     this.back = back;
     this.on = on;
   }
 
-  /** @param {any} [node] What the Tab key stops at from now on, if it is one of them: else the first. */
   at(node) {
     const all = this.all();
     const stop = all.includes(node) ? node : all[0];

@@ -1,73 +1,36 @@
-// Makes a static table sortable and searchable: adds buttons to the headings and a filter over it, and takes both away
-// again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
+// Makes a static table sortable and searchable: adds buttons to the headings and a search over it, and takes both away
+// again when it leaves. Both see all rows that the kernel has rendered, not only those that are printed.
 
-import { GONE } from "../page/docking.js";
+import { latest } from "../page/ask.js";
 import { button, element, tell } from "../page/elements.js";
 import { Stops } from "../page/stops.js";
-import { Wishes } from "../page/wishes.js";
-import { partsOf } from "./name.js";
 
-/** @type {Record<string, string>} */
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
 const WINDOW = 200;
-// What takes keys.
-export const OWN = ".tensornp-filter, .tensornp-sort, .tensornp-more";
-
-function plainName(row) {
-  return row.cells[0].replace(/^└ /, "");
-}
 
 export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** @typedef {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }} TableRowData */
-/** @typedef {{ data: Pick<TableRowData, "cells" | "numbers">, row: () => HTMLTableRowElement }} SortedLine By its figures. */
-
 export class Sorter {
-  // What each row is of.
-  noun = "name";
-  /** @type {HTMLElement} */
-  root;
-  /** @type {any} */
-  table;
-  /** @type {any} */
-  body;
-  /** @type {any} */
-  leftOut;
-  /** @type {any[]} */
-  heads;
-  // All headings are one stop of the Tab key.
-  headStops = new Stops(() => this.heads.map((head) => head.firstElementChild), ["ArrowLeft", "ArrowRight"]);
-  /** @type {string[]} */
-  texts;
-  /** @type {TableRowData[]} */
-  rows;
-  /** @type {HTMLTableRowElement[]} */
-  printed;
   order = "none";
-  /** @type {number[] | undefined} */
-  fits;
   column = 0;
   limit = WINDOW;
+  // All headings are one stop of the Tab key.
+  headStops = new Stops(() => this.heads.map((head) => head.firstElementChild), ["ArrowLeft", "ArrowRight"]);
 
-  /** @param {Model} model */
-  constructor(model) {
+  constructor(model, ask) {
     this.model = model;
-    this.wishes = new Wishes(model, this);
-    this.heard = (content) => this.hear(content);
+    this.ask = ask;
+    this.find = latest(() => this.fetch());
   }
 
-  /** @param {HTMLElement} card */
   dock(card) {
     this.root = card;
-    // The kernel's own HTML, in which every name is escaped: where outputs are kept apart, the table is in another one.
-    if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html") ?? "";
+    // Where outputs are kept apart, the table is in another one.
+    if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html");
     this.table = card.querySelector("table");
-    this.body = this.table?.tBodies[0];
-    if (!this.body) return;
-    this.rows = this.model.get("rows");
-    this.numLeftOut = this.model.get("num_left_out");
+    this.body = this.table.tBodies[0];
     this.printed = [...this.body.rows];
     this.leftOut = card.querySelector(".tensornp-left-out");
     this.heads = [...this.table.tHead.rows[0].cells];
@@ -76,7 +39,6 @@ export class Sorter {
     this.table.tHead.addEventListener("focusin", this.entered);
     this.headStops.at();
     this.addBar();
-    this.model.on("msg:custom", this.heard);
     this.paint();
   }
 
@@ -107,7 +69,7 @@ export class Sorter {
 
   entered = ({ target }) => this.headStops.at(target);
 
-  /** @param {KeyboardEvent} event @returns {boolean} Whether the key was used. */
+  // Returns whether the key was used.
   key(event) {
     return !event.altKey && !event.ctrlKey && !event.metaKey && this.headStops.key(event);
   }
@@ -115,51 +77,35 @@ export class Sorter {
   // --- what is looked for
 
   search() {
-    this.wished = this.filter.value.trim();
     this.limit = WINDOW;
-    if (this.wished) {
-      this.wishes.pump();
+    if (this.filter.value.trim()) {
+      this.find();
       return;
     }
     this.fits = undefined;
     this.paint();
   }
 
-  next() {
-    const text = this.wished;
-    this.wished = undefined;
-    return text ? { message: { type: "search", text } } : undefined;
-  }
-
-  hear(content) {
-    if (!this.wishes.isHeard(content)) return;
-    const answered = this.wishes.answered(content);
-    if (!answered) return;
+  async fetch() {
+    const { found, text } = await this.ask({ type: "search", text: this.filter.value.trim() });
     // What was emptied meanwhile looks for nothing.
-    if (this.filter.value.trim()) {
-      this.fits = content.found ?? this.fits;
-      this.paint();
-      if (content.text) this.say(content.text);
-    }
-    this.wishes.pump();
+    if (!this.filter.value.trim()) return;
+    this.fits = found ?? this.fits;
+    this.paint();
+    if (text) this.say(text);
   }
 
   say(text) {
     tell(this.status, text);
   }
 
-  die() {
-    this.wishes.end();
-    if (!this.body) return;
-    this.filter.disabled = true;
-    this.say(GONE);
-  }
+  die() {}
 
   // --- what is shown
 
   // Of numbers, the largest come first.
   sort(column) {
-    const isNumber = this.rows.some((row) => typeof row.numbers[column] === "number");
+    const isNumber = this.every().some((row) => row.cells[column].dataset.n);
     const cycle = isNumber ? ["none", "descending", "ascending"] : ["none", "ascending", "descending"];
     this.order = cycle[column === this.column ? (cycle.indexOf(this.order) + 1) % cycle.length : 1];
     this.column = column;
@@ -173,87 +119,55 @@ export class Sorter {
   }
 
   // Of what has no number, nothing comes first.
-  /** @param {SortedLine[]} lines */
-  sorted(lines) {
-    const { column } = this;
+  sorted(rows) {
+    if (this.order === "none") return rows;
     const sign = this.order === "descending" ? -1 : 1;
-    const textOf = ({ data }) => (column ? data.cells[column] : plainName(data));
-    return lines.sort((i, j) => {
-      const [a, b] = [i.data.numbers[column], j.data.numbers[column]];
-      if (typeof a === "number" && typeof b === "number") return sign * (a - b);
-      if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
-      return sign * textOf(i).localeCompare(textOf(j), undefined, { numeric: true });
+    const cellOf = (row) => row.cells[this.column];
+    return [...rows].sort((i, j) => {
+      const [a, b] = [cellOf(i).dataset.n, cellOf(j).dataset.n];
+      if (a && b) return sign * (Number(a) - Number(b));
+      if (a || b) return a ? -1 : 1;
+      return sign * cellOf(i).textContent.localeCompare(cellOf(j).textContent, undefined, { numeric: true });
     });
   }
 
-  // What is sorted where nothing is looked for.
-  /** @returns {SortedLine[]} */
+  // Every row, made of the kernel's HTML when it is first asked for.
   every() {
-    return this.rows.map((_, number) => this.lineOf(number));
-  }
-
-  /** @returns {SortedLine} */
-  lineOf(number) {
-    return { data: this.rows[number], row: () => this.rowOf(number) };
+    if (!this.all) {
+      const made = document.createElement("tbody");
+      made.innerHTML = this.model.get("rows");
+      this.all = [...made.rows];
+    }
+    return this.all;
   }
 
   // As long as nobody asks for anything else, the rows that were printed stand.
   paint() {
     const isPrinted = !this.fits && this.order === "none";
-    const found = this.fits ? this.fits.map((number) => this.lineOf(number)) : this.every();
-    if (this.order !== "none") this.sorted(found);
-    const shown = isPrinted ? this.printedRows() : found.slice(0, this.limit).map((line) => line.row());
+    const all = isPrinted ? this.printedRows() : this.sorted(this.fits?.map((i) => this.every()[i]) ?? this.every());
+    const shown = isPrinted ? all : all.slice(0, this.limit);
     this.body.replaceChildren(...shown);
-    const numHidden = isPrinted ? 0 : found.length - shown.length;
+    const numHidden = all.length - shown.length;
     this.more.hidden = !numHidden;
-    this.more.textContent = `${counted(Math.min(numHidden, WINDOW), "row")} more of ${found.length.toLocaleString("en")}`;
+    this.more.textContent = `${counted(Math.min(numHidden, WINDOW), "row")} more of ${all.length.toLocaleString("en")}`;
     if (this.leftOut) this.leftOut.hidden = !isPrinted;
-    this.tell(isPrinted ? this.printed.length : found.length, isPrinted);
+    this.tell(all.length, isPrinted);
   }
 
   // A printed line may be of several, and not all have one.
   tell(num, isPrinted) {
-    const all = counted(this.rows.length, this.noun);
-    const unsearched = this.numLeftOut ? `; ${this.numLeftOut.toLocaleString("en")} more were not searched` : "";
-    const part = isPrinted ? this.printedPart(num) : `${num.toLocaleString("en")} of ${all}`;
-    this.say((num === this.rows.length ? all : part) + unsearched);
-  }
-
-  printedPart(numLines) {
-    return `${counted(numLines, "line")} of ${counted(this.rows.length, this.noun)}`;
+    const [numRows, left] = [this.model.get("num_rows"), this.model.get("num_left_out")];
+    const all = counted(numRows, this.model.get("noun"));
+    const part = isPrinted ? `${counted(num, "line")} of ${all}` : `${num.toLocaleString("en")} of ${all}`;
+    const unsearched = left ? `; ${left.toLocaleString("en")} more were not searched` : "";
+    this.say((num === numRows ? all : part) + unsearched);
   }
 
   printedRows() {
     return this.printed;
   }
 
-  rowOf(number) {
-    return this.rowFrom(this.rows[number]);
-  }
-
-  /** @param {TableRowData} data */
-  rowFrom({ cells, titles, begins, alarm }) {
-    const row = element("tr", begins && this.order === "none" ? "begins" : "");
-    cells.forEach((text, i) => {
-      const cell = element(i ? "td" : "th");
-      cell.append(...partsOf(i || this.order === "none" ? text : text.replace(/^└ /, "")));
-      cell.className = this.heads[i].className;
-      cell.style.cssText = this.heads[i].style.cssText;
-      if (!i) Object.assign(cell, { scope: "row" }).style.fontWeight = "400";
-      if (titles[i]) cell.title = titles[i];
-      if (alarm && !i) {
-        cell.append(" ", element("span", "alarm", alarm));
-        cell.style.whiteSpace = "normal";
-      }
-      row.append(cell);
-    });
-    return row;
-  }
-
   leave() {
-    if (!this.body) return;
-    this.wishes.end();
-    this.model.off("msg:custom", this.heard);
     this.table.tHead.removeEventListener("focusin", this.entered);
     this.bar.remove();
     this.more.remove();

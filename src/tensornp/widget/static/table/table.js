@@ -1,6 +1,6 @@
-// The table of %tensors, sorted and searched.
+// A table of the extension that sorts and filters its rows.
 
-import { dockingEach } from "../page/docking.js";
-import { OWN, Sorter } from "./sorter.js";
+import { docking } from "../page/docking.js";
+import { Sorter } from "./sorter.js";
 
-export default () => dockingEach(Sorter, OWN);
+export default () => docking(Sorter);

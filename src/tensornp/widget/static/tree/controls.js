@@ -2,8 +2,7 @@
 
 import { button, element, field, groupOf } from "../page/elements.js";
 
-export class Controls {
-  /** @type {Record<string, string>} By its column, the values that a filter has. */
+export class Filters {
   offered = {};
 
   // `ask(changed)` asks for other lines, of which `filters()` gives the filters.

@@ -1,37 +1,41 @@
-// What a line of a tree opens: a head with its name, and below it what whoever extends this shows of it.
+// What a line of a tree opens: a head with its name, below it what the kernel renders of it, and a window on its values.
 
+import { Navigator } from "../navigator/navigator.js";
 import { button, element, focused, nameOf } from "../page/elements.js";
-import { partsOf } from "../table/name.js";
 
 export class Panel {
-  // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
-  // say it, `row()` gives its row in the tree, under which `place()` puts it, and `closed()` is told when it is closed here.
-  /** @param {Record<string, (...args: any[]) => any>} calls */
-  constructor({ post, announce, row, place, closed }) {
-    this.post = post;
+  navigator;
+
+  // `announce(text)` has a screen reader say it, `row()` gives its row in the tree, under which `place()` puts it, and
+  // `closed()` is told when it is closed here; `lead(number)` opens another line.
+  constructor(ask, { announce, row, place, closed, lead }) {
+    this.ask = ask;
     this.announce = announce;
     this.row = row;
     this.putUnderRow = place;
     this.closed = closed;
+    this.lead = lead;
     this.node = element("section", "panel");
     this.node.hidden = true;
   }
 
   // `from` is what had the focus when a key opened it, which then comes here.
-  open(number, from) {
+  async open(number, from, goal = "") {
     this.opened = number;
+    const opening = (this.opening = {});
+    const content = await this.ask(this.request(number));
+    if (opening !== this.opening) return;
     this.from = from;
-    this.opening = this.post(this.request(number));
+    this.goal = goal;
+    this.show(content);
   }
 
   // What is asked of the kernel to show a line by its number.
-  /** @param {number} number @returns {Message} */
   request(number) {
     return { type: "open", row: number };
   }
 
   close() {
-    if (this.node.hidden) return;
     this.left();
     this.opened = this.opening = undefined;
     this.node.hidden = true;
@@ -39,18 +43,13 @@ export class Panel {
   }
 
   // Comes before it is closed, or shows another.
-  left() {}
-
-  // Returns whether an answer is one to what was asked here.
-  take(content) {
-    if (content.number !== this.opening) return false;
-    this.show(content);
-    return true;
+  left() {
+    this.navigator?.leave();
+    this.navigator = undefined;
   }
 
   show(content) {
     this.left();
-    this.opening = undefined;
     this.putUnderRow();
     this.node.hidden = false;
     const isThere = content.type !== "error";
@@ -70,7 +69,6 @@ export class Panel {
   }
 
   // What stands beside the name.
-  /** @returns {HTMLElement[]} */
   inHead(_) {
     return [];
   }
@@ -92,32 +90,29 @@ export class Panel {
     }
   }
 
+  // Opens the values in `place`; `closed()` is told when they are closed there.
+  async openValues(message, place, takesFocus, closed) {
+    const opening = (this.openingValues = {});
+    const opened = await this.ask({ type: "values", ...message });
+    if (opening !== this.openingValues || !place.isConnected) return;
+    Panel.prototype.left.call(this);
+    if (opened.type === "error") {
+      place.replaceChildren(element("div", "said tensornp-error", opened.text));
+      return;
+    }
+    this.navigator = new Navigator(this.ask, opened, {
+      takesFocus,
+      seen: () => this.seen(),
+      closed: () => {
+        Panel.prototype.left.call(this);
+        closed();
+      },
+    });
+    place.replaceChildren(this.navigator.root);
+  }
+
   // Returns whether a key was used.
-  key(_) {
-    return false;
+  key(event) {
+    return this.navigator?.root.contains(event.target) ? this.navigator.key(event) : false;
   }
-
-  // Says what became of a request; returns whether there is a place here to say it.
-  tell(_) {
-    return false;
-  }
-
-  leave() {
-    this.left();
-  }
-}
-
-// What is known in a word or two: a label, and what is said.
-/** @param {[string, string][]} facts */
-export function factsOf(facts) {
-  const node = element("div", "facts");
-  for (const [label, said] of facts) {
-    const pair = element("span", "fact");
-    const value = element("bdi");
-    // A path breaks after its parts.
-    value.append(...partsOf(said));
-    pair.append(element("span", "label", `${label} `), value);
-    node.append(pair);
-  }
-  return node;
 }

@@ -1,56 +1,40 @@
 // A tree of rows that the kernel renders. The page puts them under their branch, folds them, and moves the focus: only a
 // branch that opens for the first time, a search, a sort or a filter asks the kernel.
 
+import { latest } from "../page/ask.js";
 import { copyButton } from "../page/copy.js";
-import { GONE, disable, stopListening } from "../page/docking.js";
+import { inPlace, stopListening } from "../page/docking.js";
 import { button, element, focused, liveRegion } from "../page/elements.js";
-import { inPlace } from "../page/in_place.js";
-import { WAITING } from "../page/request.js";
 import { Stops } from "../page/stops.js";
-import { Wishes } from "../page/wishes.js";
-import { Controls } from "./controls.js";
+import { Filters } from "./controls.js";
 
 const PAGE_ROWS = 10;
 
 export class Tree {
-  /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string> }} */
   asked = { search: "", sort: "", descending: false, filters: {} };
-  /** @type {HTMLElement[]} */
   hidden = [];
-  /** @type {(() => void)[]} */
   links = [];
-  /** @type {number[] | null} The branches that are open in the tree; at first the kernel knows. */
   opened = null;
-  /** @type {Map<number, any>} The branches that wait for their rows, by the number of the request. */
-  opening = new Map();
-  /** @type {any} The row that the Tab key stops at. */
+  opening = new Set();
   current;
-  /** @type {any} What the kernel says of all rows. */
   facts;
-  /** @type {any} */
-  wished;
-  /** @type {Stops} */
+  wished = {};
   stops;
   isList = false;
   head = "";
-  /** @type {string | undefined} */
   heardText;
 
   // `kind` is the class of its root, `unsorted` the name of the first order; `panelOf(calls)` makes the panel of a row.
-  /**
-   * @param {Model} model
-   * @param {{ kind: string, label: string, unsorted: string, panelOf: (calls: any) => any }} what
-   */
-  constructor(model, { kind, label, unsorted, panelOf }) {
+  constructor(model, ask, { kind, label, unsorted, panelOf }) {
     this.model = model;
+    this.request = ask;
     this.unsorted = unsorted;
-    this.wishes = new Wishes(model, this);
-    this.controls = new Controls({ ask: (changed) => this.ask(changed), filters: () => this.asked.filters });
+    this.list = latest(() => this.fetch());
+    this.controls = new Filters({ ask: (changed) => this.ask(changed), filters: () => this.asked.filters });
     this.root = element("section", `explorer tensornp-${kind}`);
     this.root.setAttribute("aria-label", label);
     this.root.append(this.controls.node, this.table(label), this.line());
     this.panel = panelOf({
-      post: (message, isSlow) => this.wishes.post(message, isSlow),
       announce: (text) => (this.live.textContent = text),
       row: () => this.rowOf(this.panel.opened),
       place: () => this.placePanel(),
@@ -67,7 +51,6 @@ export class Tree {
     cell.append(this.panel.node);
     this.panelRow.append(cell);
     this.listeners = {};
-    this.listen({ "msg:custom": (content) => this.hear(content) });
     this.wish();
   }
 
@@ -121,45 +104,31 @@ export class Tree {
   }
 
   // `target` is the number of a row that opens with the answer, at `goal`.
-  wish(target = this.wished?.target, goal = this.wished?.goal) {
+  wish(target, goal) {
     if (this.dead) return;
-    this.wished = { target, goal, from: focused() };
-    this.wishes.pump();
+    if (target !== undefined) this.wished = { target, goal };
+    this.list();
   }
 
-  next() {
-    const { wished } = this;
-    this.wished = undefined;
-    if (!wished) return undefined;
+  async fetch() {
     if (!this.isList && this.head) this.opened = this.openIds();
+    const { wished } = this;
     const { target: reveal = null } = wished;
-    return { ...wished, message: { type: "rows", opened: this.opened, reveal, ...this.asked } };
+    const content = await this.request({ type: "rows", opened: this.opened, reveal, ...this.asked });
+    if (this.dead) return;
+    if (content.type === "error") {
+      this.controls.refuse(content.text);
+      this.heardText = undefined;
+      this.live.textContent = content.text;
+      return;
+    }
+    if (this.wished === wished) this.wished = {};
+    this.take(content, wished);
   }
 
   openIds() {
     const opened = this.rows().filter((row) => row.getAttribute("aria-expanded") === "true");
     return opened.map((row) => Number(row.dataset.id));
-  }
-
-  hear(content) {
-    if (!this.wishes.isHeard(content)) return;
-    if (this.status.textContent === WAITING) this.say("");
-    const answered = this.wishes.answered(content);
-    if (answered) {
-      if (content.type === "rows") this.take(content, answered);
-      else this.refuse(content.text);
-      this.wishes.pump();
-    } else if (content.type === "below") this.insert(content);
-    else if (!this.panel.take(content) && ["bound", "error"].includes(content.type) && !this.panel.tell(content)) {
-      this.say(content.text, content.type === "error" ? "error" : "plain");
-    }
-  }
-
-  refuse(text) {
-    this.controls.refuse(text);
-    this.say("");
-    this.heardText = undefined;
-    this.live.textContent = text;
   }
 
   say(text, tone = "plain") {
@@ -169,7 +138,6 @@ export class Tree {
 
   // --- rows
 
-  /** @param {any} content @param {any} answered */
   take(content, { target, goal }) {
     const had = this.current === focused();
     const id = this.current?.dataset.id;
@@ -178,7 +146,6 @@ export class Tree {
     this.grid.classList.toggle("tensornp-list", this.isList);
     this.opening.clear();
     this.controls.refuse("");
-    this.say("");
     this.controls.offer(content.choices);
     this.paintHead(content);
     this.paintRows(content);
@@ -250,12 +217,10 @@ export class Tree {
     else this.ask({ sort: "", descending: false });
   }
 
-  /** @returns {any[]} */
   sorters() {
     return [...this.headRow.querySelectorAll("button")];
   }
 
-  /** @returns {any[]} */
   rows() {
     return [...this.body.querySelectorAll(":scope > [data-id]")];
   }
@@ -271,19 +236,16 @@ export class Tree {
   }
 
   // Rows that are there are shown at once, others come with the answer; nothing above the row moves.
-  fold(row, isOpen) {
+  async fold(row, isOpen) {
     if (this.dead) return;
     row.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen && levelOf(row.nextElementSibling) <= levelOf(row)) {
-      const parent = Number(row.dataset.id);
-      this.opening.set(this.wishes.post({ type: "rows", parent, ...this.asked }), row);
-    }
     this.hideClosed();
-  }
-
-  insert({ number, html }) {
-    const row = this.opening.get(number);
-    if (!this.opening.delete(number) || levelOf(row.nextElementSibling) > levelOf(row)) return;
+    const isEmpty = () => levelOf(row.nextElementSibling) <= levelOf(row);
+    if (!isOpen || !isEmpty() || this.opening.has(row)) return;
+    this.opening.add(row);
+    const { html = "" } = await this.request({ type: "rows", parent: Number(row.dataset.id), ...this.asked });
+    this.opening.delete(row);
+    if (!row.isConnected || !isEmpty()) return;
     row.insertAdjacentHTML("afterend", html);
     this.hideClosed();
   }
@@ -366,10 +328,10 @@ export class Tree {
   // Returns whether the key was used here.
   key(event) {
     const { target, key } = event;
+    if (this.panel.key(event)) return true;
     if (key === "Escape") return this.escape(target);
-    if (this.dead || event.altKey || event.metaKey || event.ctrlKey) return false;
-    if (target === this.controls.search && (key === "ArrowDown" || key === "Enter")) this.go(this.current);
-    else if (this.panel.key(event)) return true;
+    if (this.dead || event.altKey || event.metaKey || event.ctrlKey || this.panel.node.contains(target)) return false;
+    if (target === this.controls.search && ["ArrowDown", "Enter"].includes(key)) this.go(this.current);
     else if (this.headRow.contains(target)) {
       if (key === "ArrowDown") this.go(this.current);
       else return this.stops.key(event) || key === "ArrowUp";
@@ -425,17 +387,18 @@ export class Tree {
       this.current.focus({ preventScroll: true });
       return true;
     }
-    this.root.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
-    if (this.root.contains(focused())) focused()?.blur();
-    return true;
+    return false;
+  }
+
+  reread() {
+    this.panel.navigator?.again();
   }
 
   // --- coming and leaving
 
   // In a card, the static table gives its place to the tree, and takes it back.
-  /** @param {HTMLElement} card */
   dock(card) {
-    this.hidden = /** @type {HTMLElement[]} */ ([...card.querySelectorAll(":scope > .tensornp-static")]);
+    this.hidden = ([...card.querySelectorAll(":scope > .tensornp-static")]);
     for (const node of this.hidden) node.style.display = "none";
     const above = this.hidden.at(-1) ?? card.lastElementChild;
     if (above) above.after(this.root);
@@ -451,22 +414,15 @@ export class Tree {
     this.links.push(() => name.replaceChildren(text));
   }
 
-  end() {
+  die() {
     this.dead = true;
     for (const undo of this.links) undo();
-    this.wished = undefined;
-    this.wishes.end();
-  }
-
-  die() {
-    this.end();
-    disable(this.root);
-    this.say(GONE, "error");
+    this.panel.navigator?.die();
   }
 
   leave() {
-    this.end();
-    this.panel.leave();
+    this.die();
+    this.panel.left();
     for (const node of this.hidden) node.style.display = "";
     stopListening(this.model, this.listeners);
     this.root.remove();

@@ -11,13 +11,11 @@ export class Findings {
     this.node.hidden = true;
   }
 
-  /** @param {Finding[]} findings */
   paint(findings) {
     this.node.replaceChildren(...findings.map((one) => this.said(one)));
     this.node.hidden = findings.length === 0;
   }
 
-  /** @param {Finding} finding */
   said({ text, what, isAlarm, name, more, number, goal }) {
     const node = element("span", "finding");
     if (!name) {

@@ -1,21 +1,20 @@
 // The weights of a model as a tree, with a scan of all and what that has found.
 
 import { button } from "../page/elements.js";
-import { dockingEach } from "../page/docking.js";
+import { docking } from "../page/docking.js";
 import { Tree } from "../tree/tree.js";
 import { Findings } from "./findings.js";
 import { WeightPanel } from "./panel.js";
 import { Scan } from "./scan.js";
 
 class Weights extends Tree {
-  /** @param {Model} model */
-  constructor(model) {
-    const panelOf = (calls) => new WeightPanel(model, calls);
+  constructor(model, ask) {
+    const panelOf = (calls) => new WeightPanel(ask, calls, model.get("can_bind"));
     const label = `Weights of ${model.get("label")}`;
-    super(model, { kind: "weights", label, unsorted: "the model's order", panelOf });
+    super(model, ask, { kind: "weights", label, unsorted: "the model's order", panelOf });
     this.scan = new Scan({
       isRunning: () => model.get("progress") >= 0,
-      press: (type) => this.wishes.post({ type, ...this.asked }),
+      press: (type) => ask({ type, ...this.asked }),
     });
     this.controls.node.append(this.scan.button, this.scan.meter);
     this.findings = new Findings({
@@ -53,7 +52,6 @@ class Weights extends Tree {
     this.live.textContent = this.model.get("scanned");
     this.paintScan();
     this.paintResults();
-    this.panel.askFound();
     this.wish();
   }
 
@@ -64,4 +62,4 @@ class Weights extends Tree {
   }
 }
 
-export default () => dockingEach(Weights, ".tensornp-weights", "data-tensornp-weights");
+export default () => docking(Weights);

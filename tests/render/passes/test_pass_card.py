@@ -164,7 +164,7 @@ def test_the_card_of_a_call_lists_its_values():
     assert rows[2] == ["output · NaN", "(2, 3)", "nan", "2.00"]
     assert rows[3] == ["weight", "(3, 8)", "−3.00 … 3.00", "0", "4.90"]
     html = panel_html(call, built.record())
-    assert '<span class="tensornp-to-1">norm (LayerNorm)</span>' in html
+    assert re.search(r'<button [^>]*data-to="1"[^>]*>norm \(LayerNorm\)</button>', html)
     raised = replace(call, status=RAISED, error=ERROR, source=None)
     assert call_document(raised).text().split("\n")[1] == f"raised {ERROR}"
     assert "… 76 more values" in call_document(replace(call, inputs={f"[{i}]": value() for i in range(100)})).text()

@@ -1,21 +1,17 @@
-"""Serve windows of a tensor to the navigator on a page."""
+"""Serve windows of a tensor to a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import traitlets
 
 from tensornp.core.values.pictures.planes import overview_of
 from tensornp.core.values.shown.window import Index, Window, index_here, parse_index
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.widget.answering import AnsweringWidget, Answers
-from tensornp.widget.dock import module, stylesheet
-from tensornp.widget.looked_at import LookedAt, nothing
+from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.window_data import counts_places, overview_data, window_data
 from tensornp.widget.window_request import (
     NONSENSE,
@@ -26,110 +22,66 @@ from tensornp.widget.window_request import (
     window_turned,
 )
 
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+Handler = Callable[[Request], Answer | tuple[Answer, list[bytes]]]
+"""Answers a request of a page, perhaps with numbers that travel as bytes."""
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
 _GONE = "the tensor of this card is gone; show it again"
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
-_SOUGHT = ("absmax", "min", "max", "nan", "inf")
+SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
 
-class NavigatorWidget(AnsweringWidget):
-    """A window on the values of a tensor, which docks into the element of class `anchor`.
+class Values:
+    """The window on values of one live part.
 
-    A request of the page is complete by itself, so nothing of what it sees is kept here; each has a number, and its
-    answer has the same.
+    A request is complete by itself; only the tensor that was shown last is remembered, and not kept alive.
     """
 
-    _esm = module("navigator")
-    _css = stylesheet("navigator")
+    def __init__(self) -> None:
+        self.looked_at = LookedAt()
+        self.is_shown = False
+        self.is_latest: Callable[[Request], bool] = lambda request: True
 
-    name = traitlets.Unicode(help="how the grid calls what it shows").tag(sync=True)
-    suggestion = traitlets.Unicode(help="the name that is offered for the array of a window").tag(sync=True)
-    can_bind = traitlets.Bool().tag(sync=True)
-    rounds = traitlets.Int(0, help="counts what may have changed the tensor: the page asks again").tag(sync=True)
-    goal: traitlets.List[Any] = traitlets.List(help="what is looked for at once, and a count of such goals").tag(
-        sync=True
-    )
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """The functions that answer the requests of a window."""
+        return {"move": self._moved, "overview": self._draw, "bind window": self._bound}
 
-    def __init__(self, looked_at: LookedAt | None = None, *, anchor: str = "") -> None:
-        self._on_left: Callable[[], None] = nothing
-        self._looked_at = looked_at or LookedAt()
-        answers: Answers = {"move": self._moved, "overview": self._draw, "bind": self._bound}
-        super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
+    def show(self, looked_at: LookedAt, goal: str | Index = "") -> Answer:
+        """Look at another tensor, and return what the page needs to open a window on it.
 
-    def show(
-        self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str | Index = ""
-    ) -> None:
-        """Move to the element of class `anchor`; calls `on_left` when it moves on.
-
-        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax", or an index.
+        `goal` is where it opens: "nan", "inf", "min", "max", "absmax", or an index.
         """
-        with self._lock, self.hold_sync():
-            self.rest()
-            self.aim(goal)
-            self._looked_at, self._on_left = looked_at, on_left
-            for trait, value in self._said_of(looked_at).items():
-                setattr(self, trait, value)
-            self.anchor = anchor
-
-    @staticmethod
-    def _said_of(looked_at: LookedAt) -> dict[str, Any]:
-        can_bind = looked_at.binder is not None
-        return {"name": looked_at.name or "the tensor", "suggestion": looked_at.suggestion, "can_bind": can_bind}
-
-    def stay(self) -> None:
-        """Go on without the one who has opened it, and who moves on."""
-        with self._lock:
-            self._on_left = nothing
-
-    def aim(self, goal: str | Index) -> None:
-        """Make the page search for the next `goal`, such as "nan", go to an index, or do nothing."""
-        self.goal = [list(goal) if isinstance(goal, tuple) else goal, (self.goal[1] if self.goal else 0) + 1]
-
-    def look_again(self) -> None:
-        """Make the page request its window again, as the tensor may have changed."""
-        if self.anchor:
-            self.rounds += 1
-
-    def rest(self) -> None:
-        """Let go of the tensor, and leave the page until the next `show`."""
-        with self._lock, self.hold_sync():
-            on_left, self._on_left = self._on_left, nothing
-            self._looked_at, self.anchor = LookedAt(), ""
-            self._latest.clear()
-            on_left()
-
-    def close(self) -> None:
-        """Take it out of the page for good."""
-        self.rest()
-        super().close()
-
-    def _waits_as(self, request: Mapping[str, Any]) -> Hashable | None:
-        return "overview" if request["type"] == "overview" else None
-
-    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "close":
-            self.rest()
-        super()._receive(_, content, buffers)
+        if not isinstance(goal, tuple) and goal not in ("", *SOUGHT):
+            raise BadRequestError(NONSENSE)
+        self.looked_at, self.is_shown = looked_at, True
+        suggestion = looked_at.suggestion if looked_at.binder is not None else ""
+        return {
+            "type": "values",
+            "name": looked_at.name or "the tensor",
+            "suggestion": suggestion,
+            "goal": list(goal) if isinstance(goal, tuple) else goal,
+        }
 
     def _face(self, request: Mapping[str, Any]) -> int:
         """Return the number of the requested face; the last one by default."""
-        last = len(self._looked_at.faces) - 1
+        last = len(self.looked_at.faces) - 1
         return min(max(integer(request.get("face") if "face" in request else last), 0), last)
 
-    def _looked_at_by(self, request: Mapping[str, Any]) -> LookedAt:
-        faces = self._looked_at.faces
-        return faces[self._face(request)][1] if faces else self._looked_at
+    def _face_of(self, request: Mapping[str, Any]) -> LookedAt:
+        faces = self.looked_at.faces
+        return faces[self._face(request)][1] if faces else self.looked_at
 
     def _subject(self, request: Mapping[str, Any]) -> Subject:
-        return _subject_of(self._looked_at_by(request), integer(request.get("part", 0)))
+        return _subject_of(self._face_of(request), integer(request.get("part", 0)))
 
     # --- a window
 
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer to a request for a window, and the shades as bytes."""
-        looked_at, subject = self._looked_at_by(request), self._subject(request)
+        looked_at, subject = self._face_of(request), self._subject(request)
         window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
             seen = read_window(subject, window)
@@ -143,7 +95,7 @@ class NavigatorWidget(AnsweringWidget):
 
     def _faces(self, request: Mapping[str, Any], window: Window) -> dict[str, Any]:
         """Return the labels of all faces, and the exact values of each element on all of them."""
-        faces = self._looked_at.faces
+        faces = self.looked_at.faces
         if not faces:
             return {"faces": []}
         labels = [label for label, _ in faces]
@@ -165,7 +117,7 @@ class NavigatorWidget(AnsweringWidget):
                 raise BadRequestError(NONSENSE)
             return *window_turned(window, _index_asked(index, subject), request), words
         if what is not None:
-            if what not in _SOUGHT:
+            if what not in SOUGHT:
                 raise BadRequestError(f"seek must be a known kind of element, got {str(what)[:20]!r}")
             # Of a tensor that has another shape by now, the search begins at the first element.
             after = place_asked(request.get("after"), subject.shape)
@@ -192,7 +144,7 @@ class NavigatorWidget(AnsweringWidget):
 
         is_back = request.get("isBack") is True
         # Of extremes there is one that counts.
-        is_counted = what in _NOT_FOUND and (is_back or counts_places(self._looked_at_by(request), subject))
+        is_counted = what in _NOT_FOUND and (is_back or counts_places(self._face_of(request), subject))
         beside = place_beside(subject.tensor, what, after, is_back=is_back, is_counted=is_counted)
         if beside is None:
             return None, ""
@@ -204,14 +156,14 @@ class NavigatorWidget(AnsweringWidget):
         """Return an overview, unless there is a later request for one."""
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
-        overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
+        overview = overview_of(subject, window, lambda: self.is_latest(request)) if window.numel else None
         return ({"type": "overview"} if overview is None else overview_data(overview)), []
 
     # --- a name
 
     def _bound(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Bind the array of a window to a name."""
-        looked_at, name, binder = self._looked_at_by(request), request.get("name"), self._looked_at.binder
+        looked_at, name, binder = self._face_of(request), request.get("name"), self.looked_at.binder
         if binder is None:
             raise BadRequestError("there is no notebook to bind a name in")
         if not isinstance(name, str):
@@ -220,40 +172,6 @@ class NavigatorWidget(AnsweringWidget):
         window = window_asked(subject.shape, request)
         binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
         return {"type": "bound", "text": f"bound to {name}"}, []
-
-
-_the_one: list[NavigatorWidget] = []
-_owned: list[NavigatorWidget] = []
-
-
-def the_navigator() -> NavigatorWidget:
-    """Return the navigator of all cards, made on first use."""
-    while _the_one and _the_one[0].comm is None:
-        del _the_one[0]
-    if not _the_one:
-        _the_one.append(NavigatorWidget())
-    return _the_one[0]
-
-
-def own_navigator() -> NavigatorWidget:
-    """Return a new navigator that keeps its window; the caller closes it."""
-    _owned[:] = [one for one in _owned if one.comm is not None]
-    _owned.append(NavigatorWidget())
-    return _owned[-1]
-
-
-def look_again() -> None:
-    """Refresh the pages of all open navigators."""
-    for navigator in (*_the_one, *_owned):
-        if navigator.comm is not None:
-            navigator.look_again()
-
-
-def leave(anchor: str) -> None:
-    """Have the one navigator rest, if it is in the element of class `anchor`."""
-    for navigator in _the_one:
-        if navigator.comm is not None and anchor and navigator.anchor == anchor:
-            navigator.rest()
 
 
 def _subject_of(looked_at: LookedAt, part: int = 0) -> Subject:

@@ -1,0 +1,267 @@
+"""Live parts: widgets that dock into a static output and answer numbered requests of the page.
+
+A page sends ``{"type": ..., "page": ..., "number": ...}``, and the answer has the same page and number. Text for the
+user comes as plain text; what comes as ``html`` is escaped here, and the page places it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import anywidget
+import ipywidgets
+import traitlets
+from IPython import get_ipython
+
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.errors import NameTakenError, TensornpError
+from tensornp.widget.es_modules import joined
+from tensornp.widget.page import runs_without_page
+from tensornp.widget.values import Answer, Handler, Request, Values
+
+STATIC = Path(__file__).parent / "static"
+"""ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
+TOLD_EVERY_S = 0.2
+"""Seconds between two reports of the progress of a scan."""
+
+GoOn = Callable[[int, int], bool]
+"""Takes how much of how much was read, and returns whether to go on."""
+
+
+def module(name: str) -> str:
+    """Return the source of a widget's ES module, with those that it imports."""
+    return joined(STATIC / name / f"{name}.js")
+
+
+def stylesheet(*names: str) -> str:
+    """Return the source of the style sheets of widgets, with that of the controls that several have."""
+    paths = STATIC / "page" / "controls.css", *(STATIC / name / f"{name}.css" for name in names)
+    return "".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+class LivePart(anywidget.AnyWidget):
+    """A widget that docks into the static output of class `anchor`; without one it stands alone.
+
+    Parameters
+    ----------
+    handlers : mapping of str to callable
+        By the type of a request, a function that answers it; one at a time.
+    slow : tuple of str
+        Types that are answered in a thread of their own, the latest of a page only.
+    values : Values, optional
+        The window on values that the part offers.
+    """
+
+    anchor = traitlets.Unicode().tag(sync=True)
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], slow: tuple[str, ...] = (), values: Values | None = None, **traits: Any
+    ) -> None:
+        self.on_docked: Callable[[], None] = lambda: None
+        self._values = values
+        self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **(values.handlers if values else {})}
+        self._slow = {*slow, "overview"}
+        if values is not None:
+            values.is_latest = self.is_latest
+        self._latest: dict[Hashable, Request] = {}
+        # A request may come in a subshell of the kernel while a cell runs.
+        self._lock, self._slow_lock = threading.RLock(), threading.Lock()
+        super().__init__(layout=_shared_layout(), **traits)
+        self.on_msg(self._receive)
+        _living.add(self)
+
+    def __del__(self) -> None:
+        # One that was interrupted while it was made has nothing to close.
+        if self.comm is not None:
+            super().__del__()
+
+    def open(self) -> None:
+        """Open the comm, if there is a page."""
+        if not runs_without_page(get_ipython()):
+            super().open()
+            self._let_page_choose()
+
+    def close(self) -> None:
+        """Take it out of the page, and stop slow handlers."""
+        self._latest.clear()
+        super().close()
+
+    def view_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the view by MIME type, and the metadata that Colab needs."""
+        shown = anywidget.AnyWidget._repr_mimebundle_(self)
+        return shown if isinstance(shown, tuple) else (shown or {}, {})
+
+    def look_again(self) -> None:
+        """Make the page request its values again, as a cell may have changed them."""
+        if self._values is not None and self._values.is_shown and self.comm is not None:
+            self.send({"type": "again"})
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take no state from the page, which sends requests only."""
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        super()._send(msg, buffers)
+        self._let_page_choose()
+
+    def _let_page_choose(self) -> None:
+        """Let the page choose the shell that answers while a cell runs.
+
+        ipykernel 7.4 passes messages of a comm to the shell that last sent over it. For a widget made by a cell this is
+        the main shell, which only answers after all cells have ended.
+        """
+        if self.comm is not None:
+            getattr(self.comm, "__dict__", {}).pop("_reply_subshell_id", None)
+
+    def _handle_msg(self, msg: Any) -> None:
+        """Handle a message of the comm, and ignore nonsense."""
+        try:
+            data = msg["content"]["data"]
+            method, content = data.get("method"), data.get("content")
+        except (AttributeError, KeyError, TypeError):
+            return
+        if method == "request_state":
+            self.send_state()
+        elif method == "custom":
+            self._handle_custom_msg(content, msg.get("buffers"))
+
+    def _docks(self, _: Request) -> Answer:
+        self.on_docked()
+        return {}
+
+    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
+        if not isinstance(content, dict):
+            return
+        kind, page, number = (content.get(key) for key in ("type", "page", "number"))
+        if not isinstance(kind, str) or kind not in self._handlers or not isinstance(page, str):
+            return
+        if type(number) is not int:
+            return
+        if kind not in self._slow:
+            with self._lock:
+                self._answer(kind, content)
+            return
+        self._latest[_queue_of(content)] = content
+        # A kernel that ends does not wait for a daemon.
+        threading.Thread(target=self._answer_slowly, args=(kind, content), name="tensornp part", daemon=True).start()
+
+    def _answer_slowly(self, kind: str, request: Request) -> None:
+        with self._slow_lock:
+            if self.is_latest(request):
+                self._answer(kind, request)
+
+    def is_latest(self, request: Request) -> bool:
+        """Return whether the page still waits for a slow answer."""
+        return self._latest.get(_queue_of(request)) is request
+
+    @outside_modes
+    def _answer(self, kind: str, request: Request) -> None:
+        """Send the answer to a request, or the error."""
+        sent: list[bytes] = []
+        try:
+            answered = self._handlers[kind](request)
+            answer, sent = answered if isinstance(answered, tuple) else (answered, [])
+        except NameTakenError as error:
+            answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
+        except TensornpError as error:
+            answer = {"type": "error", "text": str(error)}
+        except Exception as error:
+            answer = {"type": "error", "text": error_text(error)}
+        self.send({**answer, "page": request["page"], "number": request["number"]}, sent)
+
+
+def _queue_of(request: Request) -> Hashable:
+    return request["type"], request["page"], str(request.get("name", ""))
+
+
+class ScanningPart(LivePart):
+    """A live part that reads much in a thread; `progress` is the share that was read, -1 if no scan runs."""
+
+    progress: Any = traitlets.Float(-1, allow_none=True).tag(sync=True)
+    _ended: threading.Event | None = None
+
+    def scan(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None]) -> None:
+        """Call `read` in a thread, unless a scan runs, and then `done` with its result or with a reason."""
+        if self._ended is None:
+            self._ended, self.progress = threading.Event(), 0.0
+            task = (read, done, self._ended)
+            threading.Thread(target=self._run, args=task, name="tensornp scan", daemon=True).start()
+
+    def end_scan(self) -> None:
+        """End the scan, which then shows what it has read."""
+        if self._ended is not None:
+            self._ended.set()
+
+    def forget_scan(self) -> None:
+        """End the scan, and show nothing of it."""
+        self.end_scan()
+        self._ended = None
+
+    def _run(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None], ended: threading.Event) -> None:
+        last = 0.0
+
+        def go_on(count: int, total: int) -> bool:
+            nonlocal last
+            if time.monotonic() - last >= TOLD_EVERY_S:
+                last = time.monotonic()
+                with self._lock:
+                    if self._ended is ended:
+                        self.progress = count / max(total, 1)
+            return not ended.is_set()
+
+        found, reason = None, ""
+        try:
+            found = read(go_on)
+        except Exception as error:
+            reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
+        # What is read goes with the function that reads it.
+        del read
+        with self._lock, self.hold_sync():
+            if self._ended is ended:
+                self._ended = None
+                done(found, reason)
+                # Whoever sees that it has ended sees what it has found.
+                if self.progress is not None:
+                    self.progress = -1.0
+
+
+class _Layout(ipywidgets.Layout):
+    """A layout that has a comm if the widgets have one."""
+
+    def open(self) -> None:
+        if not runs_without_page(get_ipython()):
+            super().open()
+
+
+_living: WeakSet[LivePart] = WeakSet()
+_layouts: list[_Layout] = []
+
+
+def _shared_layout() -> _Layout:
+    """Return one empty layout for all widgets, as each layout has its own comm.
+
+    It stays open, because JupyterLab 4.6 closes its subshell of comms with the last comm and loses messages then.
+    """
+    if not _layouts:
+        _layouts.append(_Layout())
+    _layouts[0].open()
+    return _layouts[0]
+
+
+def look_again() -> None:
+    """Refresh all open windows on values."""
+    for part in list(_living):
+        part.look_again()
+
+
+def close_all() -> None:
+    """Take every live part out of the page, with its comm."""
+    for part in list(_living):
+        part.close()
+    while _layouts:
+        _layouts.pop().close()
