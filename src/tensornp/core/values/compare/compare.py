@@ -153,7 +153,7 @@ def _opened(one: Any) -> AbstractContextManager[Any]:
 @outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
+    if first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard):
         raise _other_elements(first.shard, second.shard)
     if first.scope != second.scope:
         raise _other_elements(first.scope, second.scope)
