@@ -8,7 +8,7 @@ from typing import Any
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.tensor.shards import ShardFacts, nth
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.values.pictures.planes import PlaneMap, may_be_read_unasked
 from tensornp.core.values.shown.window import Window, window_text
 from tensornp.core.values.shown.window_values import Seen, Subject
@@ -49,16 +49,12 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
 
 
 def _in_whole(shard: ShardFacts, window: Window) -> dict[str, Any]:
-    """Return the visible indices of the whole and the origin of each axis.
-
-    The origin is None for an axis in several pieces.
-    """
-    held = shard.held or ()
+    """Return the visible indices of the whole and the origin of each axis."""
+    origins = shard.offsets or ()
+    places = zip(origins, window.places, strict=True)
     return {
-        "places": [
-            [nth(runs, i) for i in some] if window.numel else [] for runs, some in zip(held, window.places, strict=True)
-        ],
-        "origins": [runs[0][0] if len(runs) == 1 else None for runs in held],
+        "places": [[first + i for i in some] if window.numel else [] for first, some in places],
+        "origins": list(origins),
     }
 
 

@@ -271,16 +271,14 @@ def _show_way_back(array: np.ndarray[Any, Any]) -> None:
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
     """Return what would be done with a tensor, or with each one of a container by its name."""
-    from tensornp.core.tensor.containers import Shared, leaves
+    from tensornp.core.tensor.containers import leaves
     from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of
     from tensornp.core.tensor.stand_ins import is_tensor_like
     from tensornp.render.tensor.receipt import explained_text
 
-    # A container that lies in several places is converted once.
-    every = leaves(value, shared=Shared(0))
-    names = [expression_of(path) for path, leaf in every if is_tensor_like(leaf) or is_storage(leaf)]
+    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
     if len(names) != len(receipts):
-        # A mapping that is asked for its items, which no walk does.
+        # No walk reads some mappings, and a container in several places is converted once.
         names = [f"tensor {i}" for i in range(len(receipts))]
     return explained_text(zip(names, receipts, strict=True), expression)

@@ -12,7 +12,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.tensor.shards import Runs, nth, num_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap, Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
@@ -94,7 +93,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     tiles = picture.tiles
     return figure_of(
         found, picture.heatmap, named, is_math=is_math,
-        limits_of_colours=picture.limits, heatmap_title=tiles.title, held=tiles.held,
+        limits_of_colours=picture.limits, heatmap_title=tiles.title, origin=tiles.origin,
     )  # fmt: skip
 
 
@@ -109,7 +108,7 @@ def figure_of(
     dimensions: Sequence[str] = ("row", "column"),
     caption: str = "",
     heatmap_title: str = "",
-    held: Sequence[Runs | None] = (None, None),
+    origin: Sequence[int] = (0, 0),
 ) -> Figure:
     """Return a figure with a histogram, a heat map, or both side by side.
 
@@ -130,8 +129,8 @@ def figure_of(
         What the axes of the heat map are called, rows first.
     heatmap_title : str
         What stands over the heat map alone.
-    held : sequence of Runs or None
-        Which rows and columns those of the heat map are, where they are a part of what is spread over ranks.
+    origin : sequence of int
+        The numbers of the first row and column of the heat map, in a tensor that is spread over ranks.
     """
     counts = stats.histogram if stats is not None else None
     num_parts = (counts is not None) + (heatmap is not None)
@@ -146,9 +145,9 @@ def figure_of(
         colours = limits_of_colours or limits(heatmap)
         axes = figure.add_subplot(1, num_parts, at + 1)
         _draw_heatmap(axes, heatmap, colours, dimensions)
-        for axis, runs in zip((axes.yaxis, axes.xaxis), held, strict=True):
-            if runs:
-                axis.set_major_formatter(functools.partial(_number_of, runs))
+        for axis, first in zip((axes.yaxis, axes.xaxis), origin, strict=True):
+            if first:
+                axis.set_major_formatter(functools.partial(_number_of, first))
         axes.set_title(heatmap_title, fontsize="medium")
         notes.append(legend_text(heatmap, colours))
     if title:
@@ -237,10 +236,9 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
         axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label(name)
 
 
-def _number_of(runs: Runs, place: float, _: object) -> str:
-    """Return the number in the whole tensor of a row or a column; empty between two, and beyond them."""
-    is_one = float(place).is_integer() and 0 <= place < num_of(runs)
-    return str(nth(runs, int(place))) if is_one else ""
+def _number_of(first: int, place: float, _: object) -> str:
+    """Return the number in the whole tensor of a row or a column; empty between two, and before them."""
+    return str(first + int(place)) if float(place).is_integer() and place >= 0 else ""
 
 
 def _drawn(values: Values, called: str) -> tuple[Values, str]:
